@@ -70,6 +70,7 @@
     14 plan forms, profile, verify   >>report       >>impl-report    tests/test_report.c
     15 tile programs                 >>tiles        >>impl-tiles     tests/test_tiles.c
     16 quantisation                  >>quantise     >>impl-quantise  tests/test_quantize.c, test_calibration.c
+    17 planned models                >>planned      >>impl-planned   tests/test_planned.c
 
    A section calls only sections above it. Licence (public domain or MIT, your choice) at the end.
 
@@ -194,7 +195,7 @@ extern "C" {
    NPU_IR_NO_STRINGS       undefined        implementation file: messages and op documentation are empty strings
    NPU_IR_HAS_OP(kind)     1                implementation file: a constant expression, which built-in ops there are
    NPU_IR_NO_TEXT ...      undefined        every file: parts that are left out, see below
-   NPU_IR_RUNTIME_ONLY     undefined        reserved: the profile that runs planned-model files
+   NPU_IR_RUNTIME_ONLY     undefined        every file: >>planned alone, the profile that runs planned models
 
    A program for a small machine lists its ops before it includes the implementation. The rows, type rules and
    kernels of all others are not compiled in, and registries do not hold them: a graph of six kinds of ops with
@@ -287,7 +288,8 @@ extern "C" {
     X(32, NPU_ERR_BUDGET, "a limit given in the options is exceeded")                              \
     X(33, NPU_ERR_NO_MATCH, "a pattern does not match")                                            \
     X(34, NPU_ERR_NO_FIXED_POINT, "patterns match again and again")                                \
-    X(35, NPU_ERR_MISMATCH, "numbers differ by more than the tolerance")
+    X(35, NPU_ERR_MISMATCH, "numbers differ by more than the tolerance")                           \
+    X(36, NPU_ERR_CHECKSUM, "a checksum is not that of the bytes")
 
 typedef enum npu_status {
 #define NPU_X(number, symbol, text) symbol = number,
@@ -295,6 +297,7 @@ typedef enum npu_status {
 #undef NPU_X
 } npu_status;
 
+#ifndef NPU_IR_RUNTIME_ONLY
 /* The symbol's text ("shape mismatch"); "unknown status" for a number that is none. Static string. */
 NPU_IR_API const char *npu_status_text(npu_status status);
 /* The symbol itself ("NPU_ERR_SHAPE"). Static string. */
@@ -385,6 +388,7 @@ NPU_IR_API npu_status npu_text_save(const npu_text *text, const char *path);
 /* Sizes are added and multiplied through these: false and *out = 0 when the result does not fit. */
 NPU_IR_API bool npu_size_add(size_t a, size_t b, size_t *out);
 NPU_IR_API bool npu_size_mul(size_t a, size_t b, size_t *out);
+#endif /* NPU_IR_RUNTIME_ONLY */
 
 /* -----------------------------------------------------------------------------------------------------------
    2  DTYPES, SHAPES, SPECS                                                                             >>spec
@@ -425,6 +429,7 @@ typedef enum npu_dtype {
 #undef NPU_X
 } npu_dtype;
 
+#ifndef NPU_IR_RUNTIME_ONLY
 NPU_IR_API bool npu_dtype_is_valid(uint32_t dtype);          /* a code of the table other than NPU_NONE */
 NPU_IR_API uint32_t npu_dtype_bits(npu_dtype dtype);         /* bits of one element, 0 for none */
 NPU_IR_API const char *npu_dtype_name(npu_dtype dtype);      /* "f32"; "?" for a number that is no code */
@@ -6628,9 +6633,233 @@ NPU_IR_API npu_status npu_graph_quantize(npu_graph **out, const npu_graph *g, co
                                          npu_diag *diag);
 #endif /* !NPU_IR_NO_REWRITE && !NPU_IR_NO_REPORT */
 
+#endif /* NPU_IR_RUNTIME_ONLY */
+
+/* -----------------------------------------------------------------------------------------------------------
+  17  PLANNED MODELS                                                                                  >>planned
+
+   A model as one file that a small machine runs where it lies, in flash, with one block of memory, the arena. A host
+   builds, quantises and plans it and writes the file (npu_plan_write, also as an array in C); the machine includes both
+   headers with NPU_IR_RUNTIME_ONLY, which leaves this section alone of npu_ir.h, and the kernels of planned models of
+   npu_ir_backend_ref.h (>>planned-kernels). That is ISO C99 for any compiler: no heap, files, threads, recursion or
+   libm, and of the kernels those that the program lists. A host's program has all of it, and so a second executor:
+
+       static const npu_planned_kernel kernels[] = { DIGITS_KERNELS(NPU_PLANNED_KERNEL) };   // a list from the writer
+       npu_planned model;
+       npu_planned_desc desc = { digits, sizeof digits, arena, sizeof arena, kernels, 7, 0, 0 };
+       if (npu_planned_open(&model, &desc) == NPU_OK) {
+           memcpy(npu_planned_data(&model, 0), image, sizeof image);      // port 0, an input
+           npu_planned_run(&model);                                       // or npu_planned_step() until it is done
+           const float *score = npu_planned_data(&model, 1);
+       }
+
+   File: words of 32 bits: an npu_planned_head, its ports, its steps (a word kernel | words << 16, then those words),
+   then names, zeros; from head_size on the constants, each aligned to `alignment`. Numbers have the byte order of the
+   machine, little-endian unless the writer was asked for the other one; the bytes are the same from every host. A place
+   is an offset in bytes into the file, or with NPU_PLANNED_ARENA into the arena.
+
+   Kernels reach memory through npu_planned_read, _write and _constant alone, which know the limits. open calls every
+   kernel once to check: it asks for the same places, adds up its work, and does nothing else. So what was opened
+   cannot leave its memory, whatever the file says, and does no more work than the file says.
+   -------------------------------------------------------------------------------------------------------- */
+
+#define NPU_PLANNED_MAGIC 0x4d55504eu /* "NPUM" */
+#define NPU_PLANNED_VERSION 1u
+#define NPU_PLANNED_ORDER 0x01020304u
+#define NPU_PLANNED_ARENA 0x80000000u /* bit of a place: in the arena */
+#define NPU_PLANNED_NONE 0xffffffffu  /* a place that is nowhere: an optional operand that is absent */
+
+typedef struct npu_planned_head {
+    uint32_t magic, version, order; /* NPU_PLANNED_ */
+    uint32_t size, head_size;       /* bytes of the file, and of all before the constants */
+    uint32_t head_crc, data_crc;    /* CRC-32 of bytes 28 to head_size, and from there to size */
+    uint32_t arena_size, alignment; /* bytes; alignment of file, arena and constants: a power of two, 8 to 64 */
+    uint32_t work;                  /* multiply-adds, or elements moved, of a run; 2^32 - 1 = as many or more */
+    uint32_t num_ports;
+    uint32_t steps, end;            /* the words of the file where the first step stands, and where the last one ends */
+    uint32_t _reserved[3];          /* 0 */
+} npu_planned_head;
+
+typedef enum npu_port_role { NPU_PORT_INPUT = 1, NPU_PORT_OUTPUT = 2, NPU_PORT_STATE = 3 } npu_port_role;
+/* Inputs, outputs, then states, each in the order of the graph. real = (stored - zero) scale where scale is not 0. */
+typedef struct npu_planned_port {
+    uint32_t role;                  /* npu_port_role */
+    uint32_t place, bytes;
+    uint32_t dtype, rank;           /* npu_dtype */
+    uint32_t dims[8];
+    float scale;
+    int32_t zero;
+    uint32_t name;                  /* offset into the file of its name, terminated */
+} npu_planned_port;
+
+struct npu_planned;
+/* What a step does with its words; work not NULL: only checks them, and adds what it will do. Errors: RANGE (a place is
+   outside), PARSE (the words are none of this kernel); of a run only: RANGE (an index that data hold). */
+typedef npu_status (*npu_planned_fn)(const struct npu_planned *m, const uint32_t *words, uint32_t num_words,
+                                     uint32_t *work);
+typedef struct npu_planned_kernel {
+    uint32_t id;                    /* 1 to 0x7fff: of the library; from 0x8000 on: yours */
+    npu_planned_fn run;
+} npu_planned_kernel;
+
+typedef struct npu_planned_desc {
+    const void *file;               /* borrowed, as long as the model is used; aligned as its head says */
+    size_t size;                    /* bytes there, at least those of the file */
+    void *arena;                    /* borrowed; aligned as the head says */
+    size_t arena_size;              /* at least the head's */
+    const npu_planned_kernel *kernels; /* in any order; borrowed */
+    uint32_t num_kernels;
+    uint32_t max_work;              /* a file with more is refused; 0 = no limit */
+    uint32_t _canary;               /* must be 0 */
+} npu_planned_desc;
+
+/* An open model: 20 bytes on a machine of 32 bits, and no others are needed besides the arena. One thread at a time. */
+typedef struct npu_planned {
+    const npu_planned_head *head;   /* NULL = not open */
+    uint8_t *arena;
+    const npu_planned_kernel *kernels;
+    uint32_t num_kernels;
+    uint32_t next;                  /* the word of the file where the next step stands */
+} npu_planned;
+
+/* Checks the whole head and every step, sets all states to 0; constants are not read. Errors, and then *m is not open:
+   INVALID_ARGUMENT (desc, or no file, arena or alignment of them), PARSE (no planned model, or an inconsistent one),
+   VERSION (another version or byte order), IO (the file is cut), OVERFLOW (2 GB or more), CHECKSUM (of the head),
+   NO_MEMORY (the arena is too small), BUDGET (max_work), NOT_IMPLEMENTED (a kernel that is not listed), RANGE (a step
+   leaves its memory). */
+NPU_IR_API npu_status npu_planned_open(npu_planned *m, const npu_planned_desc *desc);
+/* Reads all constants, about 12 instructions for a byte. Errors: STATE (not open), CHECKSUM. */
+NPU_IR_API npu_status npu_planned_check_data(const npu_planned *m);
+/* NULL = there is no such port. It lies in the file. */
+NPU_IR_API const npu_planned_port *npu_planned_port_at(const npu_planned *m, uint32_t i);
+/* Where a port lies in the arena; NULL = there is no such port. An input is written before a run and holds anything
+   after it; an output stays until the next run begins; a state is there from run to run. */
+NPU_IR_API void *npu_planned_data(const npu_planned *m, uint32_t i);
+NPU_IR_API void npu_planned_reset(npu_planned *m); /* all states to 0, and the next step is the first */
+/* Does one step. Errors: STATE (not open, or the run is done: npu_planned_start begins another), those of kernels. */
+NPU_IR_API npu_status npu_planned_step(npu_planned *m);
+NPU_IR_API bool npu_planned_is_done(const npu_planned *m);
+NPU_IR_API void npu_planned_start(npu_planned *m); /* the next step is the first */
+/* All steps from the first to the last. Errors: STATE (not open), those of kernels. */
+NPU_IR_API npu_status npu_planned_run(npu_planned *m);
+
+/* For kernels: `count` elements of `size` bytes (a power of two) at a place, anywhere, in the arena, or in the file
+   only; NULL = they are not all there, or not aligned to their size. */
+NPU_IR_API const void *npu_planned_read(const npu_planned *m, uint32_t place, uint32_t count, uint32_t size);
+NPU_IR_API void *npu_planned_write(const npu_planned *m, uint32_t place, uint32_t count, uint32_t size);
+NPU_IR_API const void *npu_planned_constant(const npu_planned *m, uint32_t place, uint32_t count, uint32_t size);
+/* Counts for them: 2^32 - 1 where the product or sum is more, which is never all there. */
+static inline uint32_t npu_planned_mul(uint32_t a, uint32_t b)
+{
+    uint64_t p = (uint64_t)a * b;
+    return p >> 32 ? 0xffffffffu : (uint32_t)p;
+}
+static inline uint32_t npu_planned_add(uint32_t a, uint32_t b) { return a > 0xffffffffu - b ? 0xffffffffu : a + b; }
+
+/* The library's kernels: permanent number, name. What they do stands in npu_ir_backend_ref.h (>>planned-kernels). */
+#define NPU_IR_PLANNED_KERNELS(X)                                                                  \
+    X(1, copy)                                                                                     \
+    X(2, gather)                                                                                   \
+    X(3, quantise_i8)                                                                              \
+    X(4, dequantise_i8)                                                                            \
+    X(5, conv_f32)                                                                                 \
+    X(6, conv_i8)                                                                                  \
+    X(7, matmul_f32)                                                                               \
+    X(8, linear_i8)                                                                                \
+    X(9, max_pool_f32)                                                                             \
+    X(10, max_pool_i8)                                                                             \
+    X(11, avg_pool_f32)                                                                            \
+    X(12, avg_pool_i8)                                                                             \
+    X(13, mean_f32)                                                                                \
+    X(14, mean_i8)                                                                                 \
+    X(15, softmax_f32)                                                                             \
+    X(16, softmax_i8)                                                                              \
+    X(17, softmax_real_i8)                                                                         \
+    X(18, binary_f32)                                                                              \
+    X(19, add_i8)                                                                                  \
+    X(20, mul_i8)                                                                                  \
+    X(21, map_f32)                                                                                 \
+    X(22, map_i8)                                                                                  \
+    X(23, layer_norm_f32)                                                                          \
+    X(24, gru_f32)
+enum {
+#define NPU_X(id, name) NPU_PLANNED_##name = id,
+    NPU_IR_PLANNED_KERNELS(NPU_X)
+#undef NPU_X
+    NPU_PLANNED_OWN = 0x8000 /* the first number for kernels of yours */
+};
+/* The words of `copy`, which the writer itself needs: elements of 1, 2, 4 or 8 bytes, from x_first plus the indices
+   times x_steps to y_first plus the indices times y_steps, in elements. */
+typedef struct npu_planned_copy_words {
+    uint32_t y, x; /* places */
+    uint32_t size; /* bytes of an element */
+    uint32_t y_first, x_first, dims[5], y_steps[5], x_steps[5];
+} npu_planned_copy_words;
+/* A row of a table of kernels: of the library's, by the name in the list; the writer's lists take it as their X. */
+#define NPU_PLANNED_KERNEL(name) { NPU_PLANNED_##name, npu_planned_##name },
+
+#ifndef NPU_IR_RUNTIME_ONLY
+/* ---- writing them ----
+
+   An op becomes steps by a row: its kind, and a function that says the steps' kernels and words. Views become nothing.
+   Rows of the library are those of npu_ref_planned(); for a kernel of your own add a row for the op that it runs. */
+
+typedef struct npu_planned_writer npu_planned_writer;
+typedef struct npu_planned_lowering {
+    npu_kind kind;
+    /* Calls npu_planned_emit. Errors: UNSUPPORTED (no kernel for such an op: the next row of the kind is asked). */
+    npu_status (*lower)(npu_planned_writer *w, const npu_op_info *op);
+} npu_planned_lowering;
+typedef struct npu_planned_library {
+    uint32_t size;                  /* sizeof(npu_planned_library) */
+    uint32_t num_kernels, num_lowerings;
+    const npu_planned_kernel *kernels;
+    const char *const *names;       /* of the kernels, as in the lists of C code */
+    const npu_planned_lowering *lowerings;
+} npu_planned_library;
+
+/* Memory of a step, as what its words hold until places are known: of operand i or result i of the op being lowered
+   (NPU_PLANNED_NONE where it is a hole), bytes for this step alone, or constants that the kernel needs besides. */
+NPU_IR_API uint32_t npu_planned_operand(const npu_planned_writer *w, uint32_t i);
+NPU_IR_API uint32_t npu_planned_result(npu_planned_writer *w, uint32_t i);
+NPU_IR_API uint32_t npu_planned_scratch(npu_planned_writer *w, size_t bytes);
+NPU_IR_API uint32_t npu_planned_add_data(npu_planned_writer *w, npu_dtype dtype, size_t len, const void *data);
+/* What was added, to be filled until the next call; with data NULL it is zeros. NULL = it was not. */
+NPU_IR_API void *npu_planned_edit_data(npu_planned_writer *w, uint32_t memory);
+/* Before npu_planned_result(w, 0): result 0 may lie where operand i does, if nothing reads that later. */
+NPU_IR_API void npu_planned_overwrite(npu_planned_writer *w, uint32_t i);
+/* A step. words: the first num_places are memory, the rest numbers of 32 bits. clamp: which word is the first of two,
+   f32, between which the kernel keeps its results; 0 = it does not: a clamp that follows is folded into them. */
+NPU_IR_API npu_status npu_planned_emit(npu_planned_writer *w, uint32_t kernel, const void *words, size_t size,
+                                       uint32_t num_places, uint32_t clamp);
+/* Folds a clamp of operand 0 into the step that makes it: result 0 is that then. False = it cannot be. */
+NPU_IR_API bool npu_planned_fold_clamp(npu_planned_writer *w, float low, float high);
+
+typedef struct npu_plan_write_desc {
+    const npu_planned_library *const *libraries; /* the first that lowers an op does; required, borrowed */
+    uint32_t num_libraries;
+    uint32_t alignment;             /* of constants and of what lies in the arena: 8 to 64; 0 = 8 */
+    bool big_endian;                /* for machines of that byte order */
+    /* C code for the model, as text: the file as an array `name`, and in capitals the bytes of its arena, its kernels
+       as a list of X(kernel), and the number of each port: DIGITS_ARENA, DIGITS_KERNELS(X), DIGITS_IN_IMAGE. NULL =
+       none */
+    npu_text *code;
+    const char *name;               /* an identifier; NULL = "model" */
+    const npu_allocator *allocator; /* copied; NULL = NPU_IR_MALLOC */
+    uint32_t _canary;               /* must be 0 */
+} npu_plan_write_desc;
+/* Appends a planned model to `file` (with an empty text: the file). The plan's ops run on its host backends. The arena
+   is planned anew, inputs and outputs in it. Errors: INVALID_ARGUMENT (desc, a name that is no identifier),
+   UNSUPPORTED (an op on a device, or one that no library lowers), DYNAMIC_SHAPE, MISSING_WEIGHT, OVERFLOW (2 GB), NO_MEMORY; diag names
+   the op. Then nothing is appended. */
+NPU_IR_API npu_status npu_plan_write(const npu_plan *plan, const npu_plan_write_desc *desc, npu_text *file,
+                                     npu_diag *diag);
+#endif /* NPU_IR_RUNTIME_ONLY */
+
 #ifdef __cplusplus
 }
 
+#ifndef NPU_IR_RUNTIME_ONLY
 /* C++ takes options by reference, too: npu_conv2d(g, x, w, b, attrs). */
 #define NPU_X(name, parameters, arguments)                                                                   \
     inline npu_value npu_##name(npu_graph *g, NPU_IR_UNPACK parameters, const npu_##name##_attrs &attrs)     \
@@ -6660,6 +6889,7 @@ NPU_X(avg_pool2d, (npu_value x), (x))
 NPU_X(aicf_gemm, (npu_value a, npu_value b), (a, b))
 #undef NPU_IR_UNPACK
 #undef NPU_X
+#endif /* NPU_IR_RUNTIME_ONLY */
 #endif
 
 #endif /* NPU_IR_H */
@@ -6695,13 +6925,15 @@ NPU_X(aicf_gemm, (npu_value a, npu_value b), (a, b))
 #ifdef __cplusplus
 #error "npu_ir.h: compile the implementation in a .c file; the declarations work in C++"
 #endif
+#if defined(__FAST_MATH__) && !defined(NPU_IR_ALLOW_FAST_MATH)
+#error "npu_ir.h: -ffast-math changes results (NaN, infinity, rounding); define NPU_IR_ALLOW_FAST_MATH to accept that"
+#endif
+
+#ifndef NPU_IR_RUNTIME_ONLY
 #if defined(_MSC_VER) && !defined(__clang__)
 #error "npu_ir.h: MSVC cannot compile the implementation: compile that one file with gcc (mingw) or clang (clang-cl)"
 #elif !defined(__GNUC__) && !defined(__clang__)
 #error "npu_ir.h: this compiler cannot compile the implementation: compile that one file with gcc or clang"
-#endif
-#if defined(__FAST_MATH__) && !defined(NPU_IR_ALLOW_FAST_MATH)
-#error "npu_ir.h: -ffast-math changes results (NaN, infinity, rounding); define NPU_IR_ALLOW_FAST_MATH to accept that"
 #endif
 
 #include <math.h>
@@ -54866,6 +55098,1137 @@ NPU__COLD NPU_IR_API npu_status npu_graph_quantize(npu_graph **out, const npu_gr
     return status;
 }
 #endif /* !NPU_IR_NO_REWRITE && !NPU_IR_NO_REPORT */
+
+#endif /* NPU_IR_RUNTIME_ONLY */
+
+/* -----------------------------------------------------------------------------------------------------------
+  17  PLANNED MODELS                                                                              >>impl-planned
+
+   The runtime, which uses nothing of the sections above; then the writer.
+   -------------------------------------------------------------------------------------------------------- */
+
+typedef char npu__planned_head_is_16_words[sizeof(npu_planned_head) == 64 ? 1 : -1];
+typedef char npu__planned_port_is_16_words[sizeof(npu_planned_port) == 64 ? 1 : -1];
+
+/* CRC-32 (reflected, 0xedb88320), half a byte at a time. */
+static uint32_t npu__planned_crc(const uint8_t *p, uint32_t size)
+{
+    static const uint32_t table[16] = { 0x00000000u, 0x1db71064u, 0x3b6e20c8u, 0x26d930acu, 0x76dc4190u, 0x6b6b51f4u,
+                                        0x4db26158u, 0x5005713cu, 0xedb88320u, 0xf00f9344u, 0xd6d6a3e8u, 0xcb61b38cu,
+                                        0x9b64c2b0u, 0x86d3d2d4u, 0xa00ae278u, 0xbdbdf21cu };
+    uint32_t crc = 0xffffffffu;
+    for (const uint8_t *end = p + size; p < end; p++) {
+        crc ^= *p;
+        crc = crc >> 4 ^ table[crc & 15];
+        crc = crc >> 4 ^ table[crc & 15];
+    }
+    return ~crc;
+}
+
+static bool npu__planned_fits(uint32_t place, uint32_t count, uint32_t size, uint32_t limit)
+{
+    uint32_t bytes = npu_planned_mul(count, size), offset = place & ~NPU_PLANNED_ARENA;
+    return (offset & (size - 1)) == 0 && bytes <= limit && offset <= limit - bytes;
+}
+
+NPU_IR_API void *npu_planned_write(const npu_planned *m, uint32_t place, uint32_t count, uint32_t size)
+{
+    bool fits = place & NPU_PLANNED_ARENA && npu__planned_fits(place, count, size, m->head->arena_size);
+    return fits ? m->arena + (place & ~NPU_PLANNED_ARENA) : NULL;
+}
+
+NPU_IR_API const void *npu_planned_constant(const npu_planned *m, uint32_t place, uint32_t count, uint32_t size)
+{
+    bool fits = !(place & NPU_PLANNED_ARENA) && npu__planned_fits(place, count, size, m->head->size);
+    return fits ? (const uint8_t *)m->head + place : NULL;
+}
+
+NPU_IR_API const void *npu_planned_read(const npu_planned *m, uint32_t place, uint32_t count, uint32_t size)
+{
+    return place & NPU_PLANNED_ARENA ? npu_planned_write(m, place, count, size)
+                                     : npu_planned_constant(m, place, count, size);
+}
+
+static npu_status npu__planned_call(const npu_planned *m, const uint32_t *step, uint32_t *work)
+{
+    for (uint32_t i = 0; i < m->num_kernels; i++) {
+        if (m->kernels[i].id == (step[0] & 0xffff)) {
+            return m->kernels[i].run(m, step + 1, step[0] >> 16, work);
+        }
+    }
+    return NPU_ERR_NOT_IMPLEMENTED;
+}
+
+static const uint32_t *npu__planned_words(const npu_planned *m) { return (const uint32_t *)(const void *)m->head; }
+
+/* Ports lie in the arena, and their names in the head, whose last byte ends them all. */
+static npu_status npu__planned_check_ports(const npu_planned *m)
+{
+    const npu_planned_head *h = m->head;
+    for (uint32_t i = 0; i < h->num_ports; i++) {
+        const npu_planned_port *port = npu_planned_port_at(m, i);
+        if (!npu_planned_write(m, port->place, port->bytes, 1) || port->place & (h->alignment - 1)) {
+            return NPU_ERR_RANGE;
+        }
+        if (port->rank > 8 || port->name >= h->head_size || port->role - 1 > 2) {
+            return NPU_ERR_PARSE;
+        }
+    }
+    return ((const uint8_t *)h)[h->head_size - 1] ? NPU_ERR_PARSE : NPU_OK;
+}
+
+/* Every step once; they fill the words between the ports and the names. */
+static npu_status npu__planned_check_steps(const npu_planned *m, uint32_t *work)
+{
+    const uint32_t *words = npu__planned_words(m);
+    uint32_t end = m->head->end;
+    npu_status status = NPU_OK;
+    for (uint32_t at = m->head->steps; at < end && status == NPU_OK; at += 1 + (words[at] >> 16)) {
+        status = words[at] >> 16 < end - at ? npu__planned_call(m, words + at, work) : NPU_ERR_PARSE;
+    }
+    return status;
+}
+
+/* Of the head alone: everything that is needed before its words are trusted. */
+static npu_status npu__planned_check_head(const npu_planned_head *h, const npu_planned_desc *d)
+{
+    if (d->size < sizeof *h || h->magic != NPU_PLANNED_MAGIC) {
+        return d->size >= 4 && h->magic == 0x4e50554du ? NPU_ERR_VERSION : NPU_ERR_PARSE; /* of the other byte order */
+    }
+    if (h->version != NPU_PLANNED_VERSION || h->order != NPU_PLANNED_ORDER) {
+        return NPU_ERR_VERSION;
+    }
+    if ((h->size | h->arena_size) & NPU_PLANNED_ARENA) {
+        return NPU_ERR_OVERFLOW;
+    }
+    if (h->size > d->size) {
+        return NPU_ERR_IO;
+    }
+    if (h->head_size < sizeof *h || h->head_size > h->size || h->head_size & 3) {
+        return NPU_ERR_PARSE;
+    }
+    return h->head_crc == npu__planned_crc((const uint8_t *)h + 28, h->head_size - 28) ? NPU_OK : NPU_ERR_CHECKSUM;
+}
+
+static npu_status npu__planned_check(const npu_planned *m, const npu_planned_desc *d)
+{
+    const npu_planned_head *h = m->head;
+    uint32_t work = 0, most = h->head_size / 64 - 1;
+    npu_status status;
+    if (h->alignment < 8 || h->alignment > 64 || h->alignment & (h->alignment - 1) || h->num_ports > most ||
+        h->steps != 16 * (1 + h->num_ports) || h->end < h->steps || h->end > h->head_size / 4) {
+        return NPU_ERR_PARSE;
+    }
+    if (((uintptr_t)d->file | (uintptr_t)d->arena) & (h->alignment - 1)) {
+        return NPU_ERR_INVALID_ARGUMENT;
+    }
+    if (h->arena_size > d->arena_size) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    if (d->max_work && h->work > d->max_work) {
+        return NPU_ERR_BUDGET;
+    }
+    status = npu__planned_check_ports(m);
+    status = status ? status : npu__planned_check_steps(m, &work);
+    return status || work == h->work ? status : NPU_ERR_PARSE;
+}
+
+NPU_IR_API npu_status npu_planned_open(npu_planned *m, const npu_planned_desc *desc)
+{
+    npu_status status = NPU_ERR_INVALID_ARGUMENT;
+    if (!m) {
+        return status;
+    }
+    m->head = NULL;
+    if (desc && !desc->_canary && desc->file && desc->arena && desc->kernels && ((uintptr_t)desc->file & 7) == 0) {
+        const npu_planned_head *h = (const npu_planned_head *)desc->file;
+        status = npu__planned_check_head(h, desc);
+        if (status == NPU_OK) {
+            m->head = h;
+            m->arena = (uint8_t *)desc->arena;
+            m->kernels = desc->kernels;
+            m->num_kernels = desc->num_kernels;
+            status = npu__planned_check(m, desc);
+        }
+        if (status == NPU_OK) {
+            npu_planned_reset(m);
+        } else {
+            m->head = NULL;
+        }
+    }
+    return status;
+}
+
+NPU_IR_API npu_status npu_planned_check_data(const npu_planned *m)
+{
+    const npu_planned_head *h = m ? m->head : NULL;
+    if (!h) {
+        return NPU_ERR_STATE;
+    }
+    return h->data_crc == npu__planned_crc((const uint8_t *)h + h->head_size, h->size - h->head_size)
+               ? NPU_OK
+               : NPU_ERR_CHECKSUM;
+}
+
+NPU_IR_API const npu_planned_port *npu_planned_port_at(const npu_planned *m, uint32_t i)
+{
+    const npu_planned_port *ports = m && m->head ? (const npu_planned_port *)(const void *)(m->head + 1) : NULL;
+    return ports && i < m->head->num_ports ? ports + i : NULL;
+}
+
+NPU_IR_API void *npu_planned_data(const npu_planned *m, uint32_t i)
+{
+    const npu_planned_port *port = npu_planned_port_at(m, i);
+    return port ? npu_planned_write(m, port->place, port->bytes, 1) : NULL;
+}
+
+NPU_IR_API void npu_planned_start(npu_planned *m)
+{
+    if (m && m->head) {
+        m->next = m->head->steps;
+    }
+}
+
+NPU_IR_API void npu_planned_reset(npu_planned *m)
+{
+    const npu_planned_port *port;
+    npu_planned_start(m);
+    for (uint32_t i = 0; (port = npu_planned_port_at(m, i)) != NULL; i++) {
+        uint8_t *data = (uint8_t *)npu_planned_data(m, i);
+        for (uint32_t k = 0; port->role == NPU_PORT_STATE && k < port->bytes; k++) {
+            data[k] = 0;
+        }
+    }
+}
+
+NPU_IR_API bool npu_planned_is_done(const npu_planned *m)
+{
+    return !m || !m->head || m->next >= m->head->end;
+}
+
+NPU_IR_API npu_status npu_planned_step(npu_planned *m)
+{
+    const uint32_t *step;
+    if (npu_planned_is_done(m)) {
+        return NPU_ERR_STATE;
+    }
+    step = npu__planned_words(m) + m->next;
+    m->next += 1 + (step[0] >> 16);
+    return npu__planned_call(m, step, NULL);
+}
+
+NPU_IR_API npu_status npu_planned_run(npu_planned *m)
+{
+    npu_status status = m && m->head ? NPU_OK : NPU_ERR_STATE;
+    npu_planned_start(m);
+    while (status == NPU_OK && !npu_planned_is_done(m)) {
+        status = npu_planned_step(m);
+    }
+    return status;
+}
+
+#ifndef NPU_IR_RUNTIME_ONLY
+/* ---- planned models: writing ---- */
+
+/* Memory that steps name: a value with its views, constants, scratch. Where one overwrites another they are a chain,
+   all at one place, each of its size while it lives. */
+typedef struct npu__planned_memory {
+    size_t size, most;    /* bytes; of the first one of a chain: the largest size in it */
+    uint32_t next;        /* 1 + the memory that overwrites this one */
+    bool is_over;         /* it overwrites another */
+    const void *data;     /* of a constant; NULL = in the arena */
+    size_t owned;         /* bytes of data that are the writer's */
+    uint32_t element;     /* bytes of the numbers in data */
+    uint32_t uses;        /* by ops that are not lowered yet, and for good */
+    uint32_t first, last; /* steps, if any touches it: first <= last */
+    uint32_t writer;      /* 1 + the step that wrote it last */
+    uint32_t place;
+    bool is_state;
+} npu__planned_memory;
+
+typedef struct npu__planned_step {
+    uint32_t at, num_places, clamp; /* its word among all; as npu_planned_emit got them */
+} npu__planned_step;
+
+struct npu_planned_writer {
+    npu_allocator allocator;
+    const npu_graph *g;
+    const npu_plan_write_desc *desc;
+    npu_diag *diag;
+    npu_status status;
+    uint32_t *memory_of;        /* per value id: 1 + its memory */
+    uint32_t *outputs;          /* per output: its memory */
+    npu_op op;                  /* being lowered */
+    uint32_t overwritten;       /* memory that its result 0 may take; NPU_PLANNED_NONE */
+    uint64_t arena_size;
+    NPU__ARRAY(npu__planned_memory, memories);
+    NPU__ARRAY(npu__planned_step, steps);
+    NPU__ARRAY(uint32_t, words); /* of the file's head; while ops are lowered: of its steps */
+    npu_text names, data;
+};
+
+static npu_status npu__planned_fail(npu_planned_writer *w, npu_status status, const char *what)
+{
+    const npu_op_def *def = w->op.id ? npu_op_definition(w->g, w->op) : NULL;
+    if (w->status == NPU_OK) {
+        w->status = status;
+        w->diag->op = w->op.id;
+        npu__fail(w->diag, status, "planned model: %s%s%s", def ? def->name : "", def ? ": " : "", what);
+    }
+    return status;
+}
+
+static bool npu__planned_reserve(npu_planned_writer *w, void **array, uint32_t *capacity, uint64_t need, size_t element)
+{
+    bool ok = npu__reserve(&w->allocator, array, capacity, need, element);
+    if (!ok) {
+        npu__planned_fail(w, NPU_ERR_NO_MEMORY, "out of memory");
+    }
+    return ok;
+}
+
+static uint32_t npu__planned_add_memory(npu_planned_writer *w, size_t size, const void *data, uint32_t element)
+{
+    npu__planned_memory *m;
+    if (size >= NPU_PLANNED_ARENA) {
+        npu__planned_fail(w, NPU_ERR_OVERFLOW, "a tensor has 2 GB or more");
+        return NPU_PLANNED_NONE;
+    }
+    if (!npu__planned_reserve(w, (void **)&w->memories, &w->cap_memories, (uint64_t)w->num_memories + 1,
+                              sizeof *w->memories)) {
+        return NPU_PLANNED_NONE;
+    }
+    m = &w->memories[w->num_memories];
+    memset(m, 0, sizeof *m);
+    m->size = size;
+    m->data = data;
+    m->element = element;
+    m->first = NPU_NO_INDEX;
+    return w->num_memories++;
+}
+
+static uint32_t npu__planned_uses(const npu_graph *g, npu_value v)
+{
+    uint32_t uses = npu_value_num_users(g, v);
+    for (uint32_t i = 0; i < g->num_outputs; i++) {
+        uses += g->outputs[i].a == v.id;
+    }
+    for (uint32_t i = 0; i < g->num_updates; i++) {
+        uses += g->updates[i].b == v.id;
+    }
+    return uses + (npu_value_role(g, v) == NPU_ROLE_STATE);
+}
+
+/* The memory of a value; a constant's, or an input's, is made when it is first asked for. */
+static uint32_t npu__planned_memory_of(npu_planned_writer *w, npu_value v)
+{
+    const npu_spec *spec = npu_value_spec(w->g, v);
+    npu_role role = npu_value_role(w->g, v);
+    uint32_t bits = npu_dtype_bits((npu_dtype)spec->dtype),
+             element = npu_dtype_is_complex((npu_dtype)spec->dtype) ? bits / 16 : bits / 8;
+    const void *data = NULL;
+    size_t size = 0, given = 0;
+    if (w->memory_of[v.id]) {
+        return w->memory_of[v.id] - 1;
+    }
+    if (npu_spec_size(spec, &size)) {
+        npu__planned_fail(w, npu_spec_size(spec, &size), "the size of an operand or result is not known");
+        return NPU_PLANNED_NONE;
+    }
+    if (role == NPU_ROLE_CONSTANT || role == NPU_ROLE_PARAM) {
+        data = npu_value_data(w->g, v, &given);
+        if (size && !data) {
+            npu__planned_fail(w, NPU_ERR_MISSING_WEIGHT, npu_value_name(w->g, v));
+            return NPU_PLANNED_NONE;
+        }
+    }
+    w->memory_of[v.id] = npu__planned_add_memory(w, size, data, element ? element : 1) + 1;
+    if (w->memory_of[v.id]) {
+        w->memories[w->memory_of[v.id] - 1].uses = npu__planned_uses(w->g, v);
+        w->memories[w->memory_of[v.id] - 1].is_state = role == NPU_ROLE_STATE;
+    }
+    return w->memory_of[v.id] - 1; /* 0 - 1 = NPU_PLANNED_NONE */
+}
+
+NPU_IR_API uint32_t npu_planned_operand(const npu_planned_writer *w, uint32_t i)
+{
+    npu_value v = npu_op_operand_value(w->g, w->op, i);
+    return v.id ? w->memory_of[v.id] - 1 : NPU_PLANNED_NONE;
+}
+
+/* The value takes that memory, which then has the value's readers, too. */
+static void npu__planned_share(npu_planned_writer *w, npu_value v, uint32_t memory)
+{
+    w->memory_of[v.id] = memory + 1;
+    w->memories[memory].uses += npu__planned_uses(w->g, v);
+}
+
+NPU_IR_API void npu_planned_overwrite(npu_planned_writer *w, uint32_t i)
+{
+    uint32_t memory = npu_planned_operand(w, i);
+    size_t size = 0;
+    npu_value y = npu_op_result(w->g, w->op, 0);
+    if (memory != NPU_PLANNED_NONE && w->memories[memory].uses == 1 && !w->memories[memory].data &&
+        !npu_spec_size(npu_value_spec(w->g, y), &size) && size <= w->memories[memory].size) {
+        w->overwritten = memory;
+    }
+}
+
+NPU_IR_API uint32_t npu_planned_result(npu_planned_writer *w, uint32_t i)
+{
+    npu_value v = npu_op_result(w->g, w->op, i);
+    bool is_new = v.id && !w->memory_of[v.id];
+    uint32_t memory = v.id ? npu__planned_memory_of(w, v) : NPU_PLANNED_NONE;
+    if (is_new && i == 0 && w->overwritten != NPU_PLANNED_NONE && memory != NPU_PLANNED_NONE) {
+        w->memories[w->overwritten].next = memory + 1;
+        w->memories[memory].is_over = true;
+    }
+    return memory;
+}
+
+NPU_IR_API uint32_t npu_planned_scratch(npu_planned_writer *w, size_t bytes)
+{
+    return npu__planned_add_memory(w, bytes, NULL, 1);
+}
+
+NPU_IR_API uint32_t npu_planned_add_data(npu_planned_writer *w, npu_dtype dtype, size_t len, const void *data)
+{
+    uint32_t element = npu_dtype_bits(dtype) / 8, memory;
+    size_t size = 0;
+    void *copy = npu_size_mul(len, element, &size) ? npu__alloc_zero(&w->allocator, size) : NULL;
+    if (!copy) {
+        npu__planned_fail(w, NPU_ERR_NO_MEMORY, "out of memory");
+        return NPU_PLANNED_NONE;
+    }
+    if (data && size) {
+        memcpy(copy, data, size);
+    }
+    memory = npu__planned_add_memory(w, size, copy, element);
+    if (memory == NPU_PLANNED_NONE) {
+        npu__free(&w->allocator, copy, size);
+    } else {
+        w->memories[memory].owned = size ? size : 1;
+    }
+    return memory;
+}
+
+NPU_IR_API void *npu_planned_edit_data(npu_planned_writer *w, uint32_t memory)
+{
+    void *data = NULL;
+    if (memory < w->num_memories && w->memories[memory].owned) {
+        memcpy(&data, &w->memories[memory].data, sizeof data); /* it is the writer's own to change */
+    }
+    return data;
+}
+
+NPU_IR_API npu_status npu_planned_emit(npu_planned_writer *w, uint32_t kernel, const void *words, size_t size,
+                                       uint32_t num_places, uint32_t clamp)
+{
+    uint32_t n = (uint32_t)(size / 4), *at, step = w->num_steps;
+    if (w->status) {
+        return w->status;
+    }
+    if (size % 4 || size / 4 > 0xffff || num_places > n || clamp >= n || kernel - 1 >= 0xffff) {
+        return npu__planned_fail(w, NPU_ERR_INVALID_ARGUMENT, "a step with such words");
+    }
+    if (!npu__planned_reserve(w, (void **)&w->words, &w->cap_words, (uint64_t)w->num_words + n + 1, 4) ||
+        !npu__planned_reserve(w, (void **)&w->steps, &w->cap_steps, (uint64_t)step + 1, sizeof *w->steps)) {
+        return w->status;
+    }
+    at = w->words + w->num_words;
+    at[0] = kernel | n << 16;
+    memcpy(at + 1, words, size);
+    w->steps[step].at = w->num_words;
+    w->steps[step].num_places = num_places;
+    w->steps[step].clamp = clamp;
+    for (uint32_t i = 1; i <= num_places; i++) {
+        npu__planned_memory *m = at[i] < w->num_memories ? &w->memories[at[i]] : NULL;
+        if (m) {
+            m->first = step < m->first ? step : m->first;
+            m->last = step;
+            m->writer = i == 1 ? step + 1 : m->writer;
+        }
+    }
+    w->num_words += n + 1;
+    w->num_steps++;
+    return NPU_OK;
+}
+
+NPU_IR_API bool npu_planned_fold_clamp(npu_planned_writer *w, float low, float high)
+{
+    uint32_t memory = npu_planned_operand(w, 0), *clamp;
+    const npu__planned_memory *m = memory == NPU_PLANNED_NONE ? NULL : &w->memories[memory];
+    float now[2];
+    if (!m || m->data || m->uses != 1 || !m->writer || !w->steps[m->writer - 1].clamp) {
+        return false;
+    }
+    clamp = w->words + w->steps[m->writer - 1].at + 1 + w->steps[m->writer - 1].clamp;
+    memcpy(now, clamp, sizeof now);
+    if (low > now[1] || high < now[0]) {
+        return false;
+    }
+    now[0] = low > now[0] ? low : now[0];
+    now[1] = high < now[1] ? high : now[1];
+    memcpy(clamp, now, sizeof now);
+    npu__planned_share(w, npu_op_result(w->g, w->op, 0), memory);
+    return true;
+}
+
+/* A view is its operand's memory. */
+static bool npu__planned_lower_view(npu_planned_writer *w, const npu_op_info *info)
+{
+    bool is_view = info->traits & NPU_VIEW && info->num_in == 1 && info->num_out == 1 && info->in[0];
+    if (is_view) {
+        npu__planned_share(w, npu_op_result(w->g, w->op, 0), npu_planned_operand(w, 0));
+    }
+    return is_view;
+}
+
+static npu_status npu__planned_lower(npu_planned_writer *w, const npu_op_info *info)
+{
+    npu_status status = NPU_ERR_UNSUPPORTED;
+    for (uint32_t i = 0; i < w->desc->num_libraries; i++) {
+        const npu_planned_library *l = w->desc->libraries[i];
+        for (uint32_t k = 0; k < l->num_lowerings && status == NPU_ERR_UNSUPPORTED; k++) {
+            if (l->lowerings[k].kind == info->kind) {
+                w->overwritten = NPU_PLANNED_NONE;
+                status = l->lowerings[k].lower(w, info);
+            }
+        }
+    }
+    return status == NPU_OK ? status : npu__planned_fail(w, status, "no kernel of planned models for such an op");
+}
+
+static npu_status npu__planned_lower_op(npu_planned_writer *w, npu_op op, npu_op_storage *storage)
+{
+    npu_op_info info;
+    npu_status status = npu_op_describe(w->g, op, &info, storage);
+    w->op = op;
+    for (uint32_t i = 0; i < npu_op_num_operands(w->g, op) && status == NPU_OK; i++) {
+        npu_value v = npu_op_operand_value(w->g, op, i);
+        status = v.id && npu__planned_memory_of(w, v) == NPU_PLANNED_NONE ? w->status : NPU_OK;
+    }
+    if (status == NPU_OK && info.dynamic) {
+        status = npu__planned_fail(w, NPU_ERR_DYNAMIC_SHAPE, "runtime dims");
+    }
+    if (status == NPU_OK && !npu__planned_lower_view(w, &info)) {
+        status = npu__planned_lower(w, &info);
+    }
+    for (uint32_t i = 0; i < npu_op_num_operands(w->g, op) && status == NPU_OK; i++) {
+        uint32_t memory = npu_planned_operand(w, i);
+        if (memory != NPU_PLANNED_NONE) {
+            w->memories[memory].uses--;
+        }
+    }
+    w->op.id = 0;
+    return w->status ? w->status : status;
+}
+
+/* All of memory `x` in `y`, or where that is NPU_PLANNED_NONE in memory that is made for it. Returns where. */
+static uint32_t npu__planned_emit_copy(npu_planned_writer *w, uint32_t y, uint32_t x)
+{
+    size_t size = w->memories[x].size;
+    npu_planned_copy_words copy = { 0, 0, 1, 0, 0, { 1, 1, 1, 1, 1 }, { 0, 0, 0, 0, 1 }, { 0, 0, 0, 0, 1 } };
+    y = y == NPU_PLANNED_NONE ? npu__planned_add_memory(w, size, NULL, 1) : y;
+    copy.y = y;
+    copy.x = x;
+    copy.dims[4] = (uint32_t)size;
+    npu_planned_emit(w, NPU_PLANNED_copy, &copy, sizeof copy, 2, 0);
+    return y;
+}
+
+/* What stays after the run. Constants and states that are outputs are copied, and states that become others, too,
+   before any state has its new content. */
+static npu_status npu__planned_keep(npu_planned_writer *w)
+{
+    const npu_graph *g = w->g;
+    for (uint32_t i = 0; i < g->num_outputs && w->status == NPU_OK; i++) {
+        uint32_t from = npu__planned_memory_of(w, npu__make_value(g->outputs[i].a));
+        bool moves = from != NPU_PLANNED_NONE && (w->memories[from].data || w->memories[from].is_state);
+        w->outputs[i] = moves ? npu__planned_emit_copy(w, NPU_PLANNED_NONE, from) : from;
+    }
+    for (uint32_t i = 0; i < g->num_updates && w->status == NPU_OK; i++) {
+        npu_value next = npu__make_value(g->updates[i].b);
+        uint32_t from = npu__planned_memory_of(w, next);
+        if (from != NPU_PLANNED_NONE && w->memories[from].is_state) {
+            w->memory_of[next.id] = npu_value_role(g, next) == NPU_ROLE_STATE ? w->memory_of[next.id] : 0;
+            w->outputs[g->num_outputs + i] = npu__planned_emit_copy(w, NPU_PLANNED_NONE, from);
+        } else {
+            w->outputs[g->num_outputs + i] = from;
+        }
+    }
+    for (uint32_t i = 0; i < g->num_updates && w->status == NPU_OK; i++) {
+        uint32_t to = npu__planned_memory_of(w, npu__make_value(g->updates[i].a));
+        if (to != NPU_PLANNED_NONE) {
+            npu__planned_emit_copy(w, to, w->outputs[g->num_outputs + i]);
+        }
+    }
+    return w->status;
+}
+
+static uint32_t npu__planned_align(const npu_planned_writer *w, uint64_t size)
+{
+    uint64_t a = w->desc->alignment ? w->desc->alignment : 8;
+    uint64_t end = (size + a - 1) / a * a;
+    return end < NPU_PLANNED_ARENA ? (uint32_t)end : NPU_PLANNED_ARENA;
+}
+
+static void npu__planned_live(npu_planned_writer *w, uint32_t memory, uint32_t first, uint32_t last)
+{
+    npu__planned_memory *m = &w->memories[memory];
+    m->first = first < m->first ? first : m->first;
+    m->last = last > m->last ? last : m->last;
+}
+
+/* Inputs are there before step 0, outputs and states at the end. */
+static npu_status npu__planned_live_ports(npu_planned_writer *w)
+{
+    const npu_graph *g = w->g;
+    for (uint32_t i = 0; i < g->num_inputs && w->status == NPU_OK; i++) {
+        uint32_t memory = npu__planned_memory_of(w, npu__make_value(g->inputs[i]));
+        if (memory != NPU_PLANNED_NONE) {
+            npu__planned_live(w, memory, 0, 0);
+        }
+    }
+    for (uint32_t i = 0; i < g->num_outputs && w->status == NPU_OK; i++) {
+        npu__planned_live(w, w->outputs[i], w->num_steps, w->num_steps);
+    }
+    for (uint32_t i = 0; i < w->num_memories; i++) {
+        if (w->memories[i].is_state) {
+            npu__planned_live(w, i, 0, w->num_steps);
+        }
+    }
+    return w->status;
+}
+
+static bool npu__planned_larger(const npu__planned_memory *m, uint32_t a, uint32_t b)
+{
+    return m[a].most > m[b].most || (m[a].most == m[b].most && a < b);
+}
+
+/* Does memory b, which has its place, meet some of the chain from `a` on at that place? */
+static bool npu__planned_meets(const npu__planned_memory *m, uint32_t a, uint64_t place, uint32_t b)
+{
+    uint64_t begin = m[b].place, end = begin + m[b].size;
+    for (uint32_t i = a + 1; i; i = m[i - 1].next) {
+        const npu__planned_memory *it = &m[i - 1];
+        if (it->first <= m[b].last && m[b].first <= it->last && begin < place + it->size && place < end) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The lowest place for a chain among memories that have theirs, by rising place: it moves behind what it meets. */
+static uint32_t npu__planned_room(const npu_planned_writer *w, uint32_t i, const uint32_t *placed, uint32_t num)
+{
+    uint64_t at = 0;
+    for (uint32_t k = 0; k < num && at < NPU_PLANNED_ARENA; k++) {
+        const npu__planned_memory *other = &w->memories[placed[k]];
+        if (npu__planned_meets(w->memories, i, at, placed[k])) {
+            uint32_t end = npu__planned_align(w, (uint64_t)other->place + other->size);
+            if (end > at) {
+                at = end;
+                k = NPU_NO_INDEX; /* those before may be in the way there, as parts of the chain differ in size */
+            }
+        }
+    }
+    return (uint32_t)at;
+}
+
+static void npu__planned_insert(uint32_t *list, uint32_t num, uint32_t at, uint32_t item)
+{
+    memmove(list + at + 1, list + at, (num - at) * sizeof *list);
+    list[at] = item;
+}
+
+/* The first of each chain in the arena, the largest one first. Returns how many. */
+static uint32_t npu__planned_order(npu_planned_writer *w, uint32_t *order)
+{
+    npu__planned_memory *m = w->memories;
+    uint32_t num = 0;
+    for (uint32_t i = 0; i < w->num_memories; i++) {
+        uint32_t at = 0, end = num;
+        for (uint32_t k = i + 1; k; k = m[k - 1].next) {
+            m[i].most = m[k - 1].size > m[i].most ? m[k - 1].size : m[i].most;
+        }
+        while (at < end) { /* by halves: the list is sorted */
+            uint32_t middle = at + (end - at) / 2;
+            if (npu__planned_larger(m, order[middle], i)) {
+                at = middle + 1;
+            } else {
+                end = middle;
+            }
+        }
+        if (!m[i].data && !m[i].is_over && m[i].first != NPU_NO_INDEX) {
+            npu__planned_insert(order, num++, at, i);
+        }
+    }
+    return num;
+}
+
+/* A chain has its place: it is among the others from now on. */
+static uint32_t npu__planned_put_chain(npu_planned_writer *w, uint32_t first, uint32_t place, uint32_t *placed,
+                                       uint32_t num)
+{
+    npu__planned_memory *m = w->memories;
+    for (uint32_t k = first + 1; k; k = m[k - 1].next, num++) {
+        uint32_t at = num;
+        uint64_t end = (uint64_t)place + m[k - 1].size;
+        m[k - 1].place = place;
+        w->arena_size = end > w->arena_size ? end : w->arena_size;
+        while (at && m[placed[at - 1]].place > place) {
+            at--;
+        }
+        npu__planned_insert(placed, num, at, k - 1);
+    }
+    return num;
+}
+
+/* Places in the arena: the largest chain first, each as low as it goes. */
+static npu_status npu__planned_place(npu_planned_writer *w)
+{
+    size_t bytes = ((size_t)w->num_memories + 1) * 2 * sizeof(uint32_t);
+    uint32_t *order = (uint32_t *)npu__alloc(&w->allocator, bytes), num, num_placed = 0;
+    if (!order) {
+        return npu__planned_fail(w, NPU_ERR_NO_MEMORY, "out of memory");
+    }
+    num = npu__planned_order(w, order);
+    for (uint32_t i = 0; i < num; i++) {
+        uint32_t *placed = order + w->num_memories + 1;
+        uint32_t place = npu__planned_room(w, order[i], placed, num_placed);
+        num_placed = npu__planned_put_chain(w, order[i], place, placed, num_placed);
+    }
+    w->arena_size = npu__planned_align(w, w->arena_size);
+    npu__free(&w->allocator, order, bytes);
+    return w->arena_size < NPU_PLANNED_ARENA ? w->status
+                                             : npu__planned_fail(w, NPU_ERR_OVERFLOW, "the arena has 2 GB or more");
+}
+
+/* ---- planned models: the file ---- */
+
+static void npu__planned_put(npu_planned_writer *w, npu_text *to, const void *data, size_t size, uint32_t element)
+{
+    bool turn = element > 1 && npu__is_host_order(element) == w->desc->big_endian;
+    for (size_t i = 0; i < size && turn; i += element) {
+        uint8_t bytes[8];
+        for (uint32_t k = 0; k < element; k++) {
+            bytes[k] = ((const uint8_t *)data)[i + element - 1 - k];
+        }
+        npu_text_append(to, (const char *)bytes, element);
+    }
+    if (!turn) {
+        npu_text_append(to, (const char *)data, size);
+    }
+}
+
+static void npu__planned_pad(npu_planned_writer *w, npu_text *text, size_t size)
+{
+    static const char zeros[64];
+    while (text->len < size && text->status == NPU_OK) {
+        npu_text_append(text, zeros, size - text->len < sizeof zeros ? size - text->len : sizeof zeros);
+    }
+    if (text->status) {
+        npu__planned_fail(w, text->status, "out of memory");
+    }
+}
+
+/* Constants get places behind the head. */
+static void npu__planned_put_data(npu_planned_writer *w, uint32_t head_size)
+{
+    for (uint32_t i = 0; i < w->num_memories && w->status == NPU_OK; i++) {
+        npu__planned_memory *m = &w->memories[i];
+        if (m->data && m->first != NPU_NO_INDEX) {
+            npu__planned_pad(w, &w->data, npu__planned_align(w, w->data.len));
+            m->place = (uint32_t)w->data.len + head_size;
+            npu__planned_put(w, &w->data, m->data, m->size, m->element);
+            if ((uint64_t)w->data.len + head_size >= NPU_PLANNED_ARENA) {
+                npu__planned_fail(w, NPU_ERR_OVERFLOW, "the file has 2 GB or more");
+            }
+        }
+    }
+    npu__planned_pad(w, &w->data, npu__planned_align(w, w->data.len));
+}
+
+static uint32_t npu__planned_place_of(const npu_planned_writer *w, uint32_t memory)
+{
+    const npu__planned_memory *m = &w->memories[memory];
+    return m->data ? m->place : m->place | NPU_PLANNED_ARENA;
+}
+
+static void npu__planned_add_port(npu_planned_writer *w, npu_planned_port *port, uint32_t role, npu_value v,
+                                  uint32_t memory, const char *name)
+{
+    const npu_spec *spec = npu_value_spec(w->g, v);
+    memset(port, 0, sizeof *port);
+    port->role = role;
+    port->place = npu__planned_place_of(w, memory);
+    port->bytes = (uint32_t)w->memories[memory].size;
+    port->dtype = spec->dtype;
+    port->rank = spec->rank;
+    for (uint32_t i = 0; i < spec->rank; i++) {
+        port->dims[i] = (uint32_t)spec->dims[i];
+    }
+    if (spec->quant && spec->quant->scheme == 1) {
+        port->scale = spec->quant->scales[0];
+        port->zero = spec->quant->zeros ? spec->quant->zeros[0] : 0;
+    }
+    port->name = (uint32_t)w->names.len; /* behind the words, whose number is not known yet */
+    npu_text_append(&w->names, name, strlen(name) + 1);
+}
+
+static uint32_t npu__planned_num_states(const npu_planned_writer *w)
+{
+    uint32_t num = 0;
+    for (uint32_t i = 1; i < w->g->num_values; i++) {
+        num += npu_value_role(w->g, npu__make_value(i)) == NPU_ROLE_STATE && w->memory_of[i];
+    }
+    return num;
+}
+
+static void npu__planned_ports(npu_planned_writer *w, npu_planned_port *port)
+{
+    const npu_graph *g = w->g;
+    for (uint32_t i = 0; i < g->num_inputs; i++) {
+        npu_value v = npu__make_value(g->inputs[i]);
+        npu__planned_add_port(w, port++, NPU_PORT_INPUT, v, w->memory_of[v.id] - 1, npu_value_name(g, v));
+    }
+    for (uint32_t i = 0; i < g->num_outputs; i++) {
+        npu__planned_add_port(w, port++, NPU_PORT_OUTPUT, npu__make_value(g->outputs[i].a), w->outputs[i],
+                              npu_graph_output_name(g, i));
+    }
+    for (uint32_t i = 1; i < g->num_values; i++) {
+        npu_value v = npu__make_value(i);
+        if (npu_value_role(g, v) == NPU_ROLE_STATE && w->memory_of[i]) {
+            npu__planned_add_port(w, port++, NPU_PORT_STATE, v, w->memory_of[i] - 1, npu_value_name(g, v));
+        }
+    }
+}
+
+/* Places instead of memory in the words of steps. */
+static void npu__planned_resolve(npu_planned_writer *w, uint32_t *words)
+{
+    for (uint32_t i = 0; i < w->num_steps; i++) {
+        uint32_t *at = words + w->steps[i].at + 1;
+        for (uint32_t k = 0; k < w->steps[i].num_places; k++) {
+            at[k] = at[k] < w->num_memories ? npu__planned_place_of(w, at[k]) : NPU_PLANNED_NONE;
+        }
+    }
+}
+
+/* Kernels of all libraries in one list: *out, of *num. */
+static npu_status npu__planned_kernels(npu_planned_writer *w, npu_planned_kernel **out, uint32_t *num)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < w->desc->num_libraries; i++) {
+        n += w->desc->libraries[i]->num_kernels;
+    }
+    *num = n;
+    *out = (npu_planned_kernel *)npu__alloc(&w->allocator, (n + 1u) * sizeof **out);
+    if (!*out) {
+        return npu__planned_fail(w, NPU_ERR_NO_MEMORY, "out of memory");
+    }
+    for (uint32_t i = w->desc->num_libraries; i-- > 0;) {
+        n -= w->desc->libraries[i]->num_kernels;
+        memcpy(*out + n, w->desc->libraries[i]->kernels, w->desc->libraries[i]->num_kernels * sizeof **out);
+    }
+    return NPU_OK;
+}
+
+/* The kernels say whether the steps are right and what they take, as they do where the file is opened. */
+static npu_status npu__planned_measure(npu_planned_writer *w, npu_planned_head *head)
+{
+    npu_planned_kernel *kernels = NULL;
+    npu_planned m = { NULL, NULL, NULL, 0, 0 };
+    npu_status status = npu__planned_kernels(w, &kernels, &m.num_kernels);
+    size_t kernels_size = (m.num_kernels + 1u) * sizeof *kernels;
+    if (status == NPU_OK) {
+        m.head = head;
+        m.kernels = kernels;
+        m.arena = (uint8_t *)head; /* nothing is touched */
+        status = npu__planned_check_steps(&m, &head->work);
+        status = status ? status : npu__planned_check_ports(&m);
+        status = status ? npu__planned_fail(w, status == NPU_ERR_NOT_IMPLEMENTED ? status : NPU_ERR_INTERNAL,
+                                            status == NPU_ERR_NOT_IMPLEMENTED ? "a kernel that no library has" :
+                                            "a kernel refuses the words of its step") : status;
+        npu__free(&w->allocator, kernels, kernels_size);
+    }
+    return status;
+}
+
+/* Head, ports, steps and names in `words`, of head_size bytes, in the order of the host. */
+static npu_status npu__planned_fill(npu_planned_writer *w, uint32_t *words, uint32_t head_size,
+                                    const npu_planned_port *ports, uint32_t num_ports)
+{
+    npu_planned_head *head = (npu_planned_head *)(void *)words;
+    npu_planned_port *to = (npu_planned_port *)(void *)(head + 1);
+    memset(words, 0, head_size);
+    head->magic = NPU_PLANNED_MAGIC;
+    head->version = NPU_PLANNED_VERSION;
+    head->order = NPU_PLANNED_ORDER;
+    head->size = head_size + (uint32_t)w->data.len;
+    head->head_size = head_size;
+    head->arena_size = (uint32_t)w->arena_size;
+    head->alignment = w->desc->alignment ? w->desc->alignment : 8;
+    head->num_ports = num_ports;
+    head->steps = 16 * (1 + num_ports);
+    head->end = head->steps + w->num_words;
+    for (uint32_t i = 0; i < num_ports; i++) {
+        to[i] = ports[i];
+        to[i].name += head->end * 4;
+    }
+    if (w->num_words) {
+        memcpy(words + head->steps, w->words, w->num_words * sizeof *words);
+    }
+    npu__planned_resolve(w, words + head->steps);
+    if (w->names.len) {
+        memcpy(words + head->end, w->names.data, w->names.len);
+    }
+    return npu__planned_measure(w, head);
+}
+
+/* The head as it stands in the file: only its names are no words. */
+static void npu__planned_put_head(npu_planned_writer *w, npu_text *file, uint32_t *words)
+{
+    npu_planned_head *head = (npu_planned_head *)(void *)words;
+    uint32_t head_size = head->head_size, names = head->end * 4, crc;
+    size_t at = file->len;
+    head->data_crc = npu__planned_crc((const uint8_t *)w->data.data, (uint32_t)w->data.len);
+    npu__planned_put(w, file, words, names, 4);
+    npu_text_append(file, (const char *)words + names, head_size - names);
+    npu_text_append(file, w->data.data ? w->data.data : "", w->data.len);
+    if (file->status == NPU_OK) {
+        crc = npu__planned_crc((const uint8_t *)file->data + at + 28, head_size - 28);
+        for (uint32_t k = 0; k < 4; k++) {
+            file->data[at + 20 + k] = (char)(crc >> 8 * (w->desc->big_endian ? 3 - k : k));
+        }
+    }
+}
+
+static npu_status npu__planned_put_file(npu_planned_writer *w, npu_text *file, const npu_planned_port *ports,
+                                        uint32_t num)
+{
+    uint64_t size = 64 * (1 + (uint64_t)num) + 4 * (uint64_t)w->num_words + w->names.len + 1;
+    uint32_t head_size = npu__planned_align(w, size);
+    uint32_t *words = (uint32_t *)npu__alloc(&w->allocator, head_size);
+    if (!words) {
+        return npu__planned_fail(w, NPU_ERR_NO_MEMORY, "out of memory");
+    }
+    npu__planned_put_data(w, head_size);
+    if (w->status == NPU_OK && npu__planned_fill(w, words, head_size, ports, num) == NPU_OK) {
+        npu__planned_put_head(w, file, words);
+    }
+    npu__free(&w->allocator, words, head_size);
+    return w->status;
+}
+
+/* ---- planned models: C code ---- */
+
+/* In capitals, what no identifier has as "_". */
+static void npu__planned_put_name(npu_text *text, const char *name)
+{
+    for (; *name; name++) {
+        char c = *name >= 'a' && *name <= 'z' ? (char)(*name - 'a' + 'A') : *name;
+        bool ok = (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        npu_text_printf(text, "%c", ok ? c : '_');
+    }
+}
+
+static void npu__planned_put_kernels(const npu_planned_writer *w, npu_text *text, const char *name)
+{
+    npu_text_printf(text, "#define ");
+    npu__planned_put_name(text, name);
+    npu_text_printf(text, "_KERNELS(X)");
+    for (uint32_t i = 0; i < w->desc->num_libraries; i++) {
+        const npu_planned_library *l = w->desc->libraries[i];
+        for (uint32_t k = 0; k < l->num_kernels; k++) {
+            bool is_used = false;
+            for (uint32_t s = 0; s < w->num_steps && !is_used; s++) {
+                is_used = (w->words[w->steps[s].at] & 0xffff) == l->kernels[k].id;
+            }
+            if (is_used) {
+                npu_text_printf(text, " X(%s)", l->names[k]);
+            }
+        }
+    }
+    npu_text_printf(text, "\n");
+}
+
+static void npu__planned_put_ports(const npu_planned_writer *w, npu_text *text, const char *name,
+                                   const npu_planned_port *ports, uint32_t num)
+{
+    static const char *const roles[] = { "IN", "OUT", "STATE" };
+    for (uint32_t i = 0; i < num; i++) {
+        npu_text_printf(text, "#define ");
+        npu__planned_put_name(text, name);
+        npu_text_printf(text, "_%s_", roles[ports[i].role - 1]);
+        npu__planned_put_name(text, w->names.data + ports[i].name);
+        npu_text_printf(text, " %u /* port: %s[", (unsigned)i, npu_dtype_name((npu_dtype)ports[i].dtype));
+        for (uint32_t k = 0; k < ports[i].rank; k++) {
+            npu_text_printf(text, "%s%u", k ? "," : "", (unsigned)ports[i].dims[k]);
+        }
+        npu_text_printf(text, "], %u bytes */\n", (unsigned)ports[i].bytes);
+    }
+}
+
+/* Eight bytes are a number, for the alignment that C99 can ask for. */
+static void npu__planned_put_array(const npu_planned_writer *w, npu_text *text, const char *name, const uint8_t *file,
+                                   size_t size)
+{
+    npu_text_printf(text,
+                    "#if defined(__GNUC__)\n__attribute__((aligned(%u)))\n#endif\nstatic const uint64_t %s[%lu] = {",
+                    (unsigned)(w->desc->alignment ? w->desc->alignment : 8), name, (unsigned long)(size / 8));
+    for (size_t i = 0; i < size; i += 8) {
+        uint32_t half[2] = { 0, 0 };
+        for (uint32_t k = 0; k < 8; k++) {
+            half[w->desc->big_endian ? k < 4 : k >= 4] |= (uint32_t)file[i + k]
+                                                          << 8 * (w->desc->big_endian ? 7 - k : k) % 32;
+        }
+        npu_text_printf(text, "%s0x%08lx%08lxu,", i % 32 ? " " : "\n    ", (unsigned long)half[1],
+                        (unsigned long)half[0]);
+    }
+    npu_text_printf(text, "\n};\n");
+}
+
+static void npu__planned_put_code(npu_planned_writer *w, const npu_planned_port *ports, uint32_t num,
+                                  const uint8_t *file, size_t size)
+{
+    npu_text *text = w->desc->code;
+    const char *name = w->desc->name ? w->desc->name : "model";
+    npu_text_printf(
+        text,
+        "/* A planned model: %lu bytes, %lu steps. Written by npu_plan_write; see npu_ir.h, PLANNED MODELS. */\n"
+        "#include <stdint.h>\n#define ",
+        (unsigned long)size, (unsigned long)w->num_steps);
+    npu__planned_put_name(text, name);
+    npu_text_printf(text, "_ARENA %lu /* bytes */\n", (unsigned long)w->arena_size);
+    npu__planned_put_kernels(w, text, name);
+    npu__planned_put_ports(w, text, name, ports, num);
+    npu__planned_put_array(w, text, name, file, size);
+    if (text->status) {
+        npu__planned_fail(w, text->status, "out of memory");
+    }
+}
+
+/* ---- planned models: the whole ---- */
+
+static npu_status npu__planned_lower_steps(npu_planned_writer *w, const npu_plan *plan)
+{
+    npu_op_storage storage;
+    memset(&storage, 0, sizeof storage);
+    for (uint32_t i = 0; i < npu_plan_num_steps(plan) && w->status == NPU_OK; i++) {
+        const npu_step *step = npu_plan_step(plan, i);
+        for (uint32_t k = 0; step->type == NPU_STEP_PARTITION && k < step->num_ops && w->status == NPU_OK; k++) {
+            const npu_backend *b = step->backend < npu_plan_num_backends(plan) ? npu_plan_backend(plan, step->backend)
+                                                                               : NULL;
+            w->op = step->ops[k];
+            if (!b || !(b->traits & NPU_BACKEND_HOST)) {
+                npu__planned_fail(w, NPU_ERR_UNSUPPORTED, "it is placed on a device");
+            } else if (npu__planned_lower_op(w, step->ops[k], &storage)) {
+                npu__planned_fail(w, NPU_ERR_NO_MEMORY, "out of memory");
+            }
+        }
+    }
+    npu_op_storage_free(&storage);
+    return w->status;
+}
+
+static npu_status npu__planned_all(npu_planned_writer *w, const npu_plan *plan, npu_text *file)
+{
+    const npu_graph *g = w->g;
+    size_t before = file->len, size;
+    npu_planned_port *ports;
+    uint32_t num;
+    npu__planned_lower_steps(w, plan);
+    if (w->status || npu__planned_keep(w) || npu__planned_live_ports(w) || npu__planned_place(w)) {
+        return w->status;
+    }
+    num = g->num_inputs + g->num_outputs + npu__planned_num_states(w);
+    size = (num + 1u) * sizeof *ports;
+    ports = (npu_planned_port *)npu__alloc(&w->allocator, size);
+    if (!ports) {
+        return npu__planned_fail(w, NPU_ERR_NO_MEMORY, "out of memory");
+    }
+    npu__planned_ports(w, ports);
+    npu__planned_put_file(w, file, ports, num);
+    if (w->status == NPU_OK && (file->status || w->names.status)) {
+        npu__planned_fail(w, NPU_ERR_NO_MEMORY, "out of memory");
+    }
+    if (w->status == NPU_OK && w->desc->code) {
+        npu__planned_put_code(w, ports, num, (const uint8_t *)file->data + before, file->len - before);
+    }
+    npu__free(&w->allocator, ports, size);
+    return w->status;
+}
+
+static bool npu__planned_desc_ok(const npu_plan_write_desc *d)
+{
+    const char *name = d && d->name ? d->name : "model";
+    bool ok = d && !d->_canary && d->libraries && d->num_libraries && d->alignment != 1 &&
+              (d->alignment == 0 || (d->alignment >= 8 && d->alignment <= 64 && !(d->alignment & (d->alignment - 1))));
+    for (const char *c = name; *c; c++) {
+        ok = ok && (*c == '_' || (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
+                    (*c >= '0' && *c <= '9' && c > name));
+    }
+    for (uint32_t i = 0; ok && i < d->num_libraries; i++) {
+        ok = d->libraries[i] && d->libraries[i]->size >= sizeof(npu_planned_library);
+    }
+    return ok && *name;
+}
+
+static void npu__planned_writer_free(npu_planned_writer *w)
+{
+    const npu_allocator *a = &w->allocator;
+    for (uint32_t i = 0; i < w->num_memories; i++) {
+        if (w->memories[i].owned) {
+            npu__free(a, npu_planned_edit_data(w, i), w->memories[i].owned);
+        }
+    }
+    npu__free(a, w->memories, w->cap_memories * sizeof *w->memories);
+    npu__free(a, w->steps, w->cap_steps * sizeof *w->steps);
+    npu__free(a, w->words, w->cap_words * sizeof *w->words);
+    npu__free(a, w->memory_of, w->g->num_values * sizeof *w->memory_of);
+    npu__free(a, w->outputs, (w->g->num_outputs + w->g->num_updates) * sizeof *w->outputs);
+    npu_text_free(&w->names);
+    npu_text_free(&w->data);
+}
+
+NPU_IR_API npu_status npu_plan_write(const npu_plan *plan, const npu_plan_write_desc *desc, npu_text *file,
+                                     npu_diag *diag)
+{
+    npu_planned_writer w;
+    npu_diag local;
+    size_t before = file ? file->len : 0, code_before = desc && desc->code ? desc->code->len : 0;
+    diag = diag ? diag : &local;
+    memset(diag, 0, sizeof *diag);
+    if (!plan || !file || !npu__planned_desc_ok(desc)) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "planned model: the desc is not valid");
+    }
+    memset(&w, 0, sizeof w);
+    w.allocator = npu__allocator(desc->allocator);
+    w.g = npu_plan_graph(plan);
+    w.desc = desc;
+    w.diag = diag;
+    w.overwritten = NPU_PLANNED_NONE;
+    w.names = npu_text_init(&w.allocator);
+    w.data = npu_text_init(&w.allocator);
+    w.memory_of = (uint32_t *)npu__alloc_zero(&w.allocator, w.g->num_values * sizeof *w.memory_of);
+    w.outputs = (uint32_t *)npu__alloc_zero(&w.allocator, (w.g->num_outputs + w.g->num_updates) * sizeof *w.outputs);
+    if (!w.memory_of || !w.outputs) {
+        npu__planned_fail(&w, NPU_ERR_NO_MEMORY, "out of memory");
+    } else {
+        npu__planned_all(&w, plan, file);
+    }
+    if (w.status) {
+        file->len = before;
+        if (desc->code) {
+            desc->code->len = code_before;
+        }
+    }
+    npu__planned_writer_free(&w);
+    return w.status;
+}
+#endif /* NPU_IR_RUNTIME_ONLY */
 
 #ifdef NPU__PARTIAL
 #pragma GCC diagnostic pop

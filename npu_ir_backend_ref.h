@@ -19,6 +19,7 @@
      aicf                                                >>kernels-aicf
      structured loops                                    >>kernels-loops
      tile programs                                       >>kernels-tiles
+     kernels of planned models            >>planned-kernels  >>impl-planned-kernels
 */
 #ifndef NPU_IR_BACKEND_REF_H
 #define NPU_IR_BACKEND_REF_H
@@ -29,6 +30,7 @@
 extern "C" {
 #endif
 
+#ifndef NPU_IR_RUNTIME_ONLY
 /* -----------------------------------------------------------------------------------------------------------
    KERNEL INTERFACE                                                                                   >>kernel
 
@@ -228,6 +230,151 @@ typedef struct npu_accel {
 NPU_IR_API npu_status npu_accel_create(npu_backend **out, const npu_accel *accel,
                                        const npu_allocator *allocator);
 NPU_IR_API void npu_accel_destroy(npu_backend *backend); /* after all programs that use it; NULL is fine */
+#endif /* NPU_IR_RUNTIME_ONLY */
+
+/* -----------------------------------------------------------------------------------------------------------
+   KERNELS OF PLANNED MODELS                                                                    >>planned-kernels
+
+   What steps of planned models say to the library's kernels (>>planned in npu_ir.h): the words after their head are
+   these structs. Members that begin them are places. Tensors are dense; images are [N, C, H, W]. Bytes are i8 and stand
+   for (stored - zero) scale; sums of products become results by a factor, multiplier 2^(shift - 31) as a pair of both,
+   rounded once or twice, as >>kernels-quantised says: the bits are those of the ops of namespace npu. f32 has one order
+   of sums, and functions of its own: exp within 1.5 units in the last place, tanh and erf within 3e-7.
+   -------------------------------------------------------------------------------------------------------- */
+
+typedef struct npu_planned_window_words { /* rows, columns; each at most 32767 */
+    uint32_t in[2], out[2], kernel[2], stride[2], pad[2], dilation[2];
+} npu_planned_window_words;
+typedef struct npu_planned_byte_words { /* of a result: y = clamp(scaled + zero, low, high) */
+    int32_t zero, low, high;
+    uint32_t is_twice;            /* rounding 'double' */
+} npu_planned_byte_words;
+typedef struct npu_planned_conv_words { /* channels are those of one group */
+    uint32_t images, groups, in_channels, out_channels;
+    npu_planned_window_words window;
+} npu_planned_conv_words;
+typedef struct npu_planned_conv_f32_words {
+    uint32_t y, x, w, b;          /* w [groups out, in, kernel]; b [groups out] or none */
+    npu_planned_conv_words c;
+    float low, high;              /* of results */
+} npu_planned_conv_f32_words;
+typedef struct npu_planned_conv_i8_words {
+    uint32_t y, x, w, b, factors; /* factors i32[groups out, 2] */
+    npu_planned_conv_words c;
+    int32_t x_zero;
+    npu_planned_byte_words q;
+} npu_planned_conv_i8_words;
+typedef struct npu_planned_pool_words {
+    uint32_t y, x, factors;       /* factors: of means of bytes, i32[num_factors, 2] by the divisor less 1; else none */
+    uint32_t planes;
+    npu_planned_window_words window;
+    uint32_t with_padding, divisor; /* of means: padding counts as elements; 0 = as many as there are */
+    uint32_t num_factors;
+} npu_planned_pool_words;
+typedef struct npu_planned_pool_i8_words {
+    npu_planned_pool_words pool;
+    npu_planned_byte_words q;
+} npu_planned_pool_i8_words;
+typedef struct npu_planned_mean_byte_words {
+    int32_t x_zero;
+    uint32_t is_same;             /* the operand has the result's scale and zero */
+    npu_planned_byte_words q;
+} npu_planned_mean_byte_words;
+typedef struct npu_planned_avg_pool_i8_words {
+    npu_planned_pool_words pool;
+    npu_planned_mean_byte_words b;
+} npu_planned_avg_pool_i8_words;
+typedef struct npu_planned_rows_words { /* [outer, n, inner], along n */
+    uint32_t y, x, table;         /* table: of softmax of bytes, else none */
+    uint32_t outer, n, inner;
+} npu_planned_rows_words;
+typedef struct npu_planned_mean_i8_words {
+    npu_planned_rows_words rows;
+    int32_t factor[2];
+    npu_planned_mean_byte_words b;
+} npu_planned_mean_i8_words;
+typedef struct
+    npu_planned_softmax_i8_words { /* table by the difference from the largest: i32[256] with 31 binary digits; of */
+    npu_planned_rows_words rows;              /* softmax_real_i8: f64[257], whose last is the result's scale */
+    npu_planned_byte_words q;
+} npu_planned_softmax_i8_words;
+typedef struct npu_planned_layer_norm_words {
+    uint32_t y, x, w, b, rows, n; /* w, b [n] or none */
+    float eps;
+} npu_planned_layer_norm_words;
+typedef struct
+    npu_planned_matmul_words { /* y [batch, m, n] = a [m, k] b + bias [n]; b at [batch b_batch + n b_n + k b_k] */
+    uint32_t y, a, b, bias, batch, m, n, k, a_batch, b_batch, b_n, b_k;
+    float low, high;
+} npu_planned_matmul_words;
+typedef struct npu_planned_linear_i8_words { /* y [rows, n] = x [rows, k] times w [n, k] transposed, plus b i32[n] */
+    uint32_t y, x, w, b, factors, rows, n, k;
+    int32_t x_zero;
+    npu_planned_byte_words q;
+} npu_planned_linear_i8_words;
+typedef struct npu_planned_pair_words { /* two operands that broadcast: steps of 0 */
+    uint32_t y, a, b, dims[4], a_steps[4], b_steps[4];
+} npu_planned_pair_words;
+enum { NPU_PLANNED_ADD = 1, NPU_PLANNED_SUB, NPU_PLANNED_MUL, NPU_PLANNED_DIV, NPU_PLANNED_MAX, NPU_PLANNED_MIN };
+typedef struct npu_planned_binary_words {
+    npu_planned_pair_words pair;
+    uint32_t mode;
+    float alpha, low, high;       /* alpha times b is added */
+} npu_planned_binary_words;
+typedef struct npu_planned_add_i8_words {
+    npu_planned_pair_words pair;
+    int32_t a_zero, b_zero, a_factor[2], b_factor[2], factor[2];
+    uint32_t shift;               /* of sums that are rounded once: factors [0] are multiples of 2^-shift */
+    npu_planned_byte_words q;
+} npu_planned_add_i8_words;
+enum {
+    NPU_PLANNED_CLAMP = 1,
+    NPU_PLANNED_SIGMOID,
+    NPU_PLANNED_TANH,
+    NPU_PLANNED_GELU,
+    NPU_PLANNED_GELU_TANH,
+    NPU_PLANNED_SILU,
+    NPU_PLANNED_HARDSWISH,
+    NPU_PLANNED_HARDSIGMOID,
+    NPU_PLANNED_EXP,
+    NPU_PLANNED_SQRT,
+    NPU_PLANNED_RSQRT,
+    NPU_PLANNED_NEG,
+    NPU_PLANNED_ABS,
+    NPU_PLANNED_LEAKY_RELU,
+    NPU_PLANNED_ELU
+};
+typedef struct npu_planned_map_words {
+    uint32_t y, x, count, mode;
+    float a, b;                   /* clamp: the ends; leaky_relu: the slope; elu: alpha */
+} npu_planned_map_words;
+typedef struct npu_planned_map_i8_words { /* by a table of 256 results, by the bytes of x */
+    uint32_t y, x, table, count;
+} npu_planned_map_i8_words;
+typedef struct
+    npu_planned_quantise_words { /* y = clamp(round(x scale) + zero), scale being 1 / the real one; or back */
+    uint32_t y, x, count;
+    float scale;
+    npu_planned_byte_words q;
+} npu_planned_quantise_words;
+typedef struct npu_planned_gather_words { /* rows of `row` bytes; index i32 or i64, by index_size */
+    uint32_t y, x, index, count, rows, row, index_size;
+} npu_planned_gather_words;
+typedef struct
+    npu_planned_gru_words { /* gates r, z, n as in w_x [3 hidden, in], w_h [3 hidden, hidden]; h, h0 [batch, hidden] */
+    uint32_t y, h, x, h0, w_x, w_h, b_x, b_h, scratch, length, batch, in, hidden, x_length, x_batch, y_length, y_batch;
+} npu_planned_gru_words;
+
+/* The kernels: what a table of a program's has for the rows of its list. Thread-safe. */
+#define NPU_X(id, name)                                                                                      \
+    NPU_IR_API npu_status npu_planned_##name(const npu_planned *m, const uint32_t *words, uint32_t num_words, \
+                                             uint32_t *work);
+NPU_IR_PLANNED_KERNELS(NPU_X)
+#undef NPU_X
+#ifndef NPU_IR_RUNTIME_ONLY
+/* All of them, and how ops become their steps: of f32, and of i8 as the pass `integer-ops` makes it. Static data. */
+NPU_IR_API const npu_planned_library *npu_ref_planned(void);
+#endif
 
 #ifdef __cplusplus
 }
@@ -240,7 +387,7 @@ NPU_IR_API void npu_accel_destroy(npu_backend *backend); /* after all programs t
 #ifdef __cplusplus
 #error "npu_ir_backend_ref.h: compile the implementation in a .c file; the declarations work in C++"
 #endif
-#if !defined(__GNUC__) && !defined(__clang__)
+#if !defined(__GNUC__) && !defined(__clang__) && !defined(NPU_IR_RUNTIME_ONLY)
 #error "npu_ir_backend_ref.h: compile the implementation with gcc or clang"
 #endif
 /* A product rounds before a sum takes it, whatever the machine has: an op that another one stands for, and the same
@@ -250,12 +397,13 @@ NPU_IR_API void npu_accel_destroy(npu_backend *backend); /* after all programs t
 #pragma STDC FP_CONTRACT OFF
 #endif
 
+#include <string.h>
+#ifndef NPU_IR_RUNTIME_ONLY
 #include <float.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))
 #include <cpuid.h>
 #include <immintrin.h>
@@ -28024,7 +28172,2168 @@ NPU_IR_API void npu_accel_destroy(npu_backend *backend)
 }
 
 #if defined(__clang__)
-#pragma STDC FP_CONTRACT DEFAULT
 #pragma clang diagnostic pop
+#endif
+#endif /* NPU_IR_RUNTIME_ONLY */
+
+/* -----------------------------------------------------------------------------------------------------------
+   KERNELS OF PLANNED MODELS                                                               >>impl-planned-kernels
+
+   Each decodes its words, asks for its places, and returns there when it is only asked to check. Sizes that a file says
+   are multiplied by npu_planned_mul alone; numbers in constants are made harmless where they are used. Products of
+   bytes are added as u32, which cannot overflow in the sense of C.
+   -------------------------------------------------------------------------------------------------------- */
+
+#define NPU__PLANNED(name)                                                                                   \
+    NPU_IR_API npu_status npu_planned_##name(const npu_planned *m, const uint32_t *words, uint32_t num_words, \
+                                             uint32_t *work)
+/* Of a kernel's first lines: its words as its struct. */
+#define NPU__PLANNED_WORDS(type)                                                                             \
+    const type *s = (const type *)(const void *)words;                                                       \
+    if (num_words != sizeof *s / 4) {                                                                        \
+        return NPU_ERR_PARSE;                                                                                \
+    }
+
+static npu_status npu__planned_count(uint32_t *work, uint32_t more)
+{
+    *work = npu_planned_add(*work, more);
+    return NPU_OK;
+}
+
+/* Of an operand that may be absent: *out NULL then. False = it is there and outside. */
+static bool npu__planned_optional(const npu_planned *m, uint32_t place, uint32_t count, uint32_t size, const void **out)
+{
+    *out = place == NPU_PLANNED_NONE ? NULL : npu_planned_read(m, place, count, size);
+    return *out || place == NPU_PLANNED_NONE;
+}
+
+/* Elements from the first to the last that dims with steps meet; 0 = there are none. */
+static uint32_t npu__planned_extent(const uint32_t *dims, const uint32_t *steps, uint32_t rank)
+{
+    uint32_t extent = 1;
+    for (uint32_t i = 0; i < rank; i++) {
+        if (dims[i] == 0) {
+            return 0;
+        }
+        extent = npu_planned_add(extent, npu_planned_mul(dims[i] - 1, steps[i]));
+    }
+    return extent;
+}
+
+static uint32_t npu__planned_len(const uint32_t *dims, uint32_t rank)
+{
+    uint32_t len = 1;
+    for (uint32_t i = 0; i < rank; i++) {
+        len = dims[i] == 0 || len == 0 ? 0 : npu_planned_mul(len, dims[i]);
+    }
+    return len;
+}
+
+/* The next row: at[] moves on by the steps of the dims before the last one. */
+static void npu__planned_next(const uint32_t *dims, const uint32_t *a, const uint32_t *b, uint32_t rank,
+                              uint32_t *index, uint32_t *at)
+{
+    for (uint32_t i = rank - 1; i-- > 0;) {
+        at[0] += a[i];
+        at[1] += b[i];
+        if (++index[i] < dims[i]) {
+            return;
+        }
+        at[0] -= dims[i] * a[i];
+        at[1] -= dims[i] * b[i];
+        index[i] = 0;
+    }
+}
+
+/* ---- planned: moves ---- */
+
+NPU__PLANNED(copy)
+{
+    NPU__PLANNED_WORDS(npu_planned_copy_words)
+    uint32_t len = npu__planned_len(s->dims, 5), index[5] = { 0, 0, 0, 0, 0 }, at[2] = { s->y_first, s->x_first };
+    bool ok = s->size == 1 || s->size == 2 || s->size == 4 || s->size == 8;
+    uint8_t *y = !ok ? NULL : (uint8_t *)npu_planned_write(m, s->y,
+        npu_planned_add(s->y_first, npu__planned_extent(s->dims, s->y_steps, 5)), s->size);
+    const uint8_t *x = !ok ? NULL : (const uint8_t *)npu_planned_read(m, s->x,
+        npu_planned_add(s->x_first, npu__planned_extent(s->dims, s->x_steps, 5)), s->size);
+    if (!x || !y) {
+        return NPU_ERR_RANGE;
+    }
+    if (work) {
+        return npu__planned_count(work, len);
+    }
+    for (uint32_t row = len ? len / s->dims[4] : 0; row > 0; row--) {
+        for (uint32_t i = 0; i < s->dims[4]; i++) {
+            uint8_t *to = y + (at[0] + i * s->y_steps[4]) * s->size;
+            const uint8_t *from = x + (at[1] + i * s->x_steps[4]) * s->size;
+            for (uint32_t k = 0; k < s->size; k++) {
+                to[k] = from[k];
+            }
+        }
+        npu__planned_next(s->dims, s->y_steps, s->x_steps, 5, index, at);
+    }
+    return NPU_OK;
+}
+
+NPU__PLANNED(gather)
+{
+    NPU__PLANNED_WORDS(npu_planned_gather_words)
+    uint32_t words_of_index = s->index_size >> 2;
+    uint8_t *y = (uint8_t *)npu_planned_write(m, s->y, npu_planned_mul(s->count, s->row), 1);
+    const uint8_t *x = (const uint8_t *)npu_planned_read(m, s->x, npu_planned_mul(s->rows, s->row), 1);
+    const int32_t *index = (const int32_t *)npu_planned_read(m, s->index, npu_planned_mul(s->count, words_of_index), 4);
+    if (!x || !y || !index || (s->index_size != 4 && s->index_size != 8) || s->rows > 0x7fffffffu) {
+        return NPU_ERR_RANGE;
+    }
+    if (work) {
+        return npu__planned_count(work, npu_planned_mul(s->count, s->row ? s->row : 1));
+    }
+    for (uint32_t i = 0; i < s->count; i++) {
+        const uint32_t order = NPU_PLANNED_ORDER; /* the lower half of 64 bits is first, or last */
+        bool is_big = *(const uint8_t *)&order == 1;
+        int32_t low = index[i * words_of_index + (words_of_index == 2 && is_big)];
+        int32_t high = words_of_index == 2 ? index[i * 2 + !is_big] : 0;
+        if (low < 0 || (uint32_t)low >= s->rows || high != 0) {
+            return NPU_ERR_RANGE;
+        }
+        for (uint32_t k = 0; k < s->row; k++) {
+            y[i * s->row + k] = x[(uint32_t)low * s->row + k];
+        }
+    }
+    return NPU_OK;
+}
+
+/* ---- planned: 8 bits ---- */
+
+/* The nearest whole number, halves to even, of a number within 2^22 of 0; the nearest such of others, 0 of NaN. */
+static int32_t npu__planned_round(float x)
+{
+    const float limit = 4194304.0f;
+    float y = x != x ? 0.0f : x > limit ? limit : x < -limit ? -limit : x;
+    int32_t whole = (int32_t)y;
+    float rest = y - (float)whole;
+    whole += rest > 0.5f || (rest == 0.5f && (whole & 1));
+    return whole - (rest < -0.5f || (rest == -0.5f && (whole & 1)));
+}
+
+static int32_t npu__planned_clamp(const npu_planned_byte_words *q, int32_t y)
+{
+    return y < q->low ? q->low : y > q->high ? q->high : y;
+}
+
+/* The zero, the ends of the range and the rounding of a result. */
+static bool npu__planned_byte_ok(const npu_planned_byte_words *q)
+{
+    return q->zero >= -128 && q->zero <= 127 && q->low >= -128 && q->low <= q->high && q->high <= 127;
+}
+
+static bool npu__planned_zero_ok(int32_t zero) { return zero >= -128 && zero <= 127; }
+
+/* x multiplier 2^(shift - 31), rounded once, halves to even, and never far outside of a byte. */
+static int32_t npu__planned_shift_even(int64_t product, int32_t shift)
+{
+    int64_t half = (int64_t)1 << (shift - 1), rest = product & (2 * half - 1), y = product >> shift;
+    y += rest > half || (rest == half && (y & 1));
+    return y > 1024 ? 1024 : y < -1024 ? -1024 : (int32_t)y;
+}
+
+static int32_t npu__planned_high(int32_t a, int32_t b)
+{
+    return (int32_t)(((int64_t)a * b + ((int64_t)1 << 30)) >> 31);
+}
+
+/* x 2^-shift, halves away from 0. */
+static int32_t npu__planned_shift_away(int32_t x, int32_t shift)
+{
+    uint32_t mask = ((uint32_t)1 << shift) - 1, rest = (uint32_t)x & mask;
+    return (x >> shift) + (rest > (mask >> 1) + (x < 0));
+}
+
+static int32_t npu__planned_shift_of(const int32_t *factor)
+{
+    return factor[1] > 30 ? 30 : factor[1] < -31 ? -31 : factor[1];
+}
+
+/* The same, rounded by the product and by the shift. */
+static int32_t npu__planned_twice(int32_t x, const int32_t *factor)
+{
+    int32_t shift = npu__planned_shift_of(factor);
+    int32_t y = npu__planned_high((int32_t)((uint32_t)x << (shift > 0 ? shift : 0)), factor[0]);
+    return npu__planned_shift_away(y, shift < 0 ? -shift : 0);
+}
+
+/* A sum becomes a result by its factor: a multiplier and a shift. */
+static int8_t npu__planned_requantise(const npu_planned_byte_words *q, int32_t sum, const int32_t *factor)
+{
+    int32_t y = q->is_twice ? npu__planned_twice(sum, factor)
+                            : npu__planned_shift_even((int64_t)sum * factor[0], 31 - npu__planned_shift_of(factor));
+    y = y > 1024 ? 1024 : y < -1024 ? -1024 : y;
+    return (int8_t)npu__planned_clamp(q, y + q->zero);
+}
+
+static int32_t npu__planned_saturate(int32_t a, int32_t b)
+{
+    int64_t y = (int64_t)a + b;
+    return y > INT32_MAX ? INT32_MAX : y < INT32_MIN ? INT32_MIN : (int32_t)y;
+}
+
+NPU__PLANNED(quantise_i8)
+{
+    NPU__PLANNED_WORDS(npu_planned_quantise_words)
+    int8_t *y = (int8_t *)npu_planned_write(m, s->y, s->count, 1);
+    const float *x = (const float *)npu_planned_read(m, s->x, s->count, 4);
+    if (!x || !y || !npu__planned_byte_ok(&s->q)) {
+        return NPU_ERR_RANGE;
+    }
+    if (work) {
+        return npu__planned_count(work, s->count);
+    }
+    for (uint32_t i = 0; i < s->count; i++) {
+        y[i] = x[i] != x[i] ? 0 : (int8_t)npu__planned_clamp(&s->q, npu__planned_round(x[i] * s->scale) + s->q.zero);
+    }
+    return NPU_OK;
+}
+
+NPU__PLANNED(dequantise_i8)
+{
+    NPU__PLANNED_WORDS(npu_planned_quantise_words)
+    float *y = (float *)npu_planned_write(m, s->y, s->count, 4);
+    const int8_t *x = (const int8_t *)npu_planned_read(m, s->x, s->count, 1);
+    if (!x || !y || !npu__planned_zero_ok(s->q.zero)) {
+        return NPU_ERR_RANGE;
+    }
+    if (work) {
+        return npu__planned_count(work, s->count);
+    }
+    for (uint32_t i = 0; i < s->count; i++) {
+        y[i] = (float)(x[i] - s->q.zero) * s->scale;
+    }
+    return NPU_OK;
+}
+
+NPU__PLANNED(map_i8)
+{
+    NPU__PLANNED_WORDS(npu_planned_map_i8_words)
+    int8_t *y = (int8_t *)npu_planned_write(m, s->y, s->count, 1);
+    const uint8_t *x = (const uint8_t *)npu_planned_read(m, s->x, s->count, 1);
+    const int8_t *table = (const int8_t *)npu_planned_constant(m, s->table, 256, 1);
+    if (!x || !y || !table) {
+        return NPU_ERR_RANGE;
+    }
+    if (work) {
+        return npu__planned_count(work, s->count);
+    }
+    for (uint32_t i = 0; i < s->count; i++) {
+        y[i] = table[x[i]];
+    }
+    return NPU_OK;
+}
+
+/* ---- planned: windows ---- */
+
+/* Taps of a window that meet elements along an axis. */
+typedef struct npu__planned_span {
+    uint32_t first, count, at; /* the first tap, how many, and the element that it meets */
+} npu__planned_span;
+
+/* 32767 is enough for each, and no product of two of them overflows. */
+static bool npu__planned_window_ok(const npu_planned_window_words *w)
+{
+    bool ok = true;
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t all = w->in[i] | w->out[i] | w->kernel[i] | w->stride[i] | w->pad[i] | w->dilation[i];
+        ok = ok && all <= 0x7fff && w->kernel[i] && w->dilation[i];
+    }
+    return ok;
+}
+
+static npu__planned_span npu__planned_span_of(const npu_planned_window_words *w, uint32_t axis, uint32_t o)
+{
+    npu__planned_span span = { 0, 0, 0 };
+    int32_t at = (int32_t)(o * w->stride[axis]) - (int32_t)w->pad[axis], size = (int32_t)w->in[axis];
+    int32_t step = (int32_t)w->dilation[axis], first = at < 0 ? step - 1 - at : 0,
+            end = at < size ? size - at + step - 1 : 0;
+    if (step > 1) {
+        first /= step;
+        end /= step;
+    }
+    end = end < (int32_t)w->kernel[axis] ? end : (int32_t)w->kernel[axis];
+    if (end > first) {
+        span.first = (uint32_t)first;
+        span.count = (uint32_t)(end - first);
+        span.at = (uint32_t)(at + first * step);
+    }
+    return span;
+}
+
+static uint32_t npu__planned_area(const uint32_t *dims) { return dims[0] * dims[1]; }
+
+/* What is the same of a convolution of floats and of bytes. */
+typedef struct npu__planned_tap_rows {
+    uint32_t w, x;          /* the first tap and the element that it meets, of the first channel */
+    uint32_t rows, n;       /* rows of n taps in a channel */
+    uint32_t step, row;     /* from one element of a row to the next, and from one row to the next */
+    uint32_t kernel, plane; /* from one channel to the next, of the weight and of x */
+    uint32_t channels;
+} npu__planned_tap_rows;
+
+/* A kernel of one element has its channels as a row. */
+static npu__planned_tap_rows npu__planned_taps(const npu_planned_conv_words *c, const npu__planned_span *v, uint32_t ox)
+{
+    const npu_planned_window_words *w = &c->window;
+    npu__planned_span h = npu__planned_span_of(w, 1, ox);
+    npu__planned_tap_rows t;
+    t.w = v->first * w->kernel[1] + h.first;
+    t.x = v->at * w->in[1] + h.at;
+    t.rows = h.count ? v->count : 0;
+    t.n = h.count;
+    t.step = w->dilation[1];
+    t.row = w->dilation[0] * w->in[1];
+    t.kernel = npu__planned_area(w->kernel);
+    t.plane = npu__planned_area(w->in);
+    t.channels = c->in_channels;
+    if (t.kernel == 1 && t.rows) {
+        t.n = t.channels;
+        t.step = t.plane;
+        t.channels = 1;
+    }
+    return t;
+}
+
+/* Elements of y, x and w, and products. False = they are no convolution. */
+static bool npu__planned_conv_sizes(const npu_planned_conv_words *c, uint32_t sizes[4])
+{
+    uint32_t groups = npu_planned_mul(c->images, c->groups);
+    uint32_t depth = npu_planned_mul(c->in_channels,
+                                     npu__planned_window_ok(&c->window) ? npu__planned_area(c->window.kernel) : 0);
+    if (!depth || !groups || !c->out_channels) {
+        return false;
+    }
+    sizes[0] = npu_planned_mul(npu_planned_mul(groups, c->out_channels), npu__planned_area(c->window.out));
+    sizes[1] = npu_planned_mul(npu_planned_mul(groups, c->in_channels), npu__planned_area(c->window.in));
+    sizes[2] = npu_planned_mul(npu_planned_mul(c->groups, c->out_channels), depth);
+    sizes[3] = npu_planned_mul(sizes[0], depth);
+    return sizes[0] && sizes[1];
+}
+
+static float npu__planned_dot_f32(const float *w, const float *x, uint32_t n, uint32_t step, float sum)
+{
+    for (; n > 0; n--, x += step) {
+        sum += *w++ * *x;
+    }
+    return sum;
+}
+
+static uint32_t npu__planned_dot_i8(const int8_t *w, const int8_t *x, uint32_t n, uint32_t step, int32_t zero,
+                                    uint32_t sum)
+{
+    for (; n > 0; n--, x += step) {
+        sum += (uint32_t)(*w++ * (*x - zero));
+    }
+    return sum;
+}
+
+static float npu__planned_limit(float y, float low, float high) { return y < low ? low : y > high ? high : y; }
+
+static float *npu__planned_plane_f32(const npu_planned_conv_f32_words *s, float *y, const float *x, const float *w,
+                                     float bias)
+{
+    const npu_planned_window_words *d = &s->c.window;
+    for (uint32_t oy = 0; oy < d->out[0]; oy++) {
+        npu__planned_span v = npu__planned_span_of(d, 0, oy);
+        for (uint32_t ox = 0; ox < d->out[1]; ox++) {
+            npu__planned_tap_rows t = npu__planned_taps(&s->c, &v, ox);
+            float sum = bias;
+            for (uint32_t c = 0; t.rows && c < t.channels; c++, t.w += t.kernel, t.x += t.plane) {
+                for (uint32_t k = 0; k < t.rows; k++) {
+                    sum = npu__planned_dot_f32(w + t.w + k * d->kernel[1], x + t.x + k * t.row, t.n, t.step, sum);
+                }
+            }
+            *y++ = npu__planned_limit(sum, s->low, s->high);
+        }
+    }
+    return y;
+}
+
+NPU__PLANNED(conv_f32)
+{
+    NPU__PLANNED_WORDS(npu_planned_conv_f32_words)
+    const npu_planned_conv_words *c = &s->c;
+    uint32_t size[4], channels = npu_planned_mul(c->groups, c->out_channels), depth, group;
+    bool ok = npu__planned_conv_sizes(c, size);
+    float *y = ok ? (float *)npu_planned_write(m, s->y, size[0], 4) : NULL;
+    const float *x = ok ? (const float *)npu_planned_read(m, s->x, size[1], 4) : NULL;
+    const float *w = ok ? (const float *)npu_planned_read(m, s->w, size[2], 4) : NULL;
+    const void *b;
+    if (!npu__planned_optional(m, s->b, channels, 4, &b) || !x || !y || !w) {
+        return NPU_ERR_RANGE;
+    }
+    if (work) {
+        return npu__planned_count(work, size[3]);
+    }
+    depth = c->in_channels * npu__planned_area(c->window.kernel);
+    group = c->in_channels * npu__planned_area(c->window.in);
+    for (uint32_t i = 0; i < c->images * c->groups; i++, x += group) {
+        uint32_t channel = i % c->groups * c->out_channels;
+        for (uint32_t end = channel + c->out_channels; channel < end; channel++) {
+            y = npu__planned_plane_f32(s, y, x, w + channel * depth, b ? ((const float *)b)[channel] : 0.0f);
+        }
+    }
+    return NPU_OK;
+}
+
+static int8_t *npu__planned_plane_i8(const npu_planned_conv_i8_words *s, int8_t *y, const int8_t *x, const int8_t *w,
+                                     int32_t bias, const int32_t *factor)
+{
+    const npu_planned_window_words *d = &s->c.window;
+    for (uint32_t oy = 0; oy < d->out[0]; oy++) {
+        npu__planned_span v = npu__planned_span_of(d, 0, oy);
+        for (uint32_t ox = 0; ox < d->out[1]; ox++) {
+            npu__planned_tap_rows t = npu__planned_taps(&s->c, &v, ox);
+            uint32_t sum = 0;
+            for (uint32_t c = 0; t.rows && c < t.channels; c++, t.w += t.kernel, t.x += t.plane) {
+                for (uint32_t k = 0; k < t.rows; k++) {
+                    sum = npu__planned_dot_i8(w + t.w + k * d->kernel[1], x + t.x + k * t.row, t.n, t.step, s->x_zero,
+                                              sum);
+                }
+            }
+            *y++ = npu__planned_requantise(&s->q, npu__planned_saturate((int32_t)sum, bias), factor);
+        }
+    }
+    return y;
+}
+
+NPU__PLANNED(conv_i8)
+{
+    NPU__PLANNED_WORDS(npu_planned_conv_i8_words)
+    const npu_planned_conv_words *c = &s->c;
+    uint32_t size[4], channels = npu_planned_mul(c->groups, c->out_channels), depth, group;
+    bool ok = npu__planned_conv_sizes(c, size) && npu__planned_byte_ok(&s->q) && npu__planned_zero_ok(s->x_zero);
+    int8_t *y = ok ? (int8_t *)npu_planned_write(m, s->y, size[0], 1) : NULL;
+    const int8_t *x = ok ? (const int8_t *)npu_planned_read(m, s->x, size[1], 1) : NULL;
+    const int8_t *w = ok ? (const int8_t *)npu_planned_read(m, s->w, size[2], 1) : NULL;
+    const int32_t *factors = (const int32_t *)npu_planned_constant(m, s->factors, npu_planned_mul(channels, 2), 4);
+    const void *b;
+    if (!npu__planned_optional(m, s->b, channels, 4, &b) || !x || !y || !w || !factors) {
+        return NPU_ERR_RANGE;
+    }
+    if (work) {
+        return npu__planned_count(work, size[3]);
+    }
+    depth = c->in_channels * npu__planned_area(c->window.kernel);
+    group = c->in_channels * npu__planned_area(c->window.in);
+    for (uint32_t i = 0; i < c->images * c->groups; i++, x += group) {
+        uint32_t channel = i % c->groups * c->out_channels;
+        for (uint32_t end = channel + c->out_channels; channel < end; channel++) {
+            y = npu__planned_plane_i8(s, y, x, w + channel * depth, b ? ((const int32_t *)b)[channel] : 0,
+                                      factors + channel * 2);
+        }
+    }
+    return NPU_OK;
+}
+
+/* Elements of y and x of a pool, and the work. False = it is none. */
+static bool npu__planned_pool_sizes(const npu_planned_pool_words *s, uint32_t sizes[3])
+{
+    if (!npu__planned_window_ok(&s->window)) {
+        return false;
+    }
+    sizes[0] = npu_planned_mul(s->planes, npu__planned_area(s->window.out));
+    sizes[1] = npu_planned_mul(s->planes, npu__planned_area(s->window.in));
+    sizes[2] = npu_planned_mul(sizes[0], npu__planned_area(s->window.kernel));
+    return sizes[0] && sizes[1];
+}
+
+/* The largest of each window; an empty one gives the least number. Results may lie over operands that are not padded:
+   none goes where a later window begins. */
+NPU__PLANNED(max_pool_f32)
+{
+    NPU__PLANNED_WORDS(npu_planned_pool_words)
+    const npu_planned_window_words *d = &s->window;
+    uint32_t size[3];
+    bool ok = npu__planned_pool_sizes(s, size);
+    float *y = ok ? (float *)npu_planned_write(m, s->y, size[0], 4) : NULL;
+    const float *x = ok ? (const float *)npu_planned_read(m, s->x, size[1], 4) : NULL;
+    if (!x || !y) {
+        return NPU_ERR_RANGE;
+    }
+    if (work) {
+        return npu__planned_count(work, size[2]);
+    }
+    for (uint32_t o = 0; o < s->planes * d->out[0]; o++) {
+        npu__planned_span v = npu__planned_span_of(d, 0, o % d->out[0]);
+        const float *plane = x + (o / d->out[0] * d->in[0] + v.at) * d->in[1];
+        for (uint32_t ox = 0; ox < d->out[1]; ox++) {
+            npu__planned_span h = npu__planned_span_of(d, 1, ox);
+            float best = v.count && h.count ? plane[h.at] : -3.402823466e38f;
+            for (uint32_t k = 0; k < v.count; k++) {
+                const float *row = plane + k * d->dilation[0] * d->in[1] + h.at;
+                for (uint32_t i = 0; i < h.count; i++) {
+                    float e = row[i * d->dilation[1]];
+                    best = e > best || e != e ? e : best; /* NaN wins */
+                }
+            }
+            *y++ = best;
+        }
+    }
+    return NPU_OK;
+}
+
+NPU__PLANNED(max_pool_i8)
+{
+    NPU__PLANNED_WORDS(npu_planned_pool_i8_words)
+    const npu_planned_window_words *d = &s->pool.window;
+    uint32_t size[3];
+    bool ok = npu__planned_pool_sizes(&s->pool, size) && npu__planned_byte_ok(&s->q);
+    int8_t *y = ok ? (int8_t *)npu_planned_write(m, s->pool.y, size[0], 1) : NULL;
+    const int8_t *x = ok ? (const int8_t *)npu_planned_read(m, s->pool.x, size[1], 1) : NULL;
+    if (!x || !y) {
+        return NPU_ERR_RANGE;
+    }
+    if (work) {
+        return npu__planned_count(work, size[2]);
+    }
+    for (uint32_t o = 0; o < s->pool.planes * d->out[0]; o++) {
+        npu__planned_span v = npu__planned_span_of(d, 0, o % d->out[0]);
+        const int8_t *plane = x + (o / d->out[0] * d->in[0] + v.at) * d->in[1];
+        for (uint32_t ox = 0; ox < d->out[1]; ox++) {
+            npu__planned_span h = npu__planned_span_of(d, 1, ox);
+            int32_t best = -128;
+            for (uint32_t k = 0; k < v.count; k++) {
+                const int8_t *row = plane + k * d->dilation[0] * d->in[1] + h.at;
+                for (uint32_t i = 0; i < h.count; i++) {
+                    int32_t e = row[i * d->dilation[1]];
+                    best = e > best ? e : best;
+                }
+            }
+            *y++ = (int8_t)npu__planned_clamp(&s->q, best);
+        }
+    }
+    return NPU_OK;
+}
+
+/* By how many elements the sum of a window is divided: those that are there, or with the padding, or the divisor. */
+static uint32_t npu__planned_padded(const npu_planned_window_words *d, uint32_t axis, uint32_t o)
+{
+    uint32_t begin = o * d->stride[axis], end = d->in[axis] + 2 * d->pad[axis];
+    return begin >= end ? 0 : end - begin < d->kernel[axis] ? end - begin : d->kernel[axis];
+}
+
+static uint32_t npu__planned_divisor(const npu_planned_pool_words *s, uint32_t oy, uint32_t ox, uint32_t count)
+{
+    return s->divisor        ? s->divisor
+           : s->with_padding ? npu__planned_padded(&s->window, 0, oy) * npu__planned_padded(&s->window, 1, ox)
+                             : count;
+}
+
+NPU__PLANNED(avg_pool_f32)
+{
+    NPU__PLANNED_WORDS(npu_planned_pool_words)
+    const npu_planned_window_words *d = &s->window;
+    uint32_t size[3];
+    bool ok = npu__planned_pool_sizes(s, size);
+    float *y = ok ? (float *)npu_planned_write(m, s->y, size[0], 4) : NULL;
+    const float *x = ok ? (const float *)npu_planned_read(m, s->x, size[1], 4) : NULL;
+    if (!x || !y) {
+        return NPU_ERR_RANGE;
+    }
+    if (work) {
+        return npu__planned_count(work, size[2]);
+    }
+    for (uint32_t o = 0; o < s->planes * d->out[0]; o++) {
+        npu__planned_span v = npu__planned_span_of(d, 0, o % d->out[0]);
+        const float *plane = x + (o / d->out[0] * d->in[0] + v.at) * d->in[1];
+        for (uint32_t ox = 0; ox < d->out[1]; ox++) {
+            npu__planned_span h = npu__planned_span_of(d, 1, ox);
+            float sum = 0.0f;
+            for (uint32_t k = 0; k < v.count; k++) {
+                for (uint32_t i = 0; i < h.count; i++) {
+                    sum += plane[k * d->in[1] + h.at + i];
+                }
+            }
+            *y++ = sum / (float)npu__planned_divisor(s, o % d->out[0], ox, v.count * h.count);
+        }
+    }
+    return NPU_OK;
+}
+
+/* The mean of `count` elements whose sum, their zeros taken off, is sum. With the operand's scale and zero and two
+   roundings it is the quotient of the numbers as stored, halves away from 0. */
+static int8_t npu__planned_mean_byte(const npu_planned_mean_byte_words *b, int32_t sum, uint32_t count,
+                                     const int32_t *factor)
+{
+    if (b->is_same && b->q.is_twice) {
+        int32_t n = (int32_t)count, stored = sum + b->x_zero * n;
+        return (int8_t)npu__planned_clamp(&b->q, (stored > 0 ? stored + n / 2 : stored - n / 2) / n);
+    }
+    return npu__planned_requantise(&b->q, sum, factor);
+}
+
+/* Factors are a pair for each divisor from 1 to num_factors. */
+NPU__PLANNED(avg_pool_i8)
+{
+    NPU__PLANNED_WORDS(npu_planned_avg_pool_i8_words)
+    const npu_planned_window_words *d = &s->pool.window;
+    uint32_t size[3];
+    bool ok = npu__planned_pool_sizes(&s->pool, size) && npu__planned_byte_ok(&s->b.q) &&
+              npu__planned_zero_ok(s->b.x_zero) && npu__planned_area(d->kernel) <= 0x10000;
+    int8_t *y = ok ? (int8_t *)npu_planned_write(m, s->pool.y, size[0], 1) : NULL;
+    const int8_t *x = ok ? (const int8_t *)npu_planned_read(m, s->pool.x, size[1], 1) : NULL;
+    const int32_t *factors = (const int32_t *)npu_planned_constant(m, s->pool.factors,
+                                                                   npu_planned_mul(s->pool.num_factors, 2), 4);
+    if (!x || !y || !factors) {
+        return NPU_ERR_RANGE;
+    }
+    if (work) {
+        return npu__planned_count(work, size[2]);
+    }
+    for (uint32_t o = 0; o < s->pool.planes * d->out[0]; o++) {
+        npu__planned_span v = npu__planned_span_of(d, 0, o % d->out[0]);
+        const int8_t *plane = x + (o / d->out[0] * d->in[0] + v.at) * d->in[1];
+        for (uint32_t ox = 0; ox < d->out[1]; ox++) {
+            npu__planned_span h = npu__planned_span_of(d, 1, ox);
+            uint32_t divisor = npu__planned_divisor(&s->pool, o % d->out[0], ox, v.count * h.count);
+            int32_t sum = 0;
+            for (uint32_t k = 0; k < v.count; k++) {
+                for (uint32_t i = 0; i < h.count; i++) {
+                    sum += plane[k * d->in[1] + h.at + i] - s->b.x_zero;
+                }
+            }
+            if (divisor - 1 >= s->pool.num_factors) {
+                return NPU_ERR_RANGE;
+            }
+            *y++ = npu__planned_mean_byte(&s->b, sum, divisor, factors + 2 * (divisor - 1));
+        }
+    }
+    return NPU_OK;
+}
+
+/* ---- planned: rows ---- */
+
+NPU__PLANNED(mean_f32)
+{
+    NPU__PLANNED_WORDS(npu_planned_rows_words)
+    uint32_t kept = npu_planned_mul(s->outer, s->inner), all = npu_planned_mul(kept, s->n);
+    float *y = (float *)npu_planned_write(m, s->y, kept, 4);
+    const float *x = (const float *)npu_planned_read(m, s->x, all, 4);
+    if (!x || !y || !s->n || !kept) {
+        return NPU_ERR_RANGE;
+    }
+    if (work) {
+        return npu__planned_count(work, all);
+    }
+    for (uint32_t o = 0; o < kept; o++) {
+        const float *at = x + o / s->inner * s->n * s->inner + o % s->inner;
+        float sum = 0.0f;
+        for (uint32_t i = 0; i < s->n; i++) {
+            sum += at[i * s->inner];
+        }
+        y[o] = sum / (float)s->n;
+    }
+    return NPU_OK;
+}
+
+NPU__PLANNED(mean_i8)
+{
+    NPU__PLANNED_WORDS(npu_planned_mean_i8_words)
+    uint32_t kept = npu_planned_mul(s->rows.outer, s->rows.inner), all = npu_planned_mul(kept, s->rows.n),
+             n = s->rows.n;
+    int8_t *y = (int8_t *)npu_planned_write(m, s->rows.y, kept, 1);
+    const int8_t *x = (const int8_t *)npu_planned_read(m, s->rows.x, all, 1);
+    if (!x || !y || !n || n > 0x400000 || !kept || !npu__planned_byte_ok(&s->b.q) ||
+        !npu__planned_zero_ok(s->b.x_zero)) {
+        return NPU_ERR_RANGE;
+    }
+    if (work) {
+        return npu__planned_count(work, all);
+    }
+    for (uint32_t o = 0; o < kept; o++) {
+        const int8_t *at = x + o / s->rows.inner * n * s->rows.inner + o % s->rows.inner;
+        int32_t sum = 0;
+        for (uint32_t i = 0; i < n; i++) {
+            sum += at[i * s->rows.inner] - s->b.x_zero;
+        }
+        y[o] = npu__planned_mean_byte(&s->b, sum, n, s->factor);
+    }
+    return NPU_OK;
+}
+
+static float npu__planned_power_of_2(int32_t n) /* n from -126 to 127 */
+{
+    uint32_t bits = (uint32_t)(n + 127) << 23;
+    float y;
+    memcpy(&y, &bits, 4);
+    return y;
+}
+
+/* e to the x: at most 1.5 units in the last place off; below -87 it is 0, above 88.72 what it is there. */
+static float npu__planned_exp(float x)
+{
+    float r, p;
+    int32_t n;
+    if (!(x >= -87.0f)) {
+        return x != x ? x : 0.0f;
+    }
+    x = x > 88.72f ? 88.72f : x;
+    n = (int32_t)(x * 1.442695041f + (x < 0 ? -0.5f : 0.5f));
+    r = x - (float)n * 0.693145751953125f - (float)n * 1.42860677e-6f; /* ln 2 in two parts, the first of 17 bits */
+    p = 1.0f / 5040;
+    p = p * r + 1.0f / 720;
+    p = p * r + 1.0f / 120;
+    p = p * r + 1.0f / 24;
+    p = p * r + 1.0f / 6;
+    p = p * r + 0.5f;
+    p = p * r * r + r + 1.0f;
+    return p * npu__planned_power_of_2(n / 2) * npu__planned_power_of_2(n - n / 2);
+}
+
+/* Within 3e-7. */
+static float npu__planned_tanh(float x)
+{
+    float square = x * x, y;
+    if (square < 0.0625f) {
+        return x + x * square * (-1.0f / 3 + square * (2.0f / 15 + square * (-17.0f / 315 + square * (62.0f / 2835))));
+    }
+    y = 1.0f - 2.0f / (npu__planned_exp(2.0f * (x < 0 ? -x : x)) + 1.0f);
+    return x != x ? x : x < 0 ? -y : y;
+}
+
+static float npu__planned_sigmoid(float x) { return 1.0f / (1.0f + npu__planned_exp(-x)); }
+
+/* Within 3e-7. Source: Abramowitz and Stegun 7.1.26. */
+static float npu__planned_erf(float x)
+{
+    float a = x < 0 ? -x : x, t = 1.0f / (1.0f + 0.3275911f * a), y;
+    y = ((((1.061405429f * t - 1.453152027f) * t + 1.421413741f) * t - 0.284496736f) * t + 0.254829592f) * t;
+    y = 1.0f - y * npu__planned_exp(-a * a);
+    return x < 0 ? -y : y;
+}
+
+/* 1 / sqrt(x) of a normal x above 0, within 2 units in the last place: Newton's steps from half the exponent. */
+static float npu__planned_rsqrt(float x)
+{
+    uint32_t bits;
+    float y;
+    memcpy(&bits, &x, 4);
+    bits = 0x5f000000u + 0x375a86u - (bits >> 1);
+    memcpy(&y, &bits, 4);
+    for (int i = 0; i < 4; i++) {
+        y = y * (1.5f - 0.5f * x * y * y);
+    }
+    return y;
+}
+
+NPU__PLANNED(softmax_f32)
+{
+    NPU__PLANNED_WORDS(npu_planned_rows_words)
+    uint32_t kept = npu_planned_mul(s->outer, s->inner), all = npu_planned_mul(kept, s->n);
+    float *y = (float *)npu_planned_write(m, s->y, all, 4);
+    const float *x = (const float *)npu_planned_read(m, s->x, all, 4);
+    if (!x || !y || !all) {
+        return NPU_ERR_RANGE;
+    }
+    if (work) {
+        return npu__planned_count(work, all);
+    }
+    for (uint32_t o = 0; o < kept; o++) {
+        uint32_t first = o / s->inner * s->n * s->inner + o % s->inner;
+        float most = x[first], sum = 0.0f;
+        for (uint32_t i = 1; i < s->n; i++) {
+            float e = x[first + i * s->inner];
+            most = e > most ? e : most;
+        }
+        for (uint32_t i = 0; i < s->n; i++) {
+            float e = npu__planned_exp(x[first + i * s->inner] - most);
+            y[first + i * s->inner] = e;
+            sum += e;
+        }
+        for (uint32_t i = 0; i < s->n; i++) {
+            y[first + i * s->inner] /= sum;
+        }
+    }
+    return NPU_OK;
+}
+
+/* 1 / (1 + a), a and the result with 31 binary digits: three of Newton's steps from 48/17 - 32/17 of the half sum. */
+static int32_t npu__planned_reciprocal(int32_t a)
+{
+    int32_t half = (int32_t)(((uint32_t)a + 0x80000000u) >> 1), x = 1515870810 + npu__planned_high(half, -1010580540);
+    for (int i = 0; i < 3; i++) {
+        int64_t step = (int64_t)npu__planned_high(x, (1 << 29) - npu__planned_high(half, x)) * 4;
+        x = npu__planned_saturate(x, step > INT32_MAX ? INT32_MAX : step < INT32_MIN ? INT32_MIN : (int32_t)step);
+    }
+    return x > INT32_MAX / 2 ? INT32_MAX : x < 0 ? 0 : x * 2;
+}
+
+static int32_t npu__planned_most(const int8_t *x, uint32_t n, uint32_t step)
+{
+    int32_t most = -128;
+    for (uint32_t i = 0; i < n; i++) {
+        most = x[i * step] > most ? x[i * step] : most;
+    }
+    return most;
+}
+
+static void npu__planned_softmax_row(const npu_planned_softmax_i8_words *s, int8_t *y, const int8_t *x,
+                                     const int32_t *table)
+{
+    uint32_t sum = 0, step = s->rows.inner;
+    int32_t most = npu__planned_most(x, s->rows.n, step), unit, lead = 0;
+    for (uint32_t i = 0; i < s->rows.n; i++) {
+        sum += (uint32_t)npu__planned_shift_away(table[most - x[i * step]], 12);
+    }
+    for (sum = sum ? sum : 1; !(sum >> 31); lead++) {
+        sum <<= 1;
+    }
+    unit = npu__planned_reciprocal((int32_t)(sum - 0x80000000u));
+    for (uint32_t i = 0; i < s->rows.n; i++) {
+        int32_t e = npu__planned_high(unit, table[most - x[i * step]]), shift = 35 - lead;
+        e = shift > 31 ? 0 : npu__planned_shift_away(e, shift);
+        y[i * step] = (int8_t)npu__planned_clamp(&s->q, (e > 1024 ? 1024 : e < -1024 ? -1024 : e) + s->q.zero);
+    }
+}
+
+/* In integers: the table has exp of differences from the largest, with 31 binary digits. */
+NPU__PLANNED(softmax_i8)
+{
+    NPU__PLANNED_WORDS(npu_planned_softmax_i8_words)
+    uint32_t kept = npu_planned_mul(s->rows.outer, s->rows.inner), all = npu_planned_mul(kept, s->rows.n);
+    int8_t *y = (int8_t *)npu_planned_write(m, s->rows.y, all, 1);
+    const int8_t *x = (const int8_t *)npu_planned_read(m, s->rows.x, all, 1);
+    const int32_t *table = (const int32_t *)npu_planned_constant(m, s->rows.table, 256, 4);
+    if (!x || !y || !table || !all || !npu__planned_byte_ok(&s->q)) {
+        return NPU_ERR_RANGE;
+    }
+    if (work) {
+        return npu__planned_count(work, all);
+    }
+    for (uint32_t o = 0; o < kept; o++) {
+        uint32_t first = o / s->rows.inner * s->rows.n * s->rows.inner + o % s->rows.inner;
+        npu__planned_softmax_row(s, y + first, x + first, table);
+    }
+    return NPU_OK;
+}
+
+static void npu__planned_softmax_real_row(const npu_planned_softmax_i8_words *s, int8_t *y, const int8_t *x,
+                                          const double *table)
+{
+    uint32_t step = s->rows.inner;
+    int32_t most = npu__planned_most(x, s->rows.n, step);
+    double sum = 0.0, scale = table[256];
+    for (uint32_t i = 0; i < s->rows.n; i++) {
+        sum += table[most - x[i * step]];
+    }
+    for (uint32_t i = 0; i < s->rows.n; i++) {
+        double e = table[most - x[i * step]] / sum / scale;
+        int32_t whole = e >= 0.0 && e < 1024.0 ? (int32_t)e : 1024;
+        whole += e - whole > 0.5 || (e - whole == 0.5 && (whole & 1));
+        y[i * step] = (int8_t)npu__planned_clamp(&s->q, whole + s->q.zero);
+    }
+}
+
+/* In double: the table has exp of differences from the largest, then the result's scale. */
+NPU__PLANNED(softmax_real_i8)
+{
+    NPU__PLANNED_WORDS(npu_planned_softmax_i8_words)
+    uint32_t kept = npu_planned_mul(s->rows.outer, s->rows.inner), all = npu_planned_mul(kept, s->rows.n);
+    int8_t *y = (int8_t *)npu_planned_write(m, s->rows.y, all, 1);
+    const int8_t *x = (const int8_t *)npu_planned_read(m, s->rows.x, all, 1);
+    const double *table = (const double *)npu_planned_constant(m, s->rows.table, 257, 8);
+    if (!x || !y || !table || !all || !npu__planned_byte_ok(&s->q)) {
+        return NPU_ERR_RANGE;
+    }
+    if (work) {
+        return npu__planned_count(work, all);
+    }
+    for (uint32_t o = 0; o < kept; o++) {
+        uint32_t first = o / s->rows.inner * s->rows.n * s->rows.inner + o % s->rows.inner;
+        npu__planned_softmax_real_row(s, y + first, x + first, table);
+    }
+    return NPU_OK;
+}
+
+NPU__PLANNED(layer_norm_f32)
+{
+    NPU__PLANNED_WORDS(npu_planned_layer_norm_words)
+    uint32_t all = npu_planned_mul(s->rows, s->n);
+    float *y = (float *)npu_planned_write(m, s->y, all, 4);
+    const float *x = (const float *)npu_planned_read(m, s->x, all, 4), *scale, *shift;
+    const void *w, *b;
+    if (!npu__planned_optional(m, s->w, s->n, 4, &w) || !npu__planned_optional(m, s->b, s->n, 4, &b) || !x || !y ||
+        !all) {
+        return NPU_ERR_RANGE;
+    }
+    if (work) {
+        return npu__planned_count(work, all);
+    }
+    scale = (const float *)w;
+    shift = (const float *)b;
+    for (uint32_t row = 0; row < s->rows; row++, x += s->n, y += s->n) {
+        float mean = 0.0f, variance = 0.0f, rstd;
+        for (uint32_t i = 0; i < s->n; i++) {
+            mean += x[i];
+        }
+        mean /= (float)s->n;
+        for (uint32_t i = 0; i < s->n; i++) {
+            variance += (x[i] - mean) * (x[i] - mean);
+        }
+        rstd = npu__planned_rsqrt(variance / (float)s->n + s->eps);
+        for (uint32_t i = 0; i < s->n; i++) {
+            y[i] = (x[i] - mean) * rstd * (scale ? scale[i] : 1.0f) + (shift ? shift[i] : 0.0f);
+        }
+    }
+    return NPU_OK;
+}
+
+/* ---- planned: matrices ---- */
+
+NPU__PLANNED(matmul_f32)
+{
+    NPU__PLANNED_WORDS(npu_planned_matmul_words)
+    const uint32_t a_dims[2] = { s->batch, npu_planned_mul(s->m, s->k) }, a_steps[2] = { s->a_batch, 1 };
+    const uint32_t b_dims[3] = { s->batch, s->n, s->k }, b_steps[3] = { s->b_batch, s->b_n, s->b_k };
+    uint32_t all = npu_planned_mul(npu_planned_mul(s->batch, s->m), s->n);
+    float *y = (float *)npu_planned_write(m, s->y, all, 4);
+    const float *a = (const float *)npu_planned_read(m, s->a, npu__planned_extent(a_dims, a_steps, 2), 4);
+    const float *b = (const float *)npu_planned_read(m, s->b, npu__planned_extent(b_dims, b_steps, 3), 4);
+    const void *bias;
+    if (!npu__planned_optional(m, s->bias, s->n, 4, &bias) || !a || !b || !y || !all || !s->k) {
+        return NPU_ERR_RANGE;
+    }
+    if (work) {
+        return npu__planned_count(work, npu_planned_mul(all, s->k));
+    }
+    for (uint32_t row = 0; row < s->batch * s->m; row++) {
+        uint32_t batch = row / s->m;
+        const float *from = a + batch * s->a_batch + row % s->m * s->k, *by = b + batch * s->b_batch;
+        for (uint32_t i = 0; i < s->n; i++, by += s->b_n) {
+            float sum = bias ? ((const float *)bias)[i] : 0.0f;
+            *y++ = npu__planned_limit(npu__planned_dot_f32(from, by, s->k, s->b_k, sum), s->low, s->high);
+        }
+    }
+    return NPU_OK;
+}
+
+NPU__PLANNED(linear_i8)
+{
+    NPU__PLANNED_WORDS(npu_planned_linear_i8_words)
+    uint32_t all = npu_planned_mul(s->rows, s->n);
+    int8_t *y = (int8_t *)npu_planned_write(m, s->y, all, 1);
+    const int8_t *x = (const int8_t *)npu_planned_read(m, s->x, npu_planned_mul(s->rows, s->k), 1);
+    const int8_t *w = (const int8_t *)npu_planned_read(m, s->w, npu_planned_mul(s->n, s->k), 1);
+    const int32_t *factors = (const int32_t *)npu_planned_constant(m, s->factors, npu_planned_mul(s->n, 2), 4);
+    const void *b;
+    if (!npu__planned_optional(m, s->b, s->n, 4, &b) || !x || !y || !w || !factors || !all || !s->k ||
+        !npu__planned_byte_ok(&s->q) || !npu__planned_zero_ok(s->x_zero)) {
+        return NPU_ERR_RANGE;
+    }
+    if (work) {
+        return npu__planned_count(work, npu_planned_mul(all, s->k));
+    }
+    for (uint32_t row = 0; row < s->rows; row++, x += s->k) {
+        for (uint32_t i = 0; i < s->n; i++) {
+            uint32_t sum = npu__planned_dot_i8(w + i * s->k, x, s->k, 1, s->x_zero, 0);
+            *y++ = npu__planned_requantise(&s->q, npu__planned_saturate((int32_t)sum, b ? ((const int32_t *)b)[i] : 0),
+                                           factors + 2 * i);
+        }
+    }
+    return NPU_OK;
+}
+
+/* ---- planned: elements ---- */
+
+/* Elements of y; 0 = there are none, or more than there can be. */
+static uint32_t npu__planned_pair_len(const npu_planned_pair_words *p) { return npu__planned_len(p->dims, 4); }
+
+static float npu__planned_join(uint32_t mode, float a, float b, float alpha)
+{
+    switch (mode) {
+    case NPU_PLANNED_ADD: return a + alpha * b;
+    case NPU_PLANNED_SUB: return a - alpha * b;
+    case NPU_PLANNED_MUL: return a * b;
+    case NPU_PLANNED_DIV: return a / b;
+    case NPU_PLANNED_MAX: return a > b || a != a ? a : b;
+    default: return a < b || a != a ? a : b;
+    }
+}
+
+NPU__PLANNED(binary_f32)
+{
+    NPU__PLANNED_WORDS(npu_planned_binary_words)
+    const npu_planned_pair_words *p = &s->pair;
+    uint32_t len = npu__planned_pair_len(p), index[4] = { 0, 0, 0, 0 }, at[2] = { 0, 0 };
+    float *y = (float *)npu_planned_write(m, p->y, len, 4);
+    const float *a = (const float *)npu_planned_read(m, p->a, npu__planned_extent(p->dims, p->a_steps, 4), 4);
+    const float *b = (const float *)npu_planned_read(m, p->b, npu__planned_extent(p->dims, p->b_steps, 4), 4);
+    if (!a || !b || !y || !len) {
+        return NPU_ERR_RANGE;
+    }
+    if (work) {
+        return npu__planned_count(work, len);
+    }
+    for (uint32_t row = len / p->dims[3]; row > 0; row--) {
+        for (uint32_t i = 0; i < p->dims[3]; i++) {
+            float e = npu__planned_join(s->mode, a[at[0] + i * p->a_steps[3]], b[at[1] + i * p->b_steps[3]], s->alpha);
+            *y++ = npu__planned_limit(e, s->low, s->high);
+        }
+        npu__planned_next(p->dims, p->a_steps, p->b_steps, 4, index, at);
+    }
+    return NPU_OK;
+}
+
+/* Sums of bytes. Rounded once: both get 2^-shift in common. Twice: 20 more bits, a unit of twice the larger scale. */
+static int8_t npu__planned_add_bytes(const npu_planned_add_i8_words *s, int32_t a, int32_t b)
+{
+    if (s->q.is_twice) {
+        uint32_t sum = (uint32_t)npu__planned_twice(a * 1048576, s->a_factor) +
+                       (uint32_t)npu__planned_twice(b * 1048576, s->b_factor);
+        return npu__planned_requantise(&s->q, (int32_t)sum, s->factor);
+    }
+    return (int8_t)npu__planned_clamp(
+        &s->q, npu__planned_shift_even((int64_t)a * s->a_factor[0] + (int64_t)b * s->b_factor[0], (int32_t)s->shift) +
+                   s->q.zero);
+}
+
+static bool npu__planned_add_ok(const npu_planned_add_i8_words *s)
+{
+    return npu__planned_byte_ok(&s->q) && npu__planned_zero_ok(s->a_zero) && npu__planned_zero_ok(s->b_zero) &&
+           s->shift - 1 < 62;
+}
+
+/* is_product: of mul_i8, whose factor is that of the product; as add_i8 otherwise. */
+static npu_status npu__planned_bytes(const npu_planned *m, const npu_planned_add_i8_words *s, bool is_product,
+                                     uint32_t *work)
+{
+    const npu_planned_pair_words *p = &s->pair;
+    uint32_t len = npu__planned_pair_len(p), index[4] = { 0, 0, 0, 0 }, at[2] = { 0, 0 };
+    int8_t *y = (int8_t *)npu_planned_write(m, p->y, len, 1);
+    const int8_t *a = (const int8_t *)npu_planned_read(m, p->a, npu__planned_extent(p->dims, p->a_steps, 4), 1);
+    const int8_t *b = (const int8_t *)npu_planned_read(m, p->b, npu__planned_extent(p->dims, p->b_steps, 4), 1);
+    if (!a || !b || !y || !len || !npu__planned_add_ok(s)) {
+        return NPU_ERR_RANGE;
+    }
+    if (work) {
+        return npu__planned_count(work, len);
+    }
+    for (uint32_t row = len / p->dims[3]; row > 0; row--) {
+        for (uint32_t i = 0; i < p->dims[3]; i++) {
+            int32_t e = a[at[0] + i * p->a_steps[3]] - s->a_zero, f = b[at[1] + i * p->b_steps[3]] - s->b_zero;
+            *y++ = is_product ? npu__planned_requantise(&s->q, e * f, s->factor) : npu__planned_add_bytes(s, e, f);
+        }
+        npu__planned_next(p->dims, p->a_steps, p->b_steps, 4, index, at);
+    }
+    return NPU_OK;
+}
+
+NPU__PLANNED(add_i8)
+{
+    NPU__PLANNED_WORDS(npu_planned_add_i8_words)
+    return npu__planned_bytes(m, s, false, work);
+}
+
+NPU__PLANNED(mul_i8)
+{
+    NPU__PLANNED_WORDS(npu_planned_add_i8_words)
+    return npu__planned_bytes(m, s, true, work);
+}
+
+static float npu__planned_function(const npu_planned_map_words *s, float x)
+{
+    float ramp = npu__planned_limit(x + 3.0f, 0.0f, 6.0f);
+    switch (s->mode) {
+    case NPU_PLANNED_CLAMP: return npu__planned_limit(x, s->a, s->b);
+    case NPU_PLANNED_SIGMOID: return npu__planned_sigmoid(x);
+    case NPU_PLANNED_TANH: return npu__planned_tanh(x);
+    case NPU_PLANNED_GELU: return 0.5f * x * (1.0f + npu__planned_erf(x * 0.707106781f));
+    case NPU_PLANNED_GELU_TANH:
+        return 0.5f * x * (1.0f + npu__planned_tanh(0.797884561f * (x + 0.044715f * x * x * x)));
+    case NPU_PLANNED_SILU: return x * npu__planned_sigmoid(x);
+    case NPU_PLANNED_HARDSWISH: return x * ramp / 6.0f;
+    case NPU_PLANNED_HARDSIGMOID: return ramp / 6.0f;
+    case NPU_PLANNED_EXP: return npu__planned_exp(x);
+    case NPU_PLANNED_SQRT: return x > 0.0f ? x * npu__planned_rsqrt(x) : x;
+    case NPU_PLANNED_RSQRT: return npu__planned_rsqrt(x);
+    case NPU_PLANNED_NEG: return -x;
+    case NPU_PLANNED_ABS: return x < 0.0f ? -x : x;
+    case NPU_PLANNED_LEAKY_RELU: return x > 0.0f ? x : x * s->a;
+    default: return x > 0.0f ? x : s->a * (npu__planned_exp(x) - 1.0f); /* ELU */
+    }
+}
+
+NPU__PLANNED(map_f32)
+{
+    NPU__PLANNED_WORDS(npu_planned_map_words)
+    float *y = (float *)npu_planned_write(m, s->y, s->count, 4);
+    const float *x = (const float *)npu_planned_read(m, s->x, s->count, 4);
+    if (!x || !y) {
+        return NPU_ERR_RANGE;
+    }
+    if (work) {
+        return npu__planned_count(work, s->count);
+    }
+    for (uint32_t i = 0; i < s->count; i++) {
+        y[i] = npu__planned_function(s, x[i]);
+    }
+    return NPU_OK;
+}
+
+/* ---- planned: recurrent ---- */
+
+typedef struct npu__planned_gates { const float *w_x, *w_h, *b_x, *b_h; } npu__planned_gates;
+
+/* Row i of both products, h's in *of_h where that is not added. */
+static float npu__planned_gate(const npu_planned_gru_words *s, const npu__planned_gates *g, uint32_t i, const float *x,
+                               const float *h, float *of_h)
+{
+    float sum = npu__planned_dot_f32(g->w_x + i * s->in, x, s->in, 1, g->b_x ? g->b_x[i] : 0.0f);
+    float more = npu__planned_dot_f32(g->w_h + i * s->hidden, h, s->hidden, 1, g->b_h ? g->b_h[i] : 0.0f);
+    if (of_h) {
+        *of_h = more;
+        return sum;
+    }
+    return sum + more;
+}
+
+static void npu__planned_gru_cell(const npu_planned_gru_words *s, const npu__planned_gates *g, float *y, const float *x,
+                                  float *h, float *next)
+{
+    for (uint32_t i = 0; i < s->hidden; i++) {
+        float r = npu__planned_sigmoid(npu__planned_gate(s, g, i, x, h, NULL)), of_h;
+        float z = npu__planned_sigmoid(npu__planned_gate(s, g, s->hidden + i, x, h, NULL));
+        float n = npu__planned_gate(s, g, 2 * s->hidden + i, x, h, &of_h);
+        n = npu__planned_tanh(n + r * of_h);
+        next[i] = (1.0f - z) * n + z * h[i];
+    }
+    for (uint32_t i = 0; i < s->hidden; i++) {
+        y[i] = h[i] = next[i];
+    }
+}
+
+/* x and y: [length, batch] rows at x_length, x_batch and y_length, y_batch elements. */
+NPU__PLANNED(gru_f32)
+{
+    NPU__PLANNED_WORDS(npu_planned_gru_words)
+    const uint32_t dims[3] = { s->length, s->batch, s->in }, x_steps[3] = { s->x_length, s->x_batch, 1 };
+    const uint32_t y_dims[3] = { s->length, s->batch, s->hidden }, y_steps[3] = { s->y_length, s->y_batch, 1 };
+    uint32_t gates = npu_planned_mul(3, s->hidden), states = npu_planned_mul(s->batch, s->hidden);
+    uint32_t steps = npu_planned_mul(npu_planned_mul(s->length, s->batch),
+                                     npu_planned_mul(gates, npu_planned_add(s->in, s->hidden)));
+    float *y = (float *)npu_planned_write(m, s->y, npu__planned_extent(y_dims, y_steps, 3), 4);
+    float *h = (float *)npu_planned_write(m, s->h, states, 4),
+          *next = (float *)npu_planned_write(m, s->scratch, s->hidden, 4);
+    const float *x = (const float *)npu_planned_read(m, s->x, npu__planned_extent(dims, x_steps, 3), 4);
+    const float *h0 = (const float *)npu_planned_read(m, s->h0, states, 4);
+    npu__planned_gates g;
+    const void *b_x, *b_h;
+    g.w_x = (const float *)npu_planned_read(m, s->w_x, npu_planned_mul(gates, s->in), 4);
+    g.w_h = (const float *)npu_planned_read(m, s->w_h, npu_planned_mul(gates, s->hidden), 4);
+    if (!npu__planned_optional(m, s->b_x, gates, 4, &b_x) || !npu__planned_optional(m, s->b_h, gates, 4, &b_h) || !x ||
+        !y || !h || !h0 || !next || !g.w_x || !g.w_h || !steps) {
+        return NPU_ERR_RANGE;
+    }
+    if (work) {
+        return npu__planned_count(work, steps);
+    }
+    g.b_x = (const float *)b_x;
+    g.b_h = (const float *)b_h;
+    for (uint32_t i = 0; i < states; i++) {
+        h[i] = h0[i];
+    }
+    for (uint32_t t = 0; t < s->length; t++) {
+        for (uint32_t i = 0; i < s->batch; i++) {
+            npu__planned_gru_cell(s, &g, y + t * s->y_length + i * s->y_batch, x + t * s->x_length + i * s->x_batch,
+                                  h + i * s->hidden, next);
+        }
+    }
+    return NPU_OK;
+}
+
+#ifndef NPU_IR_RUNTIME_ONLY
+/* ---- planned: lowering ----
+
+   What an op says as the words of a step. What a kernel does not do is UNSUPPORTED before anything is emitted. */
+
+static bool npu__ref_plan_is(const npu_op_info *op, npu_dtype dtype)
+{
+    bool is = op->out[0]->dtype == dtype;
+    for (uint32_t i = 0; i < op->num_in; i++) {
+        is = is && (!op->in[i] || op->in[i]->dtype == dtype || (dtype == NPU_I8 && i > 0));
+    }
+    return is;
+}
+
+static bool npu__ref_plan_is_i8(const npu_op_info *op)
+{
+    return op->in[0]->dtype == NPU_I8 && op->out[0]->dtype == NPU_I8;
+}
+
+static uint32_t npu__ref_plan_dims(const npu_spec *x, uint32_t first, uint32_t end)
+{
+    uint32_t len = 1;
+    for (uint32_t i = first; i < end; i++) {
+        len = npu_planned_mul(len, x->dims[i] > 0x7fffffff ? 0xffffffffu : (uint32_t)x->dims[i]);
+    }
+    return len;
+}
+
+static uint32_t npu__ref_plan_len(const npu_spec *x) { return npu__ref_plan_dims(x, 0, x->rank); }
+
+static npu_planned_byte_words npu__ref_plan_byte(const npu_op_info *op)
+{
+    npu__ref_quantised from = npu__ref_quantised_of(op);
+    npu_planned_byte_words q;
+    q.zero = from.zero;
+    q.low = from.low < -128 ? -128 : from.low;
+    q.high = from.high > 127 ? 127 : from.high;
+    q.is_twice = from.is_twice;
+    return q;
+}
+
+static void npu__ref_plan_factor(int32_t out[2], double real)
+{
+    npu__ref_factor f = npu__ref_factor_of(real);
+    out[0] = f.multiplier;
+    out[1] = f.shift;
+}
+
+/* A pair for each output channel. */
+static uint32_t npu__ref_plan_factors(npu_planned_writer *w, const npu_op_info *op, uint32_t channels)
+{
+    uint32_t memory = npu_planned_add_data(w, NPU_I32, (size_t)channels * 2, NULL);
+    int32_t *factors = (int32_t *)npu_planned_edit_data(w, memory);
+    for (uint32_t i = 0; factors && i < channels; i++) {
+        double scale = npu_op_float_at(op, "w_scales", npu_op_list_len(op, "w_scales") > 1 ? i : 0);
+        npu__ref_plan_factor(factors + 2 * i, npu__ref_in_scale(op, 0) * scale / npu_op_float(op, "scale", 1.0));
+    }
+    return memory;
+}
+
+/* Both dims of a list, of which a convolution along one dim has the second alone. */
+static void npu__ref_plan_list(const npu_op_info *op, const char *name, uint32_t dims, uint32_t fallback,
+                               uint32_t out[2])
+{
+    int64_t list[2] = { fallback, fallback };
+    uint32_t n = npu_op_ints(op, name, list, dims);
+    for (uint32_t i = 0; i < 2; i++) {
+        int64_t x = n == 0 || (dims == 1 && i == 0) ? fallback : list[dims == 1 ? 0 : i];
+        out[i] = x < 0 || x > 0x7fff ? 0xffff : (uint32_t)x; /* which no window has */
+    }
+}
+
+static void npu__ref_plan_images(npu_planned_window_words *window, const npu_spec *x, const npu_spec *y, uint32_t dims)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        bool is_there = dims == 2 || i == 1;
+        window->in[i] = is_there ? npu__ref_plan_dims(x, x->rank - 2 + i, x->rank - 1u + i) : 1;
+        window->out[i] = is_there ? npu__ref_plan_dims(y, y->rank - 2 + i, y->rank - 1u + i) : 1;
+    }
+}
+
+static bool npu__ref_plan_conv_shape(const npu_op_info *op, npu_planned_conv_words *c)
+{
+    const npu_spec *x = op->in[0], *k = op->in[1];
+    uint32_t dims = k->rank - 2u, lead;
+    int64_t groups = npu_op_int(op, "groups", 1);
+    if (dims < 1 || dims > 2 || npu_op_int(op, "transposed", 0) || groups < 1 || groups > 0xffff) {
+        return false;
+    }
+    lead = x->rank - dims;
+    c->images = lead == 2 ? npu__ref_plan_dims(x, 0, 1) : 1;
+    c->groups = (uint32_t)groups;
+    c->in_channels = npu__ref_plan_dims(k, 1, 2);
+    c->out_channels = npu__ref_plan_dims(k, 0, 1) / c->groups;
+    npu__ref_plan_images(&c->window, x, op->out[0], dims);
+    for (uint32_t i = 0; i < 2; i++) {
+        c->window.kernel[i] = dims == 2 || i == 1 ? npu__ref_plan_dims(k, k->rank - 2u + i, k->rank - 1u + i) : 1;
+    }
+    npu__ref_plan_list(op, "stride", dims, 1, c->window.stride);
+    npu__ref_plan_list(op, "padding", dims, 0, c->window.pad);
+    npu__ref_plan_list(op, "dilation", dims, 1, c->window.dilation);
+    return npu__planned_window_ok(&c->window);
+}
+
+static npu_status npu__ref_plan_conv_f32(npu_planned_writer *w, const npu_op_info *op)
+{
+    npu_planned_conv_f32_words s;
+    if (!npu__ref_plan_is(op, NPU_F32) || !npu__ref_plan_conv_shape(op, &s.c)) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    s.y = npu_planned_result(w, 0);
+    s.x = npu_planned_operand(w, 0);
+    s.w = npu_planned_operand(w, 1);
+    s.b = op->num_in > 2 ? npu_planned_operand(w, 2) : NPU_PLANNED_NONE;
+    s.low = -INFINITY;
+    s.high = INFINITY;
+    return npu_planned_emit(w, NPU_PLANNED_conv_f32, &s, sizeof s, 4, offsetof(npu_planned_conv_f32_words, low) / 4);
+}
+
+static npu_status npu__ref_plan_conv_i8(npu_planned_writer *w, const npu_op_info *op)
+{
+    npu_planned_conv_i8_words s;
+    if (!npu__ref_plan_is_i8(op) || !npu__ref_plan_conv_shape(op, &s.c)) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    s.y = npu_planned_result(w, 0);
+    s.x = npu_planned_operand(w, 0);
+    s.w = npu_planned_operand(w, 1);
+    s.b = npu_planned_operand(w, 2);
+    s.factors = npu__ref_plan_factors(w, op, s.c.groups * s.c.out_channels);
+    s.x_zero = npu__ref_in_zero(op, 0);
+    s.q = npu__ref_plan_byte(op);
+    return npu_planned_emit(w, NPU_PLANNED_conv_i8, &s, sizeof s, 5, 0);
+}
+
+static npu_status npu__ref_plan_linear_i8(npu_planned_writer *w, const npu_op_info *op)
+{
+    npu_planned_linear_i8_words s;
+    if (!npu__ref_plan_is_i8(op)) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    s.y = npu_planned_result(w, 0);
+    s.x = npu_planned_operand(w, 0);
+    s.w = npu_planned_operand(w, 1);
+    s.b = op->num_in > 2 ? npu_planned_operand(w, 2) : NPU_PLANNED_NONE;
+    s.rows = npu__ref_plan_dims(op->in[0], 0, op->in[0]->rank - 1u);
+    s.n = npu__ref_plan_dims(op->in[1], 0, 1);
+    s.k = npu__ref_plan_dims(op->in[1], 1, 2);
+    s.factors = npu__ref_plan_factors(w, op, s.n);
+    s.x_zero = npu__ref_in_zero(op, 0);
+    s.q = npu__ref_plan_byte(op);
+    return npu_planned_emit(w, NPU_PLANNED_linear_i8, &s, sizeof s, 5, 0);
+}
+
+static npu_status npu__ref_plan_matmul(npu_planned_writer *w, npu_planned_matmul_words *s)
+{
+    s->y = npu_planned_result(w, 0);
+    s->low = -INFINITY;
+    s->high = INFINITY;
+    return npu_planned_emit(w, NPU_PLANNED_matmul_f32, s, sizeof *s, 4, offsetof(npu_planned_matmul_words, low) / 4);
+}
+
+static npu_status npu__ref_plan_linear_f32(npu_planned_writer *w, const npu_op_info *op)
+{
+    npu_planned_matmul_words s;
+    if (!npu__ref_plan_is(op, NPU_F32) || op->in[1]->rank != 2 || op->in[0]->rank < 1) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    memset(&s, 0, sizeof s);
+    s.a = npu_planned_operand(w, 0);
+    s.b = npu_planned_operand(w, 1);
+    s.bias = op->num_in > 2 ? npu_planned_operand(w, 2) : NPU_PLANNED_NONE;
+    s.batch = 1;
+    s.m = npu__ref_plan_dims(op->in[0], 0, op->in[0]->rank - 1u);
+    s.n = npu__ref_plan_dims(op->in[1], 0, 1);
+    s.k = s.b_n = npu__ref_plan_dims(op->in[1], 1, 2);
+    s.b_k = 1;
+    return npu__ref_plan_matmul(w, &s);
+}
+
+/* mm, bmm and matmul of equal batches, or of one matrix for all of them. */
+static npu_status npu__ref_plan_product(npu_planned_writer *w, const npu_op_info *op)
+{
+    npu_planned_matmul_words s;
+    const npu_spec *a = op->in[0], *b = op->in[1];
+    uint32_t b_batch;
+    if (!npu__ref_plan_is(op, NPU_F32) || a->rank < 2 || b->rank < 2) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    memset(&s, 0, sizeof s);
+    s.batch = npu__ref_plan_dims(a, 0, a->rank - 2u);
+    b_batch = npu__ref_plan_dims(b, 0, b->rank - 2u);
+    if ((b_batch != s.batch && b_batch != 1) || (b_batch > 1 && a->rank != b->rank) ||
+        npu__ref_plan_len(op->out[0]) != s.batch * npu__ref_plan_dims(a, a->rank - 2u, a->rank - 1u) *
+                                             npu__ref_plan_dims(b, b->rank - 1u, b->rank)) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    s.a = npu_planned_operand(w, 0);
+    s.b = npu_planned_operand(w, 1);
+    s.bias = NPU_PLANNED_NONE;
+    s.m = npu__ref_plan_dims(a, a->rank - 2u, a->rank - 1u);
+    s.k = npu__ref_plan_dims(a, a->rank - 1u, a->rank);
+    s.n = s.b_k = npu__ref_plan_dims(b, b->rank - 1u, b->rank);
+    s.b_n = 1;
+    s.a_batch = s.m * s.k;
+    s.b_batch = b_batch == 1 ? 0 : s.k * s.n;
+    return npu__ref_plan_matmul(w, &s);
+}
+
+static npu_status npu__ref_plan_addmm(npu_planned_writer *w, const npu_op_info *op)
+{
+    npu_planned_matmul_words s;
+    npu_scalar one = npu_scalar_int(1);
+    npu_scalar alpha = npu_op_scalar(op, "alpha", one), beta = npu_op_scalar(op, "beta", one);
+    if (!npu__ref_plan_is(op, NPU_F32) || npu_scalar_value(alpha) != 1.0 || npu_scalar_value(beta) != 1.0 ||
+        op->in[0]->rank != 1) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    memset(&s, 0, sizeof s);
+    s.bias = npu_planned_operand(w, 0);
+    s.a = npu_planned_operand(w, 1);
+    s.b = npu_planned_operand(w, 2);
+    s.batch = s.b_n = 1;
+    s.m = npu__ref_plan_dims(op->in[1], 0, 1);
+    s.k = npu__ref_plan_dims(op->in[1], 1, 2);
+    s.n = s.b_k = npu__ref_plan_dims(op->in[2], 1, 2);
+    return npu__ref_plan_matmul(w, &s);
+}
+
+/* The window of a pool; false = none that a kernel has. */
+static bool npu__ref_plan_pool(npu_planned_writer *w, const npu_op_info *op, npu_planned_pool_words *s)
+{
+    const npu_spec *x = op->in[0], *y = op->out[0];
+    uint32_t given = npu_op_list_len(op, "kernel_size");
+    bool is_adaptive = !npu_op_arg(op, "kernel_size"), is_plain;
+    memset(s, 0, sizeof *s);
+    if (x->rank < 3 || op->num_out != 1 || (!is_adaptive && given > 2)) {
+        return false;
+    }
+    s->planes = npu__ref_plan_dims(x, 0, x->rank - 2u);
+    npu__ref_plan_images(&s->window, x, y, 2);
+    for (uint32_t i = 0; i < 2 && is_adaptive; i++) {
+        if (!s->window.out[i] || s->window.in[i] % s->window.out[i]) {
+            return false;
+        }
+        s->window.kernel[i] = s->window.stride[i] = s->window.in[i] / s->window.out[i];
+        s->window.dilation[i] = 1;
+    }
+    if (!is_adaptive) {
+        npu__ref_plan_list(op, "kernel_size", 2, 1, s->window.kernel);
+        npu__ref_plan_list(op, "stride", 2, 0, s->window.stride);
+        npu__ref_plan_list(op, "padding", 2, 0, s->window.pad);
+        npu__ref_plan_list(op, "dilation", 2, 1, s->window.dilation);
+    }
+    if (!is_adaptive && npu_op_list_len(op, "stride") == 0) {
+        memcpy(s->window.stride, s->window.kernel, sizeof s->window.stride);
+    }
+    s->with_padding = npu_op_int(op, "count_include_pad", 0) != 0;
+    s->divisor = npu_op_int(op, "divisor_override", 0) > 0 ? (uint32_t)npu_op_int(op, "divisor_override", 0) : 0;
+    is_plain = !s->window.pad[0] && !s->window.pad[1] && s->window.stride[0] && s->window.stride[1];
+    if (!npu__planned_window_ok(&s->window) || npu_op_int(op, "divisor_override", 0) < 0) {
+        return false;
+    }
+    if (is_plain && s->window.out[0] <= s->window.in[0] && s->window.out[1] <= s->window.in[1]) {
+        npu_planned_overwrite(w, 0);
+    }
+    s->y = npu_planned_result(w, 0);
+    s->x = npu_planned_operand(w, 0);
+    s->factors = NPU_PLANNED_NONE;
+    return true;
+}
+
+static npu_status npu__ref_plan_max_pool_f32(npu_planned_writer *w, const npu_op_info *op)
+{
+    npu_planned_pool_words s;
+    bool ok = npu__ref_plan_is(op, NPU_F32) && npu__ref_plan_pool(w, op, &s);
+    return ok ? npu_planned_emit(w, NPU_PLANNED_max_pool_f32, &s, sizeof s, 3, 0) : NPU_ERR_UNSUPPORTED;
+}
+
+static npu_status npu__ref_plan_avg_pool_f32(npu_planned_writer *w, const npu_op_info *op)
+{
+    npu_planned_pool_words s;
+    bool ok = npu__ref_plan_is(op, NPU_F32) && npu__ref_plan_pool(w, op, &s);
+    return ok ? npu_planned_emit(w, NPU_PLANNED_avg_pool_f32, &s, sizeof s, 3, 0) : NPU_ERR_UNSUPPORTED;
+}
+
+static npu_status npu__ref_plan_max_pool_i8(npu_planned_writer *w, const npu_op_info *op)
+{
+    npu_planned_pool_i8_words s;
+    bool ok = npu__ref_plan_is_i8(op) && npu__ref_plan_pool(w, op, &s.pool);
+    s.q = npu__ref_plan_byte(op);
+    return ok ? npu_planned_emit(w, NPU_PLANNED_max_pool_i8, &s, sizeof s, 3, 0) : NPU_ERR_UNSUPPORTED;
+}
+
+static npu_planned_mean_byte_words npu__ref_plan_mean_byte(const npu_op_info *op)
+{
+    npu_planned_mean_byte_words b;
+    b.x_zero = npu__ref_in_zero(op, 0);
+    b.q = npu__ref_plan_byte(op);
+    b.is_same = npu__ref_in_scale(op, 0) == npu_op_float(op, "scale", 1.0) && b.x_zero == b.q.zero;
+    return b;
+}
+
+static npu_status npu__ref_plan_avg_pool_i8(npu_planned_writer *w, const npu_op_info *op)
+{
+    npu_planned_avg_pool_i8_words s;
+    int32_t *factors;
+    if (!npu__ref_plan_is_i8(op) || npu_op_int(op, "divisor_override", 0) > 4096 ||
+        !npu__ref_plan_pool(w, op, &s.pool)) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    s.b = npu__ref_plan_mean_byte(op);
+    s.pool.num_factors = s.pool.divisor ? s.pool.divisor : s.pool.window.kernel[0] * s.pool.window.kernel[1];
+    s.pool.factors = npu_planned_add_data(w, NPU_I32, (size_t)s.pool.num_factors * 2, NULL);
+    factors = (int32_t *)npu_planned_edit_data(w, s.pool.factors);
+    for (uint32_t i = 0; factors && i < s.pool.num_factors; i++) {
+        npu__ref_plan_factor(factors + 2 * i,
+                             npu__ref_in_scale(op, 0) / npu_op_float(op, "scale", 1.0) / (double)(i + 1));
+    }
+    return npu_planned_emit(w, NPU_PLANNED_avg_pool_i8, &s, sizeof s, 3, 0);
+}
+
+/* [outer, n, inner] along a dim. */
+static bool npu__ref_plan_rows(const npu_op_info *op, uint32_t first, uint32_t end, npu_planned_rows_words *s)
+{
+    const npu_spec *x = op->in[0];
+    memset(s, 0, sizeof *s);
+    s->table = NPU_PLANNED_NONE;
+    s->outer = npu__ref_plan_dims(x, 0, first);
+    s->n = npu__ref_plan_dims(x, first, end);
+    s->inner = npu__ref_plan_dims(x, end, x->rank);
+    return npu__ref_plan_len(x) != 0;
+}
+
+static bool npu__ref_plan_along(const npu_op_info *op, npu_planned_rows_words *s)
+{
+    uint32_t rank = op->in[0]->rank, axis = rank ? npu__ref_axis(npu_op_int(op, "dim", -1), rank) : 0;
+    return npu__ref_plan_rows(op, axis, rank ? axis + 1 : 0, s);
+}
+
+static npu_status npu__ref_plan_softmax_f32(npu_planned_writer *w, const npu_op_info *op)
+{
+    npu_planned_rows_words s;
+    if (!npu__ref_plan_is(op, NPU_F32) || !npu__ref_plan_along(op, &s)) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    npu_planned_overwrite(w, 0);
+    s.y = npu_planned_result(w, 0);
+    s.x = npu_planned_operand(w, 0);
+    return npu_planned_emit(w, NPU_PLANNED_softmax_f32, &s, sizeof s, 3, 0);
+}
+
+static npu_status npu__ref_plan_softmax_i8(npu_planned_writer *w, const npu_op_info *op)
+{
+    npu_planned_softmax_i8_words s;
+    npu__ref_byte_softmax tables;
+    double real[257];
+    if (!npu__ref_plan_is_i8(op) || !npu__ref_plan_along(op, &s.rows)) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    npu__ref_softmax_fixed(&tables, npu__ref_in_scale(op, 0));
+    for (int d = 0; d < 256; d++) {
+        real[d] = npu__math_exp(-npu__ref_in_scale(op, 0) * d);
+    }
+    real[256] = npu_op_float(op, "scale", 1.0);
+    s.q = npu__ref_plan_byte(op);
+    s.rows.y = npu_planned_result(w, 0);
+    s.rows.x = npu_planned_operand(w, 0);
+    s.rows.table = s.q.is_twice ? npu_planned_add_data(w, NPU_I32, 256, tables.exponent)
+                                : npu_planned_add_data(w, NPU_F64, 257, real);
+    return npu_planned_emit(w, s.q.is_twice ? NPU_PLANNED_softmax_i8 : NPU_PLANNED_softmax_real_i8, &s, sizeof s, 3, 0);
+}
+
+/* Means along neighbouring dims. */
+static bool npu__ref_plan_mean(const npu_op_info *op, npu_planned_rows_words *s)
+{
+    bool is_reduced[NPU_MAX_RANK];
+    uint32_t rank = op->in[0]->rank, first = 0, end;
+    npu__ref_reduced_dims(op, rank, is_reduced);
+    while (first < rank && !is_reduced[first]) {
+        first++;
+    }
+    for (end = first; end < rank && is_reduced[end]; end++) {}
+    for (uint32_t i = end; i < rank; i++) {
+        if (is_reduced[i]) {
+            return false;
+        }
+    }
+    return npu__ref_plan_rows(op, first, end, s);
+}
+
+static npu_status npu__ref_plan_mean_f32(npu_planned_writer *w, const npu_op_info *op)
+{
+    npu_planned_rows_words s;
+    if (!npu__ref_plan_is(op, NPU_F32) || !npu__ref_plan_mean(op, &s)) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    s.y = npu_planned_result(w, 0);
+    s.x = npu_planned_operand(w, 0);
+    return npu_planned_emit(w, NPU_PLANNED_mean_f32, &s, sizeof s, 3, 0);
+}
+
+static npu_status npu__ref_plan_mean_i8(npu_planned_writer *w, const npu_op_info *op)
+{
+    npu_planned_mean_i8_words s;
+    if (!npu__ref_plan_is_i8(op) || !npu__ref_plan_mean(op, &s.rows) || s.rows.n > 0x400000) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    s.b = npu__ref_plan_mean_byte(op);
+    s.b.is_same = 0; /* means by reduction always have a factor */
+    npu__ref_plan_factor(s.factor, npu__ref_in_scale(op, 0) / npu_op_float(op, "scale", 1.0) / (double)s.rows.n);
+    s.rows.y = npu_planned_result(w, 0);
+    s.rows.x = npu_planned_operand(w, 0);
+    return npu_planned_emit(w, NPU_PLANNED_mean_i8, &s, sizeof s, 3, 0);
+}
+
+static npu_status npu__ref_plan_layer_norm(npu_planned_writer *w, const npu_op_info *op)
+{
+    npu_planned_layer_norm_words s;
+    uint32_t lead = op->in[0]->rank - npu_op_list_len(op, "normalized_shape");
+    double eps = npu_op_float(op, "eps", 1e-5);
+    if (!npu__ref_plan_is(op, NPU_F32) || npu__ref_plan_len(op->in[0]) == 0 || eps < 1e-30) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    s.y = npu_planned_result(w, 0);
+    s.x = npu_planned_operand(w, 0);
+    s.w = npu_planned_operand(w, 1);
+    s.b = npu_planned_operand(w, 2);
+    s.rows = npu__ref_plan_dims(op->in[0], 0, lead);
+    s.n = npu__ref_plan_dims(op->in[0], lead, op->in[0]->rank);
+    s.eps = (float)eps;
+    return npu_planned_emit(w, NPU_PLANNED_layer_norm_f32, &s, sizeof s, 4, 0);
+}
+
+/* Dims of y, the last one first; neighbours that both operands walk alike are one. False = more than four are left. */
+static bool npu__ref_plan_pair(const npu_spec *y, const npu_spec *a, const npu_spec *b, npu_planned_pair_words *p)
+{
+    const npu_spec *x[2] = { a, b };
+    uint32_t at = 4, step[2] = { 1, 1 };
+    for (uint32_t i = 0; i < 4; i++) {
+        p->dims[i] = 1;
+        p->a_steps[i] = p->b_steps[i] = 0;
+    }
+    for (uint32_t i = 1; i <= y->rank; i++) {
+        uint32_t n = npu__ref_plan_dims(y, y->rank - i, y->rank - i + 1u), steps[2];
+        for (uint32_t k = 0; k < 2; k++) {
+            uint32_t dim = i <= x[k]->rank ? npu__ref_plan_dims(x[k], x[k]->rank - i, x[k]->rank - i + 1u) : 1;
+            steps[k] = dim == 1 ? 0 : step[k];
+            step[k] *= dim;
+        }
+        if (n == 1) {
+            continue;
+        }
+        if (at < 4 && steps[0] == p->a_steps[at] * p->dims[at] && steps[1] == p->b_steps[at] * p->dims[at]) {
+            p->dims[at] *= n;
+        } else if (at == 0) {
+            return false;
+        } else {
+            at--;
+            p->dims[at] = n;
+            p->a_steps[at] = steps[0];
+            p->b_steps[at] = steps[1];
+        }
+    }
+    return npu__ref_plan_len(y) != 0;
+}
+
+static uint32_t npu__ref_plan_binary_mode(npu_kind kind)
+{
+    switch (kind) {
+    case NPU_ATEN_ADD: case NPU_ATEN_ADD_SCALAR: return NPU_PLANNED_ADD;
+    case NPU_ATEN_SUB: case NPU_ATEN_SUB_SCALAR: return NPU_PLANNED_SUB;
+    case NPU_ATEN_MUL: case NPU_ATEN_MUL_SCALAR: return NPU_PLANNED_MUL;
+    case NPU_ATEN_DIV: case NPU_ATEN_DIV_SCALAR: return NPU_PLANNED_DIV;
+    case NPU_ATEN_MAXIMUM: return NPU_PLANNED_MAX;
+    default: return NPU_PLANNED_MIN;
+    }
+}
+
+static npu_status npu__ref_plan_binary(npu_planned_writer *w, const npu_op_info *op)
+{
+    npu_planned_binary_words s;
+    npu_scalar one = npu_scalar_int(1), number = npu_op_scalar(op, "other", one);
+    npu_spec single = npu_spec_tensor(NPU_F32, 0, NULL);
+    bool is_number = op->num_in == 1;
+    float other = (float)npu_scalar_value(number);
+    if (!npu__ref_plan_is(op, NPU_F32) ||
+        !npu__ref_plan_pair(op->out[0], op->in[0], is_number ? &single : op->in[1], &s.pair)) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    if (npu__ref_plan_len(op->in[0]) == npu__ref_plan_len(op->out[0])) {
+        npu_planned_overwrite(w, 0);
+    }
+    s.mode = npu__ref_plan_binary_mode(op->kind);
+    s.alpha = (float)npu_scalar_value(npu_op_scalar(op, "alpha", one));
+    s.low = -INFINITY;
+    s.high = INFINITY;
+    s.pair.y = npu_planned_result(w, 0);
+    s.pair.a = npu_planned_operand(w, 0);
+    s.pair.b = is_number ? npu_planned_add_data(w, NPU_F32, 1, &other) : npu_planned_operand(w, 1);
+    return npu_planned_emit(w, NPU_PLANNED_binary_f32, &s, sizeof s, 3, offsetof(npu_planned_binary_words, low) / 4);
+}
+
+/* Sums that are rounded once: both factors as multiples of 2^-shift, the larger one having 31 bits. */
+static void npu__ref_plan_sum_once(npu_planned_add_i8_words *s, double a, double b)
+{
+    int shift;
+    a = a < 0x1p40 ? a : 0x1p40;
+    b = b < 0x1p40 ? b : 0x1p40;
+    (void)npu__math_frexp(a > b ? a : b, &shift);
+    s->shift = (uint32_t)(shift > 30 ? 1 : shift < -31 ? 62 : 31 - shift);
+    a = npu__math_rint(npu__math_ldexp(a, (int)s->shift));
+    b = npu__math_rint(npu__math_ldexp(b, (int)s->shift));
+    s->a_factor[0] = a > 2147483647.0 ? INT32_MAX : (int32_t)a;
+    s->b_factor[0] = b > 2147483647.0 ? INT32_MAX : (int32_t)b;
+}
+
+static npu_status npu__ref_plan_bytes(npu_planned_writer *w, const npu_op_info *op)
+{
+    npu_planned_add_i8_words s;
+    double a = npu__ref_in_scale(op, 0), b = npu__ref_in_scale(op, 1), scale = npu_op_float(op, "scale", 1.0);
+    double most = 2.0 * (a > b ? a : b);
+    bool is_product = op->kind == NPU_NPU_QMUL;
+    memset(&s, 0, sizeof s);
+    if (!npu__ref_plan_is_i8(op) || op->in[1]->dtype != NPU_I8 ||
+        !npu__ref_plan_pair(op->out[0], op->in[0], op->in[1], &s.pair)) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    s.q = npu__ref_plan_byte(op);
+    s.shift = 1;
+    npu__ref_plan_factor(s.a_factor, a / most);
+    npu__ref_plan_factor(s.b_factor, b / most);
+    npu__ref_plan_factor(s.factor, is_product ? a * b / scale : most / (1048576.0 * scale));
+    if (!is_product && !s.q.is_twice) {
+        npu__ref_plan_sum_once(&s, a / scale, b / scale);
+    }
+    if (npu__ref_plan_len(op->in[0]) == npu__ref_plan_len(op->out[0])) {
+        npu_planned_overwrite(w, 0);
+    }
+    s.a_zero = npu__ref_in_zero(op, 0);
+    s.b_zero = npu__ref_in_zero(op, 1);
+    s.pair.y = npu_planned_result(w, 0);
+    s.pair.a = npu_planned_operand(w, 0);
+    s.pair.b = npu_planned_operand(w, 1);
+    return npu_planned_emit(w, is_product ? NPU_PLANNED_mul_i8 : NPU_PLANNED_add_i8, &s, sizeof s, 3, 0);
+}
+
+static npu_status npu__ref_plan_map_of(npu_planned_writer *w, const npu_op_info *op, uint32_t mode, float a, float b)
+{
+    npu_planned_map_words s;
+    if (!npu__ref_plan_is(op, NPU_F32)) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    npu_planned_overwrite(w, 0);
+    s.y = npu_planned_result(w, 0);
+    s.x = npu_planned_operand(w, 0);
+    s.count = npu__ref_plan_len(op->out[0]);
+    s.mode = mode;
+    s.a = a;
+    s.b = b;
+    return npu_planned_emit(w, NPU_PLANNED_map_f32, &s, sizeof s, 2, 0);
+}
+
+static float npu__ref_plan_number(const npu_op_info *op, const char *name, float fallback)
+{
+    npu_scalar none = npu_scalar_float((double)fallback);
+    return npu_op_has(op, name) ? (float)npu_scalar_value(npu_op_scalar(op, name, none)) : fallback;
+}
+
+/* relu, relu6, hardtanh and clamp, which steps do by the way where they can. */
+static npu_status npu__ref_plan_clamp(npu_planned_writer *w, const npu_op_info *op)
+{
+    float low = 0.0f, high = op->kind == NPU_ATEN_RELU6 ? 6.0f : INFINITY;
+    if (op->kind == NPU_ATEN_HARDTANH) {
+        low = npu__ref_plan_number(op, "min_val", -1.0f);
+        high = npu__ref_plan_number(op, "max_val", 1.0f);
+    } else if (op->kind == NPU_ATEN_CLAMP) {
+        low = npu__ref_plan_number(op, "min", -INFINITY);
+        high = npu__ref_plan_number(op, "max", INFINITY);
+    }
+    if (!npu__ref_plan_is(op, NPU_F32) || !(low <= high)) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    return npu_planned_fold_clamp(w, low, high) ? NPU_OK : npu__ref_plan_map_of(w, op, NPU_PLANNED_CLAMP, low, high);
+}
+
+static npu_status npu__ref_plan_map(npu_planned_writer *w, const npu_op_info *op)
+{
+    static const struct { npu_kind kind; uint32_t mode;
+    } modes[] = { { NPU_ATEN_SIGMOID, NPU_PLANNED_SIGMOID },
+                  { NPU_ATEN_TANH, NPU_PLANNED_TANH },
+                  { NPU_ATEN_SILU, NPU_PLANNED_SILU },
+                  { NPU_ATEN_HARDSWISH, NPU_PLANNED_HARDSWISH },
+                  { NPU_ATEN_HARDSIGMOID, NPU_PLANNED_HARDSIGMOID },
+                  { NPU_ATEN_EXP, NPU_PLANNED_EXP },
+                  { NPU_ATEN_SQRT, NPU_PLANNED_SQRT },
+                  { NPU_ATEN_RSQRT, NPU_PLANNED_RSQRT },
+                  { NPU_ATEN_NEG, NPU_PLANNED_NEG },
+                  { NPU_ATEN_ABS, NPU_PLANNED_ABS } };
+    for (size_t i = 0; i < NPU__REF_COUNT(modes); i++) {
+        if (modes[i].kind == op->kind) {
+            return npu__ref_plan_map_of(w, op, modes[i].mode, 0.0f, 0.0f);
+        }
+    }
+    return NPU_ERR_UNSUPPORTED;
+}
+
+static npu_status npu__ref_plan_gelu(npu_planned_writer *w, const npu_op_info *op)
+{
+    bool is_tanh = npu_op_str_is(op, "approximate", "tanh");
+    return npu__ref_plan_map_of(w, op, is_tanh ? NPU_PLANNED_GELU_TANH : NPU_PLANNED_GELU, 0.0f, 0.0f);
+}
+
+static npu_status npu__ref_plan_leaky_relu(npu_planned_writer *w, const npu_op_info *op)
+{
+    return npu__ref_plan_map_of(w, op, NPU_PLANNED_LEAKY_RELU, npu__ref_plan_number(op, "negative_slope", 0.01f), 0.0f);
+}
+
+static npu_status npu__ref_plan_elu(npu_planned_writer *w, const npu_op_info *op)
+{
+    bool is_plain = npu__ref_plan_number(op, "scale", 1.0f) == 1.0f &&
+                    npu__ref_plan_number(op, "input_scale", 1.0f) == 1.0f;
+    return is_plain ? npu__ref_plan_map_of(w, op, NPU_PLANNED_ELU, npu__ref_plan_number(op, "alpha", 1.0f), 0.0f)
+                    : NPU_ERR_UNSUPPORTED;
+}
+
+/* The table that an op of one operand is, operand i, by the bytes as they are stored. */
+static uint32_t npu__ref_plan_table(npu_planned_writer *w, const npu_op_info *op, uint32_t mode, uint32_t i)
+{
+    uint8_t table[256];
+    npu_prepare p;
+    npu_tensor in[NPU_MAX_ARGS];
+    memset(&p, 0, sizeof p);
+    memset(in, 0, sizeof in);
+    for (uint32_t k = 0; k < op->num_in && k < NPU_MAX_ARGS; k++) {
+        in[k].dtype = NPU_I8;
+    }
+    p.op = op;
+    p.in = in;
+    p.mode = mode;
+    npu__ref_fill_table(&p, i, table);
+    return npu_planned_add_data(w, NPU_I8, 256, table);
+}
+
+static npu_status npu__ref_plan_byte_map(npu_planned_writer *w, const npu_op_info *op)
+{
+    static const struct { npu_kind kind; uint32_t mode; } modes[] = {
+        { NPU_NPU_REQUANTISE, NPU__Q_COPY }, { NPU_NPU_QSIGMOID, NPU__Q_SIGMOID }, { NPU_NPU_QTANH, NPU__Q_TANH },
+        { NPU_NPU_QHARDSWISH, NPU__Q_HARDSWISH }, { NPU_NPU_QHARDSIGMOID, NPU__Q_HARDSIGMOID },
+        { NPU_NPU_QSILU, NPU__Q_SILU }, { NPU_NPU_QGELU, NPU__Q_GELU }
+    };
+    npu_planned_map_i8_words s;
+    uint32_t mode = 0;
+    if (!npu__ref_plan_is_i8(op)) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    for (size_t i = 0; i < NPU__REF_COUNT(modes); i++) {
+        mode = modes[i].kind == op->kind ? modes[i].mode : mode;
+    }
+    npu_planned_overwrite(w, 0);
+    s.y = npu_planned_result(w, 0);
+    s.x = npu_planned_operand(w, 0);
+    s.table = npu__ref_plan_table(w, op, mode, 0);
+    s.count = npu__ref_plan_len(op->out[0]);
+    return npu_planned_emit(w, NPU_PLANNED_map_i8, &s, sizeof s, 3, 0);
+}
+
+static npu_status npu__ref_plan_quantise(npu_planned_writer *w, const npu_op_info *op)
+{
+    npu_planned_quantise_words s;
+    bool is_back = op->kind == NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR;
+    double scale = npu_op_float(op, "scale", 1.0);
+    int64_t zero = npu_op_int(op, "zero_point", 0), low = npu_op_int(op, "quant_min", -128),
+            high = npu_op_int(op, "quant_max", 127);
+    if (op->in[0]->dtype != (is_back ? NPU_I8 : NPU_F32) || op->out[0]->dtype != (is_back ? NPU_F32 : NPU_I8) ||
+        zero < -128 || zero > 127 || low > high) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    s.q.zero = (int32_t)zero;
+    s.q.low = low < -128 ? -128 : (int32_t)low;
+    s.q.high = high > 127 ? 127 : (int32_t)high;
+    s.q.is_twice = 0;
+    s.scale = (float)(is_back ? scale : 1.0 / scale);
+    s.y = npu_planned_result(w, 0);
+    s.x = npu_planned_operand(w, 0);
+    s.count = npu__ref_plan_len(op->out[0]);
+    return npu_planned_emit(w, is_back ? NPU_PLANNED_dequantise_i8 : NPU_PLANNED_quantise_i8, &s, sizeof s, 2, 0);
+}
+
+/* A copy of whole bytes: dims of y from the right, at most five, each with steps of x and y. */
+static bool npu__ref_plan_copy(const npu_op_info *op, npu_planned_copy_words *s)
+{
+    uint32_t bits = npu_dtype_bits((npu_dtype)op->out[0]->dtype);
+    memset(s, 0, sizeof *s);
+    s->size = bits / 8;
+    for (uint32_t i = 0; i < 5; i++) {
+        s->dims[i] = 1;
+    }
+    return bits >= 8 && bits <= 64 && op->in[0]->dtype == op->out[0]->dtype;
+}
+
+/* Dims are appended from the last one on; *at is where the last one went. */
+static bool npu__ref_plan_dim(npu_planned_copy_words *s, uint32_t *at, uint32_t n, uint32_t y_step, uint32_t x_step)
+{
+    if (n == 1) {
+        return true;
+    }
+    if (*at < 5 && y_step == s->y_steps[*at] * s->dims[*at] && x_step == s->x_steps[*at] * s->dims[*at]) {
+        s->dims[*at] *= n;
+        return true;
+    }
+    if (*at == 0) {
+        return false;
+    }
+    --*at;
+    s->dims[*at] = n;
+    s->y_steps[*at] = y_step;
+    s->x_steps[*at] = x_step;
+    return true;
+}
+
+static void npu__ref_plan_strides(const npu_spec *x, uint32_t strides[NPU_MAX_RANK])
+{
+    uint32_t step = 1;
+    for (uint32_t i = x->rank; i-- > 0;) {
+        strides[i] = step;
+        step *= npu__ref_plan_dims(x, i, i + 1);
+    }
+}
+
+static npu_status npu__ref_plan_emit_copy(npu_planned_writer *w, npu_planned_copy_words *s, uint32_t operand)
+{
+    s->y = npu_planned_result(w, 0);
+    s->x = npu_planned_operand(w, operand);
+    return npu_planned_emit(w, NPU_PLANNED_copy, s, sizeof *s, 2, 0);
+}
+
+/* Where dim i of the result lies in the operand of ops that reorder dims. */
+static uint32_t npu__ref_plan_source(const npu_op_info *op, uint32_t i)
+{
+    uint32_t rank = op->in[0]->rank, a = 0, b = rank > 1 ? 1 : 0;
+    if (op->kind == NPU_ATEN_PERMUTE) {
+        return npu__ref_axis(npu_op_int_at(op, "dims", i), rank);
+    }
+    if (op->kind == NPU_ATEN_TRANSPOSE) {
+        a = npu__ref_axis(npu_op_int(op, "dim0", 0), rank);
+        b = npu__ref_axis(npu_op_int(op, "dim1", 0), rank);
+    }
+    return i == a ? b : i == b ? a : i;
+}
+
+static npu_status npu__ref_plan_permute(npu_planned_writer *w, const npu_op_info *op)
+{
+    npu_planned_copy_words s;
+    uint32_t x_strides[NPU_MAX_RANK], y_strides[NPU_MAX_RANK], at = 5;
+    bool ok = npu__ref_plan_copy(op, &s);
+    npu__ref_plan_strides(op->in[0], x_strides);
+    npu__ref_plan_strides(op->out[0], y_strides);
+    for (uint32_t i = op->out[0]->rank; i-- > 0 && ok;) {
+        ok = npu__ref_plan_dim(&s, &at, npu__ref_plan_dims(op->out[0], i, i + 1), y_strides[i],
+                               x_strides[npu__ref_plan_source(op, i)]);
+    }
+    return ok ? npu__ref_plan_emit_copy(w, &s, 0) : NPU_ERR_UNSUPPORTED;
+}
+
+/* slice and select: a stride times a step, from a first element on. */
+static npu_status npu__ref_plan_slice(npu_planned_writer *w, const npu_op_info *op)
+{
+    const npu_spec *x = op->in[0], *y = op->out[0];
+    npu_planned_copy_words s;
+    uint32_t x_strides[NPU_MAX_RANK], y_strides[NPU_MAX_RANK], at = 5,
+                                                               axis = npu__ref_axis(npu_op_int(op, "dim", 0), x->rank);
+    bool is_select = op->kind == NPU_ATEN_SELECT, ok = npu__ref_plan_copy(op, &s);
+    int64_t n = x->dims[axis], first = npu_op_int(op, is_select ? "index" : "start", 0),
+            step = is_select ? 1 : npu_op_int(op, "step", 1);
+    npu__ref_plan_strides(x, x_strides);
+    npu__ref_plan_strides(y, y_strides);
+    first = first < 0 ? first + n : first;
+    first = first < 0 ? 0 : first > n ? n : first;
+    s.x_first = (uint32_t)first * x_strides[axis];
+    for (uint32_t i = x->rank, o = y->rank; i-- > 0 && ok;) {
+        if (is_select && i == axis) {
+            continue;
+        }
+        o--;
+        ok = npu__ref_plan_dim(&s, &at, npu__ref_plan_dims(y, o, o + 1), y_strides[o],
+                               x_strides[i] * (i == axis ? (uint32_t)step : 1));
+    }
+    return ok && npu__ref_plan_len(y) ? npu__ref_plan_emit_copy(w, &s, 0) : NPU_ERR_UNSUPPORTED;
+}
+
+static npu_status npu__ref_plan_expand(npu_planned_writer *w, const npu_op_info *op)
+{
+    const npu_spec *x = op->in[0], *y = op->out[0];
+    npu_planned_copy_words s;
+    uint32_t x_strides[NPU_MAX_RANK], y_strides[NPU_MAX_RANK], at = 5;
+    bool ok = npu__ref_plan_copy(op, &s);
+    npu__ref_plan_strides(x, x_strides);
+    npu__ref_plan_strides(y, y_strides);
+    for (uint32_t i = y->rank; i-- > 0 && ok;) {
+        uint32_t k = i + x->rank - y->rank; /* wraps where x has no such dim */
+        bool is_there = i + x->rank >= y->rank && x->dims[k] != 1;
+        ok = npu__ref_plan_dim(&s, &at, npu__ref_plan_dims(y, i, i + 1), y_strides[i], is_there ? x_strides[k] : 0);
+    }
+    return ok ? npu__ref_plan_emit_copy(w, &s, 0) : NPU_ERR_UNSUPPORTED;
+}
+
+/* A part of the result for each operand; bytes of another scale go through a table first. */
+static npu_status npu__ref_plan_cat_part(npu_planned_writer *w, const npu_op_info *op, uint32_t i, uint32_t axis,
+                                         uint32_t first)
+{
+    const npu_spec *x = op->in[i], *y = op->out[0];
+    npu_planned_copy_words s;
+    npu_planned_map_i8_words map;
+    uint32_t inner = npu__ref_plan_dims(y, axis + 1u, y->rank), at = 5;
+    npu__ref_plan_copy(op, &s);
+    s.y_first = first * inner;
+    npu__ref_plan_dim(&s, &at, npu__ref_plan_dims(x, axis, axis + 1u) * inner, 1, 1);
+    npu__ref_plan_dim(&s, &at, npu__ref_plan_dims(x, 0, axis), npu__ref_plan_dims(y, axis, y->rank),
+                      npu__ref_plan_dims(x, axis, x->rank));
+    if (op->kind != NPU_NPU_QCAT) {
+        return npu__ref_plan_emit_copy(w, &s, i);
+    }
+    map.y = s.x = npu_planned_scratch(w, npu__ref_plan_len(x));
+    map.x = npu_planned_operand(w, i);
+    map.table = npu__ref_plan_table(w, op, NPU__Q_COPY, i);
+    map.count = npu__ref_plan_len(x);
+    s.y = npu_planned_result(w, 0);
+    npu_planned_emit(w, NPU_PLANNED_map_i8, &map, sizeof map, 3, 0);
+    return npu_planned_emit(w, NPU_PLANNED_copy, &s, sizeof s, 2, 0);
+}
+
+static npu_status npu__ref_plan_cat(npu_planned_writer *w, const npu_op_info *op)
+{
+    uint32_t axis = npu__ref_axis(npu_op_int(op, "dim", 0), op->out[0]->rank), first = 0;
+    npu_planned_copy_words s;
+    npu_status status = npu__ref_plan_copy(op, &s) ? NPU_OK : NPU_ERR_UNSUPPORTED;
+    for (uint32_t i = 0; i < op->num_in && status == NPU_OK; i++) {
+        bool ok = op->in[i] && op->in[i]->dtype == op->out[0]->dtype && op->in[i]->rank == op->out[0]->rank;
+        status = ok && (op->kind != NPU_NPU_QCAT || npu__ref_plan_is_i8(op)) ? NPU_OK : NPU_ERR_UNSUPPORTED;
+    }
+    for (uint32_t i = 0; i < op->num_in && status == NPU_OK; i++) {
+        status = npu__ref_plan_len(op->in[i]) ? npu__ref_plan_cat_part(w, op, i, axis, first) : NPU_OK;
+        first += npu__ref_plan_dims(op->in[i], axis, axis + 1u);
+    }
+    return status;
+}
+
+static npu_status npu__ref_plan_embedding(npu_planned_writer *w, const npu_op_info *op)
+{
+    npu_planned_gather_words s;
+    uint32_t bits = npu_dtype_bits((npu_dtype)op->in[0]->dtype), index = npu_dtype_bits((npu_dtype)op->in[1]->dtype);
+    if (bits < 8 || (op->in[1]->dtype != NPU_I32 && op->in[1]->dtype != NPU_I64) ||
+        npu__ref_plan_len(op->out[0]) == 0) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    s.y = npu_planned_result(w, 0);
+    s.x = npu_planned_operand(w, 0);
+    s.index = npu_planned_operand(w, 1);
+    s.count = npu__ref_plan_len(op->in[1]);
+    s.rows = npu__ref_plan_dims(op->in[0], 0, 1);
+    s.row = npu__ref_plan_dims(op->in[0], 1, 2) * (bits / 8);
+    s.index_size = index / 8;
+    return npu_planned_emit(w, NPU_PLANNED_gather, &s, sizeof s, 3, 0);
+}
+
+/* One layer, one way. Operands: input, hx, then the weights and biases. */
+static npu_status npu__ref_plan_gru(npu_planned_writer *w, const npu_op_info *op)
+{
+    const npu_spec *x = op->in[0];
+    npu_planned_gru_words s;
+    bool has_biases = npu_op_int(op, "has_biases", 0) != 0, is_batch_first = npu_op_int(op, "batch_first", 0) != 0;
+    uint32_t first = is_batch_first ? 1 : 0;
+    if (op->in[0]->dtype != NPU_F32 || npu_op_int(op, "num_layers", 1) != 1 || npu_op_int(op, "bidirectional", 0) ||
+        x->rank != 3 || op->num_in != (has_biases ? 6u : 4u) || npu__ref_plan_len(op->out[0]) == 0) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    s.y = npu_planned_result(w, 0);
+    s.h = npu_planned_result(w, 1);
+    s.x = npu_planned_operand(w, 0);
+    s.h0 = npu_planned_operand(w, 1);
+    s.w_x = npu_planned_operand(w, 2);
+    s.w_h = npu_planned_operand(w, 3);
+    s.b_x = has_biases ? npu_planned_operand(w, 4) : NPU_PLANNED_NONE;
+    s.b_h = has_biases ? npu_planned_operand(w, 5) : NPU_PLANNED_NONE;
+    s.length = npu__ref_plan_dims(x, first, first + 1);
+    s.batch = npu__ref_plan_dims(x, 1 - first, 2 - first);
+    s.in = npu__ref_plan_dims(x, 2, 3);
+    s.hidden = npu__ref_plan_dims(op->in[1], op->in[1]->rank - 1u, op->in[1]->rank);
+    s.scratch = npu_planned_scratch(w, (size_t)s.hidden * 4);
+    s.x_length = is_batch_first ? s.in : s.batch * s.in;
+    s.x_batch = is_batch_first ? s.length * s.in : s.in;
+    s.y_length = is_batch_first ? s.hidden : s.batch * s.hidden;
+    s.y_batch = is_batch_first ? s.length * s.hidden : s.hidden;
+    return npu_planned_emit(w, NPU_PLANNED_gru_f32, &s, sizeof s, 9, 0);
+}
+
+NPU_IR_API const npu_planned_library *npu_ref_planned(void)
+{
+#define NPU_X(id, name) NPU_PLANNED_KERNEL(name)
+    static const npu_planned_kernel kernels[] = { NPU_IR_PLANNED_KERNELS(NPU_X) };
+#undef NPU_X
+#define NPU_X(id, name) #name,
+    static const char *const names[] = { NPU_IR_PLANNED_KERNELS(NPU_X) };
+#undef NPU_X
+    static const npu_planned_lowering lowerings[] = { { NPU_ATEN_CONV2D, npu__ref_plan_conv_f32 },
+                                                      { NPU_ATEN_CONV1D, npu__ref_plan_conv_f32 },
+                                                      { NPU_ATEN_CONVOLUTION, npu__ref_plan_conv_f32 },
+                                                      { NPU_ATEN_LINEAR, npu__ref_plan_linear_f32 },
+                                                      { NPU_ATEN_ADDMM, npu__ref_plan_addmm },
+                                                      { NPU_ATEN_MM, npu__ref_plan_product },
+                                                      { NPU_ATEN_BMM, npu__ref_plan_product },
+                                                      { NPU_ATEN_MATMUL, npu__ref_plan_product },
+                                                      { NPU_ATEN_MAX_POOL2D, npu__ref_plan_max_pool_f32 },
+                                                      { NPU_ATEN_AVG_POOL2D, npu__ref_plan_avg_pool_f32 },
+                                                      { NPU_ATEN_ADAPTIVE_AVG_POOL2D, npu__ref_plan_avg_pool_f32 },
+                                                      { NPU_ATEN_MEAN_DIM, npu__ref_plan_mean_f32 },
+                                                      { NPU_ATEN_SOFTMAX, npu__ref_plan_softmax_f32 },
+                                                      { NPU_ATEN_SOFTMAX_RAW, npu__ref_plan_softmax_f32 },
+                                                      { NPU_ATEN_LAYER_NORM, npu__ref_plan_layer_norm },
+                                                      { NPU_ATEN_ADD, npu__ref_plan_binary },
+                                                      { NPU_ATEN_ADD_SCALAR, npu__ref_plan_binary },
+                                                      { NPU_ATEN_SUB, npu__ref_plan_binary },
+                                                      { NPU_ATEN_SUB_SCALAR, npu__ref_plan_binary },
+                                                      { NPU_ATEN_MUL, npu__ref_plan_binary },
+                                                      { NPU_ATEN_MUL_SCALAR, npu__ref_plan_binary },
+                                                      { NPU_ATEN_DIV, npu__ref_plan_binary },
+                                                      { NPU_ATEN_DIV_SCALAR, npu__ref_plan_binary },
+                                                      { NPU_ATEN_MAXIMUM, npu__ref_plan_binary },
+                                                      { NPU_ATEN_MINIMUM, npu__ref_plan_binary },
+                                                      { NPU_ATEN_RELU, npu__ref_plan_clamp },
+                                                      { NPU_ATEN_RELU6, npu__ref_plan_clamp },
+                                                      { NPU_ATEN_HARDTANH, npu__ref_plan_clamp },
+                                                      { NPU_ATEN_CLAMP, npu__ref_plan_clamp },
+                                                      { NPU_ATEN_SIGMOID, npu__ref_plan_map },
+                                                      { NPU_ATEN_TANH, npu__ref_plan_map },
+                                                      { NPU_ATEN_SILU, npu__ref_plan_map },
+                                                      { NPU_ATEN_HARDSWISH, npu__ref_plan_map },
+                                                      { NPU_ATEN_HARDSIGMOID, npu__ref_plan_map },
+                                                      { NPU_ATEN_EXP, npu__ref_plan_map },
+                                                      { NPU_ATEN_SQRT, npu__ref_plan_map },
+                                                      { NPU_ATEN_RSQRT, npu__ref_plan_map },
+                                                      { NPU_ATEN_NEG, npu__ref_plan_map },
+                                                      { NPU_ATEN_ABS, npu__ref_plan_map },
+                                                      { NPU_ATEN_GELU, npu__ref_plan_gelu },
+                                                      { NPU_ATEN_LEAKY_RELU, npu__ref_plan_leaky_relu },
+                                                      { NPU_ATEN_ELU, npu__ref_plan_elu },
+                                                      { NPU_ATEN_PERMUTE, npu__ref_plan_permute },
+                                                      { NPU_ATEN_TRANSPOSE, npu__ref_plan_permute },
+                                                      { NPU_ATEN_T, npu__ref_plan_permute },
+                                                      { NPU_ATEN_SLICE, npu__ref_plan_slice },
+                                                      { NPU_ATEN_SELECT, npu__ref_plan_slice },
+                                                      { NPU_ATEN_EXPAND, npu__ref_plan_expand },
+                                                      { NPU_ATEN_CAT, npu__ref_plan_cat },
+                                                      { NPU_ATEN_EMBEDDING, npu__ref_plan_embedding },
+                                                      { NPU_ATEN_GRU, npu__ref_plan_gru },
+                                                      { NPU_QUANTIZED_QUANTIZE_PER_TENSOR, npu__ref_plan_quantise },
+                                                      { NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR, npu__ref_plan_quantise },
+                                                      { NPU_NPU_QCONV, npu__ref_plan_conv_i8 },
+                                                      { NPU_NPU_QLINEAR, npu__ref_plan_linear_i8 },
+                                                      { NPU_NPU_QADD, npu__ref_plan_bytes },
+                                                      { NPU_NPU_QMUL, npu__ref_plan_bytes },
+                                                      { NPU_NPU_QMAX_POOL, npu__ref_plan_max_pool_i8 },
+                                                      { NPU_NPU_QAVG_POOL, npu__ref_plan_avg_pool_i8 },
+                                                      { NPU_NPU_QADAPTIVE_AVG_POOL, npu__ref_plan_avg_pool_i8 },
+                                                      { NPU_NPU_QMEAN, npu__ref_plan_mean_i8 },
+                                                      { NPU_NPU_QCAT, npu__ref_plan_cat },
+                                                      { NPU_NPU_QSOFTMAX, npu__ref_plan_softmax_i8 },
+                                                      { NPU_NPU_REQUANTISE, npu__ref_plan_byte_map },
+                                                      { NPU_NPU_QSIGMOID, npu__ref_plan_byte_map },
+                                                      { NPU_NPU_QTANH, npu__ref_plan_byte_map },
+                                                      { NPU_NPU_QHARDSWISH, npu__ref_plan_byte_map },
+                                                      { NPU_NPU_QHARDSIGMOID, npu__ref_plan_byte_map },
+                                                      { NPU_NPU_QSILU, npu__ref_plan_byte_map },
+                                                      { NPU_NPU_QGELU, npu__ref_plan_byte_map } };
+    static const npu_planned_library library = { (uint32_t)sizeof(npu_planned_library),
+                                                 (uint32_t)NPU__REF_COUNT(kernels),
+                                                 (uint32_t)NPU__REF_COUNT(lowerings),
+                                                 kernels,
+                                                 names,
+                                                 lowerings };
+    return &library;
+}
+#endif /* NPU_IR_RUNTIME_ONLY */
+
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT DEFAULT
 #endif
 #endif

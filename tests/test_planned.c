@@ -1,0 +1,686 @@
+/* Planned models: what the runtime makes of a file against what the executor makes of its graph, op by op and net by net;
+   the memory that it takes and no more; files that are cut, spoiled or meant for something else, each with its status. */
+#include "../npu_ir_backend_ref.h"
+#include "isa.h"
+#include "npu_test.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+enum { MOST = 1 << 16, MAX_DATA = 48, GUARD = 64 };
+
+static uint64_t rng = 1;
+static uint64_t weights[MAX_DATA][MOST / 8];
+static uint64_t arena[MOST / 4], file_memory[MOST], inputs[4][MOST / 8];
+
+/* ---- graphs ---- */
+
+static void fill(const npu_spec *spec, void *data, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        ((uint8_t *)data)[i] = (uint8_t)npu_test_random(&rng);
+    }
+    for (size_t i = 0; i < size / 4 && (spec->dtype == NPU_F32 || spec->dtype == NPU_I32); i++) {
+        uint32_t bits = (uint32_t)npu_test_random(&rng);
+        if (spec->dtype == NPU_F32) {
+            ((float *)data)[i] = ((float)(bits >> 8) / 8388608.0f - 1.0f) * 0.7f;
+        } else {
+            ((int32_t *)data)[i] = (int32_t)(bits % 5);
+        }
+    }
+    for (size_t i = 0; i < size && spec->dtype == NPU_I8; i++) { /* as weights are */
+        int8_t *byte = (int8_t *)data + i;
+        *byte = *byte == -128 ? 0 : *byte;
+    }
+}
+
+/* The lines of a text form; params get numbers of their own. */
+static npu_graph *graph_of(const char *lines)
+{
+    npu_text text = npu_text_init(NULL);
+    npu_diag diag = { 0 };
+    npu_graph *g = NULL;
+    npu_text_printf(&text, "npu_ir 1\ngraph main\n%s", lines);
+    NPU_CHECK_THAT(npu_graph_parse(&g, text.data, text.len, NULL, &diag) == NPU_OK, "%s: %s", lines, diag.message);
+    npu_text_free(&text);
+    for (uint32_t i = 0; g && i < npu_graph_num_params(g) && i < MAX_DATA; i++) {
+        npu_value v = npu_graph_param(g, i);
+        size_t size = 0;
+        npu_spec_size(npu_value_spec(g, v), &size);
+        fill(npu_value_spec(g, v), weights[i], size);
+        NPU_CHECK_STATUS(npu_graph_bind_param(g, npu_value_name(g, v), weights[i], size), NPU_OK);
+    }
+    return g;
+}
+
+static npu_status write_with(const npu_graph *g, npu_text *file, npu_text *code, bool big_endian, uint32_t alignment, npu_diag *diag)
+{
+    const npu_backend *cpu = npu_ref_backend();
+    const npu_planned_library *library = npu_ref_planned();
+    npu_plan_desc plan_desc = { .backends = &cpu, .num_backends = 1 };
+    npu_plan_write_desc desc = { .libraries = &library, .num_libraries = 1, .code = code, .name = "net",
+                                 .big_endian = big_endian, .alignment = alignment };
+    npu_plan *plan = NULL;
+    npu_status status = npu_plan_create(&plan, g, &plan_desc, diag);
+    status = status ? status : npu_plan_write(plan, &desc, file, diag);
+    npu_plan_destroy(plan);
+    return status;
+}
+
+static bool is_big(void)
+{
+    const uint16_t one = 1;
+    return *(const uint8_t *)&one == 0;
+}
+
+static npu_planned_desc desc_of(const npu_text *file)
+{
+    const npu_planned_library *library = npu_ref_planned();
+    npu_planned_desc d = { file_memory, file->len, NULL, 0, NULL, 0, 0, 0 };
+    memcpy(file_memory, file->data, file->len < sizeof file_memory ? file->len : 0);
+    d.arena = (uint8_t *)arena + GUARD;
+    d.arena_size = ((const npu_planned_head *)(const void *)file_memory)->arena_size;
+    d.kernels = library->kernels;
+    d.num_kernels = library->num_kernels;
+    memset(arena, 0xa5, sizeof arena);
+    return d;
+}
+
+/* Nobody wrote beside the arena. */
+static void check_guards(const npu_planned_desc *d)
+{
+    const uint8_t *from = (const uint8_t *)arena, *end = from + GUARD + d->arena_size;
+    bool ok = d->arena_size + 2 * GUARD <= sizeof arena;
+    for (int i = 0; i < GUARD && ok; i++) {
+        ok = from[i] == 0xa5 && end[i] == 0xa5;
+    }
+    NPU_CHECK(ok);
+}
+
+/* ---- both executors ---- */
+
+static double largest_difference(const npu_spec *spec, const void *a, const void *b, size_t size)
+{
+    double most = 0;
+    for (size_t i = 0; i < size / 4 && spec->dtype == NPU_F32; i++) {
+        double d = fabs((double)((const float *)a)[i] - (double)((const float *)b)[i]);
+        most = d <= most ? most : d == d ? d : 1e9;
+    }
+    return spec->dtype == NPU_F32 ? most : memcmp(a, b, size) ? 1e9 : 0;
+}
+
+static void compare_outputs(const char *what, const npu_exec *exec, const npu_graph *g, const npu_planned *m)
+{
+    for (uint32_t i = 0; i < npu_graph_num_outputs(g); i++) {
+        size_t size = 0;
+        const void *want = npu_exec_output(exec, i, &size), *got = npu_planned_data(m, npu_graph_num_inputs(g) + i);
+        const npu_planned_port *port = npu_planned_port_at(m, npu_graph_num_inputs(g) + i);
+        NPU_CHECK(want && got && port && port->bytes == size && port->role == NPU_PORT_OUTPUT);
+        double d = want && got ? largest_difference(npu_value_spec(g, npu_graph_output(g, i)), got, want, size) : 1e9;
+        NPU_CHECK_THAT(d <= 1e-5, "%s: output %u differs by %g", what, (unsigned)i, d);
+    }
+}
+
+static void compare_runs(const char *what, const npu_graph *g, npu_planned *m, const npu_planned_desc *d)
+{
+    const npu_backend *cpu = npu_ref_backend();
+    npu_exec *exec = NULL;
+    npu_diag diag = { 0 };
+    NPU_CHECK_THAT(npu_exec_create_simple(&exec, g, &cpu, 1, &diag) == NPU_OK, "%s: %s", what, diag.message);
+    for (int run = 0; run < 2 && exec; run++) {
+        for (uint32_t i = 0; i < npu_graph_num_inputs(g); i++) {
+            const npu_spec *spec = npu_value_spec(g, npu_graph_input(g, i));
+            size_t size = 0;
+            npu_spec_size(spec, &size);
+            fill(spec, inputs[i], size);
+            NPU_CHECK_STATUS(npu_test_input_at(exec, i, inputs[i], size), NPU_OK);
+            memcpy(npu_planned_data(m, i), inputs[i], size);
+        }
+        NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
+        NPU_CHECK_STATUS(npu_planned_run(m), NPU_OK);
+        compare_outputs(what, exec, g, m);
+        check_guards(d);
+    }
+    npu_exec_destroy(exec);
+}
+
+static void check_net(const char *lines)
+{
+    npu_graph *g = graph_of(lines);
+    npu_text file = npu_text_init(NULL), again = npu_text_init(NULL);
+    npu_diag diag = { 0 };
+    npu_status status = write_with(g, &file, NULL, is_big(), 0, &diag);
+    NPU_CHECK_THAT(status == NPU_OK, "%s: %s", lines, diag.message);
+    if (status == NPU_OK) {
+        npu_planned m;
+        npu_planned_desc d = desc_of(&file);
+        status = npu_planned_open(&m, &d);
+        NPU_CHECK_THAT(status == NPU_OK, "%s: %s", lines, npu_status_name(status));
+        NPU_CHECK_STATUS(npu_planned_check_data(&m), NPU_OK);
+        NPU_CHECK_STATUS(write_with(g, &again, NULL, is_big(), 0, &diag), NPU_OK);
+        NPU_CHECK(again.len == file.len && memcmp(again.data, file.data, file.len) == 0);
+        if (status == NPU_OK) {
+            compare_runs(lines, g, &m, &d);
+        }
+    }
+    npu_text_free(&file);
+    npu_text_free(&again);
+    npu_graph_destroy(g);
+}
+
+#define OUT "output y = y\n"
+#define X4 "input x : f32[2,4,9,7]\n"
+static void test_float_ops(void)
+{
+    static const char *const nets[] = {
+        X4 "param w : f32[6,4,3,3]\nparam b : f32[6]\ny = aten.conv2d.default(x, w, b, [2,1], [1,0], [1,2])\n" OUT,
+        X4 "param w : f32[8,1,3,2]\nc = aten.conv2d.default(x, w, none, [1,1], [1,1], [1,1], 4)\ny = aten.relu.default(c)\n" OUT,
+        X4 "param w : f32[5,4,1,1]\nparam b : f32[5]\nc = aten.conv2d.default(x, w, b)\ny = aten.hardtanh.default(c, -0.1, 0.2)\n" OUT,
+        X4 "param w : f32[4,4,3,3]\ny = aten.conv2d.default(x, w, none, [3,3], [4,4])\n" OUT, /* windows of padding alone */
+        "input x : f32[3,4,17]\nparam w : f32[6,2,5]\nparam b : f32[6]\ny = aten.conv1d.default(x, w, b, [2], [2], [1], 2)\n" OUT,
+        "input x : f32[3,2,8]\nparam w : f32[5,8]\nparam b : f32[5]\nl = aten.linear.default(x, w, b)\ny = aten.relu6.default(l)\n" OUT,
+        "input x : f32[3,8]\nparam w : f32[8,5]\nparam b : f32[5]\ny = aten.addmm.default(b, x, w)\n" OUT,
+        "input x : f32[2,3,4,5]\ninput z : f32[2,3,5,6]\ny = aten.matmul.default(x, z)\n" OUT,
+        "input x : f32[3,4,5]\ninput z : f32[5,6]\ny = aten.matmul.default(x, z)\n" OUT,
+        "input x : f32[3,4,5]\ninput z : f32[3,5,2]\ny = aten.bmm.default(x, z)\n" OUT,
+        X4 "y = aten.max_pool2d.default(x, [2,2])\n" OUT,
+        X4 "y = aten.max_pool2d.default(x, [3,2], [1,2], [1,1], [2,1], true)\n" OUT,
+        X4 "y = aten.avg_pool2d.default(x, [3,2], [2,2], [1,1])\n" OUT,
+        X4 "y = aten.avg_pool2d.default(x, [3,3], [2,2], [1,1], true, false)\n" OUT,
+        X4 "y = aten.avg_pool2d.default(x, [2,2], [2,2], [0,0], false, true, 3)\n" OUT,
+        X4 "y = aten.adaptive_avg_pool2d.default(x, [3,7])\n" OUT,
+        X4 "y = aten.mean.dim(x, [2,3])\n" OUT,
+        X4 "y = aten.mean.dim(x, [1], true)\n" OUT,
+        X4 "y = aten.softmax.int(x, 1)\n" OUT,
+        X4 "y = aten.softmax.int(x, -1)\n" OUT,
+        X4 "param w : f32[9,7]\nparam b : f32[9,7]\ny = aten.layer_norm.default(x, [9,7], w, b)\n" OUT,
+        X4 "y = aten.layer_norm.default(x, [7])\n" OUT,
+        X4 "input z : f32[4,1,7]\na = aten.add.Tensor(x, z, alpha=0.5)\nb = aten.mul.Tensor(z, a)\ny = aten.sub.Tensor(b, x)\n" OUT,
+        X4 "a = aten.mul.Scalar(x, 3.0)\nb = aten.add.Scalar(a, 1.5)\nc = aten.div.Scalar(b, 0.5)\ny = aten.relu.default(c)\n" OUT,
+        X4 "input z : f32[2,1,9,1]\na = aten.maximum.default(x, z)\ny = aten.minimum.default(a, x)\n" OUT,
+        X4 "a = aten.sigmoid.default(x)\nb = aten.tanh.default(x)\nc = aten.silu.default(x)\nd = aten.gelu.default(x)\n"
+           "output a = a\noutput b = b\noutput c = c\noutput d = d\n",
+        X4 "k = aten.mul.Scalar(x, 20.0)\na = aten.sigmoid.default(k)\nb = aten.tanh.default(k)\nc = aten.gelu.default(x, approximate='tanh')\n"
+           "d = aten.hardswish.default(k)\noutput a = a\noutput b = b\noutput c = c\noutput d = d\n",
+        X4 "a = aten.hardsigmoid.default(x)\nb = aten.exp.default(x)\nc = aten.abs.default(x)\nd = aten.sqrt.default(c)\n"
+           "output a = a\noutput b = b\noutput d = d\n",
+        X4 "a = aten.leaky_relu.default(x, 0.2)\nb = aten.elu.default(x)\nc = aten.neg.default(x)\nd = aten.clamp.default(c, none, 0.25)\n"
+           "output a = a\noutput b = b\noutput c = c\noutput d = d\n",
+        X4 "a = aten.permute.default(x, [2,0,3,1])\nb = aten.transpose.int(x, 1, -1)\noutput a = a\noutput b = b\n",
+        X4 "a = aten.slice.Tensor(x, 2, 1, 8, 3)\nb = aten.select.int(x, 1, -1)\noutput a = a\noutput b = b\n",
+        X4 "a = aten.slice.Tensor(x, 2, 0, 2)\ny = aten.cat.default([x, a, x], 2)\n" OUT,
+        "input x : f32[3,1,2]\ny = aten.expand.default(x, [2,3,4,2])\n" OUT,
+        "input x : i32[2,3]\nparam w : f32[5,6]\ny = aten.embedding.default(w, x)\n" OUT,
+        "input x : f32[5,2,3]\ninput h : f32[1,2,4]\nparam a : f32[12,3]\nparam b : f32[12,4]\nparam c : f32[12]\nparam d : f32[12]\n"
+        "y, n = aten.gru.input(x, h, [a, b, c, d], true, 1, 0.0, false, false, false)\noutput y = y\noutput n = n\n",
+        "input x : f32[2,5,3]\ninput h : f32[1,2,4]\nparam a : f32[12,3]\nparam b : f32[12,4]\n"
+        "y, n = aten.gru.input(x, h, [a, b], false, 1, 0.0, false, false, true)\noutput y = y\noutput n = n\n",
+        /* outputs that are inputs, constants, views and each other */
+        X4 "param w : f32[3]\nv = aten.view.default(x, [504])\noutput x = x\noutput v = v\noutput w = w\noutput u = v\n",
+        X4 "input z : f32[3]\noutput y = x\n", /* no step, and an input that nobody reads */
+    };
+    for (size_t i = 0; i < COUNT(nets); i++) {
+        check_net(nets[i]);
+    }
+}
+
+#define Q(in, zeros, more) "in_scales=[" in "], in_zeros=[" zeros "], scale=0.031, zero=-7" more
+#define I4 "input x : i8[2,4,9,7]\n"
+#define BOTH(a, b) a "'single'" b, a "'double'" b
+static void test_byte_ops(void)
+{
+    static const char *const nets[] = {
+        BOTH(I4 "param w : i8[6,4,3,3]\nparam b : i32[6]\ny = npu.qconv(x, w, b, [2,1], [1,0], [1,2], false, [0,0], 1, "
+             "w_scales=[0.01, 0.02, 0.003, 0.004, 0.005, 0.006], " Q("0.04", "-3", ", rounding="), ")\n" OUT),
+        BOTH(I4 "param w : i8[8,1,3,2]\ny = npu.qconv(x, w, none, [1,1], [1,1], [1,1], false, [0,0], 4, "
+             "w_scales=[0.01], " Q("0.04", "5", ", low=-7, high=100, rounding="), ")\n" OUT),
+        BOTH(I4 "param w : i8[5,4,1,1]\ny = npu.qconv(x, w, none, [1,1], [0,0], [1,1], false, [0,0], 1, "
+             "w_scales=[0.01], " Q("0.04", "5", ", rounding="), ")\n" OUT),
+        BOTH("input x : i8[3,8]\nparam w : i8[5,8]\nparam b : i32[5]\ny = npu.qlinear(x, w, b, w_scales=[0.1, 0.02, 3.0, 0.004, 0.5], "
+             Q("0.04", "-3", ", rounding="), ")\n" OUT),
+        BOTH(I4 "input z : i8[4,1,7]\ny = npu.qadd(x, z, " Q("0.04, 0.017", "-3, 11", ", rounding="), ")\n" OUT),
+        BOTH(I4 "input z : i8[4,1,7]\ny = npu.qmul(z, x, " Q("0.04, 0.17", "-3, 11", ", rounding="), ")\n" OUT),
+        BOTH(I4 "y = npu.qmax_pool(x, [3,2], [2,1], [1,1], " Q("0.031", "-7", ", low=-50, rounding="), ")\n" OUT),
+        BOTH(I4 "y = npu.qmax_pool(x, [2,2], " Q("0.031", "-7", ", rounding="), ")\n" OUT),
+        BOTH(I4 "y = npu.qavg_pool(x, [3,2], [2,1], [1,1], " Q("0.04", "5", ", rounding="), ")\n" OUT),
+        BOTH(I4 "y = npu.qavg_pool(x, [3,2], [2,1], [1,1], true, false, " Q("0.031", "-7", ", rounding="), ")\n" OUT),
+        BOTH(I4 "y = npu.qadaptive_avg_pool(x, [1,1], " Q("0.031", "-7", ", rounding="), ")\n" OUT),
+        BOTH(I4 "y = npu.qmean(x, [2,3], " Q("0.031", "-7", ", rounding="), ")\n" OUT),
+        BOTH(I4 "y = npu.qmean(x, [1], true, " Q("0.04", "5", ", rounding="), ")\n" OUT),
+        BOTH(I4 "input z : i8[2,1,9,7]\ny = npu.qcat([x, z, x], 1, " Q("0.031, 0.1, 0.02", "-7, 4, 3", ", rounding="), ")\n" OUT),
+        I4 "y = npu.qsoftmax(x, 1, in_scales=[0.2], in_zeros=[3], scale=0.00390625, zero=-128, rounding='single')\n" OUT,
+        I4 "y = npu.qsoftmax(x, 3, in_scales=[0.02], in_zeros=[3], scale=0.00390625, zero=-128, rounding='double')\n" OUT,
+        I4 "y = npu.qsoftmax(x, 1, in_scales=[0.9], in_zeros=[3], scale=0.00390625, zero=-128, rounding='double')\n" OUT,
+        BOTH(I4 "a = npu.requantise(x, " Q("0.04", "-3", ", rounding="), ")\ny = npu.qgelu(a, " Q("0.031", "-7", "") ")\n" OUT),
+        I4 "a = npu.qsigmoid(x, " Q("0.04", "-3", "") ")\nb = npu.qtanh(x, " Q("0.04", "-3", "") ")\nc = npu.qhardswish(x, "
+           Q("0.04", "-3", "") ")\nd = npu.qsilu(x, " Q("0.04", "-3", "") ")\noutput a = a\noutput b = b\noutput c = c\noutput d = d\n",
+        X4 "q = quantized_decomposed.quantize_per_tensor.default(x, 0.007, 3, -128, 127, i8)\n"
+           "y = quantized_decomposed.dequantize_per_tensor.default(q, 0.007, 3, -128, 127, i8)\noutput q = q\n" OUT,
+        X4 "y = quantized_decomposed.quantize_per_tensor.default(x, 0.25, 0, -2, 1, i8)\n" OUT, /* halves, and a range */
+        ("input x : i8[4,6]\na = aten.transpose.int(x, 0, 1)\ny = aten.slice.Tensor(a, 1, 1, 3)\n" OUT),
+    };
+    for (size_t i = 0; i < COUNT(nets); i++) {
+        check_net(nets[i]);
+    }
+}
+
+/* ---- nets ---- */
+
+#define DIGITS                                                                                              \
+    "input image : f32[1,1,28,28]\nparam w1 : f32[16,1,3,3]\nparam b1 : f32[16]\nparam w2 : f32[32,16,3,3]\n" \
+    "param b2 : f32[32]\nparam w3 : f32[64,1568]\nparam b3 : f32[64]\nparam w4 : f32[10,64]\nparam b4 : f32[10]\n" \
+    "c1 = aten.conv2d.default(image, w1, b1, [1,1], [1,1])\nr1 = aten.relu.default(c1)\n"                   \
+    "p1 = aten.max_pool2d.default(r1, [2,2])\nc2 = aten.conv2d.default(p1, w2, b2, [1,1], [1,1])\n"         \
+    "r2 = aten.relu.default(c2)\np2 = aten.max_pool2d.default(r2, [2,2])\nf = aten.flatten.using_ints(p2, 1)\n" \
+    "l1 = aten.linear.default(f, w3, b3)\nr3 = aten.relu.default(l1)\nl2 = aten.linear.default(r3, w4, b4)\n" \
+    "digit = aten.softmax.int(l2, 1)\noutput digit = digit\n"
+
+/* One head of attention over 6 tokens of 8, and what follows it. */
+#define TRANSFORMER                                                                                         \
+    "input ids : i32[6]\nparam e : f32[5,8]\nparam q : f32[8,8]\nparam k : f32[8,8]\nparam v : f32[8,8]\n"    \
+    "param g : f32[8]\nparam b : f32[8]\nparam u : f32[16,8]\nparam d : f32[8,16]\n"                        \
+    "x = aten.embedding.default(e, ids)\nqx = aten.linear.default(x, q)\nkx = aten.linear.default(x, k)\n"  \
+    "vx = aten.linear.default(x, v)\nkt = aten.t.default(kx)\ns = aten.mm.default(qx, kt)\n"                \
+    "s2 = aten.div.Scalar(s, 2.828)\np = aten.softmax.int(s2, -1)\na = aten.mm.default(p, vx)\n"            \
+    "r = aten.add.Tensor(x, a)\nn = aten.layer_norm.default(r, [8], g, b)\nm = aten.linear.default(n, u)\n" \
+    "h = aten.gelu.default(m)\no = aten.linear.default(h, d)\ny = aten.add.Tensor(n, o)\noutput y = y\n"
+
+/* A state that a run changes: a window of the last four frames. */
+#define STREAM                                                                                              \
+    "input x : f32[1,3]\nstate s : f32[4,3]\nold = aten.slice.Tensor(s, 0, 1, 4)\nw = aten.cat.default([old, x], 0)\n" \
+    "y = aten.mean.dim(w, [0])\nupdate s = w\noutput y = y\noutput before = s\n"
+
+static void test_nets(void)
+{
+    check_net(DIGITS);
+    check_net(TRANSFORMER);
+    check_net(STREAM);
+}
+
+/* Least memory: the pools lie over what they read. */
+static void test_memory(void)
+{
+    npu_graph *g = graph_of(DIGITS);
+    npu_text file = npu_text_init(NULL);
+    npu_diag diag = { 0 };
+    NPU_CHECK_STATUS(write_with(g, &file, NULL, is_big(), 0, &diag), NPU_OK);
+    npu_planned_desc d = desc_of(&file);
+    npu_planned m;
+    NPU_CHECK_EQ(d.arena_size, 53312);
+    NPU_CHECK_STATUS(npu_planned_open(&m, &d), NPU_OK);
+    NPU_CHECK_EQ(m.head->work, 16 * 784 * 9 + 3136 * 4 + 32 * 196 * 144 + 1568 * 4 + 64 * 1568 + 640 + 10);
+    NPU_CHECK(sizeof(npu_planned) <= 20 || sizeof(void *) > 4);
+    npu_text_free(&file);
+    npu_graph_destroy(g);
+}
+
+/* ---- bad input ---- */
+
+#define SMALL "input x : f32[2,8]\nparam w : f32[5,8]\nl = aten.linear.default(x, w)\nt = aten.tanh.default(l)\noutput y = t\n"
+typedef struct spoiled {
+    const char *what;
+    uint32_t word, value; /* of the head; NOWHERE = none */
+    bool right_crc;
+    npu_status status;
+} spoiled;
+
+/* As files have it, written apart from the library. */
+static uint32_t crc_of(const uint8_t *p, size_t n)
+{
+    uint32_t crc = 0xffffffffu;
+    for (size_t i = 0; i < n; i++) {
+        crc ^= p[i];
+        for (int k = 0; k < 8; k++) {
+            crc = crc & 1 ? crc >> 1 ^ 0xedb88320u : crc >> 1;
+        }
+    }
+    return ~crc;
+}
+
+static void set_crc(uint64_t *file)
+{
+    npu_planned_head *h = (npu_planned_head *)(void *)file;
+    h->head_crc = crc_of((const uint8_t *)file + 28, h->head_size - 28);
+}
+
+static void test_spoiled(void)
+{
+    enum { MAGIC, VERSION, ORDER, SIZE, HEAD_SIZE, CRC, DATA_CRC, ARENA, ALIGNMENT, WORK, PORTS, STEPS, END, FIRST_PORT = 16,
+           FIRST_STEP = 48 };
+    static const spoiled rows[] = {
+        { "no planned model", MAGIC, 0x12345678, false, NPU_ERR_PARSE },
+        { "the other byte order", MAGIC, 0x4e50554d, false, NPU_ERR_VERSION },
+        { "a later version", VERSION, 2, false, NPU_ERR_VERSION },
+        { "another order of bytes", ORDER, 0x04030201, false, NPU_ERR_VERSION },
+        { "3 GB", SIZE, 0xc0000000u, false, NPU_ERR_OVERFLOW },
+        { "longer than it is", SIZE, 0x40000000u, false, NPU_ERR_IO },
+        { "a head beyond the file", HEAD_SIZE, 0x100000, false, NPU_ERR_PARSE },
+        { "a head of no size", HEAD_SIZE, 4, false, NPU_ERR_PARSE },
+        { "a wrong checksum", CRC, 0, false, NPU_ERR_CHECKSUM },
+        { "a bit in a step", FIRST_STEP + 5, 7, false, NPU_ERR_CHECKSUM },
+        { "an arena of 2 GB", ARENA, 0x80000000u, true, NPU_ERR_OVERFLOW },
+        { "a larger arena", ARENA, 100000, true, NPU_ERR_NO_MEMORY },
+        { "a smaller arena", ARENA, 8, true, NPU_ERR_RANGE },
+        { "alignment of 3", ALIGNMENT, 3, true, NPU_ERR_PARSE },
+        { "alignment of 128", ALIGNMENT, 128, true, NPU_ERR_PARSE },
+        { "more work than it says", WORK, 7, true, NPU_ERR_PARSE },
+        { "work above the limit", WORK, 2000000, true, NPU_ERR_BUDGET },
+        { "too many ports", PORTS, 0x7fffffff, true, NPU_ERR_PARSE },
+        { "steps elsewhere", STEPS, 47, true, NPU_ERR_PARSE },
+        { "steps without end", END, 0x7fffffff, true, NPU_ERR_PARSE },
+        { "steps end before they begin", END, 0, true, NPU_ERR_PARSE },
+        { "steps end within a step", END, FIRST_STEP + 5, true, NPU_ERR_PARSE },
+        { "a port of no role", FIRST_PORT, 9, true, NPU_ERR_PARSE },
+        { "a port in the file", FIRST_PORT + 1, 0, true, NPU_ERR_RANGE },
+        { "a port beyond the arena", FIRST_PORT + 2, 4000, true, NPU_ERR_RANGE },
+        { "a port of rank 9", FIRST_PORT + 4, 9, true, NPU_ERR_PARSE },
+        { "a name beyond the head", FIRST_PORT + 15, 5000, true, NPU_ERR_PARSE },
+        { "a kernel that is not listed", FIRST_STEP, 999 | 14 << 16, true, NPU_ERR_NOT_IMPLEMENTED },
+        { "a step of too few words", FIRST_STEP, 7 | 13 << 16, true, NPU_ERR_PARSE },
+        { "a result in the file", FIRST_STEP + 1, 0, true, NPU_ERR_RANGE },
+        { "a result beyond the arena", FIRST_STEP + 1, 0x80000000u | 4000, true, NPU_ERR_RANGE },
+        { "a result between elements", FIRST_STEP + 1, 0x80000001u, true, NPU_ERR_RANGE },
+        { "an operand beyond the file", FIRST_STEP + 2, 0x100000, true, NPU_ERR_RANGE },
+        { "rows that wrap around", FIRST_STEP + 6, 0x80000001u, true, NPU_ERR_RANGE },
+        { "no products", FIRST_STEP + 8, 0, true, NPU_ERR_RANGE },
+    };
+    npu_graph *g = graph_of(SMALL);
+    npu_text file = npu_text_init(NULL);
+    npu_diag diag = { 0 };
+    NPU_CHECK_STATUS(write_with(g, &file, NULL, is_big(), 0, &diag), NPU_OK);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        npu_planned_desc d = desc_of(&file);
+        npu_planned m;
+        d.max_work = 1000;
+        ((uint32_t *)(void *)file_memory)[rows[i].word] = rows[i].value;
+        if (rows[i].right_crc) {
+            set_crc(file_memory);
+        }
+        npu_status status = npu_planned_open(&m, &d);
+        NPU_CHECK_THAT(status == rows[i].status, "%s: %s, expected %s", rows[i].what, npu_status_name(status),
+                       npu_status_name(rows[i].status));
+        NPU_CHECK(m.head == NULL);
+        NPU_CHECK_STATUS(npu_planned_run(&m), NPU_ERR_STATE);
+        check_guards(&d);
+    }
+    npu_text_free(&file);
+    npu_graph_destroy(g);
+}
+
+static void test_refused_descs(void)
+{
+    npu_graph *g = graph_of(SMALL);
+    npu_text file = npu_text_init(NULL);
+    npu_diag diag = { 0 };
+    npu_planned m;
+    NPU_CHECK_STATUS(write_with(g, &file, NULL, is_big(), 64, &diag), NPU_OK);
+    for (int i = 0; i < 12; i++) {
+        npu_planned_desc d = desc_of(&file);
+        npu_status expected = NPU_ERR_INVALID_ARGUMENT;
+        size_t to_64 = (64 - (uintptr_t)d.arena % 64) % 64, to_file = (64 - (uintptr_t)file_memory % 64) % 64;
+        d.arena = (uint8_t *)d.arena + to_64;
+        memmove((uint8_t *)file_memory + to_file, file.data, file.len);
+        d.file = (uint8_t *)file_memory + to_file;
+        switch (i) {
+        case 0: d.file = NULL; break;
+        case 1: d.arena = NULL; break;
+        case 2: d.kernels = NULL; break;
+        case 3: d._canary = 1; break;
+        case 4: d.file = (const uint8_t *)d.file + 4; break;
+        case 5: d.arena = (uint8_t *)d.arena + 8; break;
+        case 6: d.arena_size--; expected = NPU_ERR_NO_MEMORY; break;
+        case 7: d.size--; expected = NPU_ERR_IO; break;
+        case 8: d.size = 63; expected = NPU_ERR_PARSE; break;
+        case 9: d.num_kernels = 2; expected = NPU_ERR_NOT_IMPLEMENTED; break;
+        case 10: d.max_work = 89; expected = NPU_ERR_BUDGET; break;
+        default: d.max_work = 90; d.size += 100; expected = NPU_OK; break;
+        }
+        NPU_CHECK_STATUS(npu_planned_open(&m, &d), expected);
+    }
+    NPU_CHECK_STATUS(npu_planned_open(&m, NULL), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK_STATUS(npu_planned_open(NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK_STATUS(npu_planned_run(NULL), NPU_ERR_STATE);
+    NPU_CHECK_STATUS(npu_planned_step(NULL), NPU_ERR_STATE);
+    NPU_CHECK_STATUS(npu_planned_check_data(NULL), NPU_ERR_STATE);
+    NPU_CHECK(npu_planned_is_done(NULL) && !npu_planned_data(NULL, 0) && !npu_planned_port_at(NULL, 0));
+    npu_text_free(&file);
+    npu_graph_destroy(g);
+}
+
+/* Every cut is refused, and every bit of the head that counts. A constant is told by its own checksum. */
+static void test_bits(void)
+{
+    npu_graph *g = graph_of(SMALL);
+    npu_text file = npu_text_init(NULL);
+    npu_diag diag = { 0 };
+    NPU_CHECK_STATUS(write_with(g, &file, NULL, is_big(), 0, &diag), NPU_OK);
+    npu_planned_desc d = desc_of(&file);
+    npu_planned m;
+    uint32_t head_size = ((const npu_planned_head *)(const void *)file_memory)->head_size, opened = 0;
+    for (size_t n = 0; n < file.len; n++) {
+        d.size = n;
+        opened += npu_planned_open(&m, &d) == NPU_OK;
+    }
+    d.size = file.len;
+    for (size_t i = 0; i < file.len * 8; i++) {
+        uint8_t *byte = (uint8_t *)file_memory + i / 8;
+        *byte ^= (uint8_t)(1 << i % 8);
+        bool is_free = i / 32 == 6 || i / 8 >= head_size; /* the checksum of the constants, and they */
+        npu_status status = npu_planned_open(&m, &d);
+        opened += (status == NPU_OK) != is_free || (is_free && npu_planned_check_data(&m) != NPU_ERR_CHECKSUM);
+        *byte ^= (uint8_t)(1 << i % 8);
+    }
+    NPU_CHECK_EQ(opened, 0);
+    npu_text_free(&file);
+    npu_graph_destroy(g);
+}
+
+/* What the writer refuses, and whose fault it is. */
+static void test_refused_plans(void)
+{
+    static const struct { const char *lines; npu_status status; } rows[] = {
+        { "input x : f32[3]\ny = aten.sin.default(x)\n" OUT, NPU_ERR_UNSUPPORTED },
+        { "input x : f64[3]\ny = aten.relu.default(x)\n" OUT, NPU_ERR_UNSUPPORTED },
+        { "input x : f32[1,1,40000,1]\nparam w : f32[1,1,1,1]\ny = aten.conv2d.default(x, w)\n" OUT, NPU_ERR_UNSUPPORTED },
+        { "input x : u8[4]\ny = npu.qtanh(x, in_scales=[0.1], in_zeros=[0], scale=0.1, zero=0)\n" OUT, NPU_ERR_UNSUPPORTED },
+        { "symbol n 1 8\ninput x : f32[n]\ny = aten.relu.default(x)\n" OUT, NPU_ERR_DYNAMIC_SHAPE },
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        npu_graph *g = graph_of(rows[i].lines);
+        npu_text file = npu_text_init(NULL), code = npu_text_init(NULL);
+        npu_diag diag = { 0 };
+        npu_text_append(&file, "kept", 4);
+        npu_status status = write_with(g, &file, &code, false, 0, &diag);
+        NPU_CHECK_THAT(status == rows[i].status, "%s: %s (%s)", rows[i].lines, npu_status_name(status), diag.message);
+        NPU_CHECK(file.len == 4 && code.len == 0 && diag.message[0]);
+        npu_text_free(&file);
+        npu_text_free(&code);
+        npu_graph_destroy(g);
+    }
+}
+
+/* ---- more ---- */
+
+/* Two models share one block of memory and take turns, step by step. */
+static void test_two_models(void)
+{
+    static uint64_t files[2][MOST];
+    const npu_planned_library *library = npu_ref_planned();
+    npu_planned m[2];
+    float want[2][10], x[16];
+    size_t at = 0;
+    npu_graph *g[2] = { graph_of(SMALL), graph_of(SMALL) };
+    for (int i = 0; i < 2; i++) {
+        npu_text file = npu_text_init(NULL);
+        npu_diag diag = { 0 };
+        NPU_CHECK_STATUS(write_with(g[i], &file, NULL, is_big(), 0, &diag), NPU_OK);
+        memcpy(files[i], file.data, file.len);
+        npu_planned_desc d = { files[i], file.len, (uint8_t *)arena + at, sizeof arena - at, library->kernels, library->num_kernels, 0, 0 };
+        NPU_CHECK_STATUS(npu_planned_open(&m[i], &d), NPU_OK);
+        at += m[i].head->arena_size;
+        npu_text_free(&file);
+    }
+    for (int i = 0; i < 16; i++) {
+        x[i] = (float)i / 16;
+    }
+    for (int i = 0; i < 2; i++) {
+        memcpy(npu_planned_data(&m[i], 0), x, sizeof x);
+        NPU_CHECK_STATUS(npu_planned_run(&m[i]), NPU_OK);
+        memcpy(want[i], npu_planned_data(&m[i], 1), sizeof want[i]);
+        NPU_CHECK(npu_planned_is_done(&m[i]));
+        NPU_CHECK_STATUS(npu_planned_step(&m[i]), NPU_ERR_STATE);
+        memset(npu_planned_data(&m[i], 1), 0, sizeof want[i]);
+        npu_planned_start(&m[i]);
+        memcpy(npu_planned_data(&m[i], 0), x, sizeof x);
+    }
+    while (!npu_planned_is_done(&m[0])) {
+        NPU_CHECK_STATUS(npu_planned_step(&m[0]), NPU_OK);
+        NPU_CHECK_STATUS(npu_planned_step(&m[1]), NPU_OK);
+    }
+    for (int i = 0; i < 2; i++) {
+        NPU_CHECK_BYTES(npu_planned_data(&m[i], 1), want[i], sizeof want[i]);
+        npu_graph_destroy(g[i]);
+    }
+}
+
+/* A kernel of one's own: a row for the op, a row for the device. */
+static npu_status own_kernel(const npu_planned *m, const uint32_t *words, uint32_t num_words, uint32_t *work)
+{
+    float *y = num_words == 3 ? (float *)npu_planned_write(m, words[0], words[2], 4) : NULL;
+    const float *x = num_words == 3 ? (const float *)npu_planned_read(m, words[1], words[2], 4) : NULL;
+    for (uint32_t i = 0; y && x && !work && i < words[2]; i++) {
+        y[i] = sinf(x[i]);
+    }
+    if (work) {
+        *work = npu_planned_add(*work, num_words == 3 ? words[2] : 0);
+    }
+    return y && x ? NPU_OK : NPU_ERR_RANGE;
+}
+
+static npu_status own_lowering(npu_planned_writer *w, const npu_op_info *op)
+{
+    uint32_t words[3] = { npu_planned_result(w, 0), npu_planned_operand(w, 0), (uint32_t)op->out[0]->dims[0] };
+    return npu_planned_emit(w, NPU_PLANNED_OWN, words, sizeof words, 2, 0);
+}
+
+static void test_own_kernel(void)
+{
+    static const npu_planned_kernel kernels[] = { { NPU_PLANNED_OWN, own_kernel }, NPU_PLANNED_KERNEL(map_f32) };
+    static const char *const names[] = { "own_sine", "map_f32" };
+    static const npu_planned_lowering lowerings[] = { { NPU_ATEN_SIN, own_lowering } };
+    static const npu_planned_library own = { sizeof own, 1, 1, kernels, names, lowerings };
+    const npu_planned_library *libraries[2] = { &own, npu_ref_planned() };
+    const npu_backend *cpu = npu_ref_backend();
+    npu_plan_desc plan_desc = { .backends = &cpu, .num_backends = 1 };
+    npu_text file = npu_text_init(NULL), code = npu_text_init(NULL);
+    npu_plan_write_desc desc = { .libraries = libraries, .num_libraries = 2, .code = &code, .name = "own", .big_endian = is_big() };
+    npu_graph *g = graph_of("input x : f32[5]\ns = aten.sin.default(x)\ny = aten.relu.default(s)\n" OUT);
+    npu_plan *plan = NULL;
+    npu_diag diag = { 0 };
+    npu_planned m;
+    NPU_CHECK_STATUS(npu_plan_create(&plan, g, &plan_desc, &diag), NPU_OK);
+    NPU_CHECK_STATUS(npu_plan_write(plan, &desc, &file, &diag), NPU_OK);
+    NPU_CHECK(code.data && strstr(code.data, "#define OWN_KERNELS(X) X(own_sine) X(map_f32)\n"));
+    npu_planned_desc d = desc_of(&file);
+    d.kernels = kernels;
+    d.num_kernels = 2;
+    NPU_CHECK_STATUS(npu_planned_open(&m, &d), NPU_OK);
+    compare_runs("own kernel", g, &m, &d);
+    npu_plan_destroy(plan);
+    npu_graph_destroy(g);
+    npu_text_free(&file);
+    npu_text_free(&code);
+}
+
+/* An index that no table has is told by the run, which can go on with another. */
+static void test_index(void)
+{
+    npu_graph *g = graph_of("input x : i32[2]\nparam w : f32[5,6]\ny = aten.embedding.default(w, x)\n" OUT);
+    npu_text file = npu_text_init(NULL);
+    npu_diag diag = { 0 };
+    npu_planned m;
+    NPU_CHECK_STATUS(write_with(g, &file, NULL, is_big(), 0, &diag), NPU_OK);
+    npu_planned_desc d = desc_of(&file);
+    NPU_CHECK_STATUS(npu_planned_open(&m, &d), NPU_OK);
+    memcpy(npu_planned_data(&m, 0), (const int32_t[]){ 1, 5 }, 8);
+    NPU_CHECK_STATUS(npu_planned_run(&m), NPU_ERR_RANGE);
+    memcpy(npu_planned_data(&m, 0), (const int32_t[]){ -1, 0 }, 8);
+    NPU_CHECK_STATUS(npu_planned_run(&m), NPU_ERR_RANGE);
+    memcpy(npu_planned_data(&m, 0), (const int32_t[]){ 4, 0 }, 8);
+    NPU_CHECK_STATUS(npu_planned_run(&m), NPU_OK);
+    check_guards(&d);
+    npu_text_free(&file);
+    npu_graph_destroy(g);
+}
+
+/* The bytes are those of every host, in either order; the code is a golden text. */
+static void test_bytes(void)
+{
+    static const char lines[] = "input x : f32[1,2]\nconst w : f32[3,2] {1.0, 2.0, 3.0, 4.0, 5.0, 6.0}\nstate s : f32[2]\n"
+                                "l = aten.linear.default(x, w)\nr = aten.relu.default(l)\nn = aten.add.Tensor(s, x)\n"
+                                "v = aten.view.default(n, [2])\nupdate s = v\noutput y = r\n";
+    npu_graph *g = graph_of(lines);
+    npu_text file = npu_text_init(NULL), big = npu_text_init(NULL), code = npu_text_init(NULL);
+    npu_diag diag = { 0 };
+    NPU_CHECK_STATUS(write_with(g, &file, &code, false, 0, &diag), NPU_OK);
+    NPU_CHECK_STATUS(write_with(g, &big, NULL, true, 0, &diag), NPU_OK);
+    NPU_CHECK_EQ(file.len, big.len);
+    uint32_t names = file.len ? 4u * (uint8_t)file.data[48] : 0, end = file.len ? (uint8_t)file.data[16] | (uint32_t)(uint8_t)file.data[17] << 8 : 0;
+    uint32_t bad = 0;
+    for (uint32_t i = 28; i < file.len; i++) { /* words are turned round, names are not */
+        bool is_name = i >= names && i < end;
+        bad += file.data[i] != big.data[is_name ? i : i / 4 * 4 + 3 - i % 4];
+    }
+    bad += memcmp(file.data, "NPUM\1\0\0\0\4\3\2\1", 12) != 0;
+    NPU_CHECK_EQ(bad, 0);
+    NPU_CHECK_GOLDEN("planned.txt", code.data);
+    npu_text_free(&file);
+    npu_text_free(&big);
+    npu_text_free(&code);
+    npu_graph_destroy(g);
+}
+
+/* Memory that ends anywhere: a status, and nothing is left. */
+static void test_no_memory(void)
+{
+    const npu_backend *cpu = npu_ref_backend();
+    const npu_planned_library *library = npu_ref_planned();
+    npu_plan_desc plan_desc = { .backends = &cpu, .num_backends = 1 };
+    npu_graph *g = graph_of(I4 "param w : i8[6,4,3,3]\ny = npu.qconv(x, w, none, [1,1], [1,0], [1,2], false, [0,0], 1, w_scales=[0.01], "
+                            Q("0.04", "-3", "") ")\n" OUT);
+    npu_plan *plan = NULL;
+    npu_status status = NPU_ERR_NO_MEMORY;
+    uint64_t n = 0;
+    NPU_CHECK_STATUS(npu_plan_create(&plan, g, &plan_desc, NULL), NPU_OK);
+    while (status == NPU_ERR_NO_MEMORY && n < 1000) {
+        npu_alloc_counter counter = { 0, 0, 0, ++n };
+        npu_allocator a = npu_allocator_counting(&counter);
+        npu_text file = npu_text_init(&a), code = npu_text_init(&a);
+        npu_plan_write_desc desc = { .libraries = &library, .num_libraries = 1, .code = &code, .allocator = &a };
+        status = npu_plan_write(plan, &desc, &file, NULL);
+        NPU_CHECK(status == NPU_OK || (file.len == 0 && code.len == 0));
+        npu_text_free(&file);
+        npu_text_free(&code);
+        NPU_CHECK_EQ(counter.live_bytes, 0);
+    }
+    NPU_CHECK_STATUS(status, NPU_OK);
+    NPU_CHECK(n > 10);
+    npu_plan_destroy(plan);
+    npu_graph_destroy(g);
+}
+
+int main(void)
+{
+    NPU_RUN(test_float_ops);
+    NPU_RUN(test_byte_ops);
+    NPU_RUN(test_nets);
+    NPU_RUN(test_memory);
+    NPU_RUN(test_spoiled);
+    NPU_RUN(test_refused_descs);
+    NPU_RUN(test_bits);
+    NPU_RUN(test_refused_plans);
+    NPU_RUN(test_two_models);
+    NPU_RUN(test_own_kernel);
+    NPU_RUN(test_index);
+    NPU_RUN(test_bytes);
+    NPU_RUN(test_no_memory);
+    return npu_test_done();
+}
