@@ -510,6 +510,7 @@ static void test_runs(void)
     STATUS(npu_plan_advise(NULL, NULL, NULL, 0, NULL, &diag), NPU_ERR_INVALID_ARGUMENT);
     NOTHING(npu_plan_print_advice(NULL, NULL, 1, &text));
     STATUS(npu_plan_validate(NULL, &diag), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_plan_write(NULL, NULL, NULL, &diag), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_plan_memory(NULL, 0, NULL), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_plan_value_memory(NULL, v, 0, NULL, NULL, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_plan_region_memory(NULL, 0, 0, NULL), NPU_ERR_INVALID_ARGUMENT);
