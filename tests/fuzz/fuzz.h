@@ -23,6 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
         }                                                                                          \
     } while (0)
 
+#ifndef NPU_IR_RUNTIME_ONLY
 /* Input that asks for gigabytes must get NO_MEMORY here, not the machine's memory; live must be 0 at the end. */
 typedef struct fuzz_memory { size_t live; } fuzz_memory;
 
@@ -52,5 +53,6 @@ static inline npu_allocator fuzz_allocator(fuzz_memory *memory)
     a.resize = fuzz_resize;
     return a;
 }
+#endif /* NPU_IR_RUNTIME_ONLY */
 
 #endif
