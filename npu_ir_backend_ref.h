@@ -28559,7 +28559,7 @@ NPU__PLANNED(conv_f32)
 {
     NPU__PLANNED_WORDS(npu_planned_conv_f32_words)
     const npu_planned_conv_words *c = &s->c;
-    uint32_t size[4], channels = npu_planned_mul(c->groups, c->out_channels), depth, group;
+    uint32_t size[4] = { 0, 0, 0, 0 }, channels = npu_planned_mul(c->groups, c->out_channels), depth, group;
     bool ok = npu__planned_conv_sizes(c, size);
     float *y = ok ? (float *)npu_planned_write(m, s->y, size[0], 4) : NULL;
     const float *x = ok ? (const float *)npu_planned_read(m, s->x, size[1], 4) : NULL;
@@ -28607,7 +28607,7 @@ NPU__PLANNED(conv_i8)
 {
     NPU__PLANNED_WORDS(npu_planned_conv_i8_words)
     const npu_planned_conv_words *c = &s->c;
-    uint32_t size[4], channels = npu_planned_mul(c->groups, c->out_channels), depth, group;
+    uint32_t size[4] = { 0, 0, 0, 0 }, channels = npu_planned_mul(c->groups, c->out_channels), depth, group;
     bool ok = npu__planned_conv_sizes(c, size) && npu__planned_byte_ok(&s->q) && npu__planned_zero_ok(s->x_zero);
     int8_t *y = ok ? (int8_t *)npu_planned_write(m, s->y, size[0], 1) : NULL;
     const int8_t *x = ok ? (const int8_t *)npu_planned_read(m, s->x, size[1], 1) : NULL;
@@ -28650,7 +28650,7 @@ NPU__PLANNED(max_pool_f32)
 {
     NPU__PLANNED_WORDS(npu_planned_pool_words)
     const npu_planned_window_words *d = &s->window;
-    uint32_t size[3];
+    uint32_t size[3] = { 0, 0, 0 };
     bool ok = npu__planned_pool_sizes(s, size);
     float *y = ok ? (float *)npu_planned_write(m, s->y, size[0], 4) : NULL;
     const float *x = ok ? (const float *)npu_planned_read(m, s->x, size[1], 4) : NULL;
@@ -28683,7 +28683,7 @@ NPU__PLANNED(max_pool_i8)
 {
     NPU__PLANNED_WORDS(npu_planned_pool_i8_words)
     const npu_planned_window_words *d = &s->pool.window;
-    uint32_t size[3];
+    uint32_t size[3] = { 0, 0, 0 };
     bool ok = npu__planned_pool_sizes(&s->pool, size) && npu__planned_byte_ok(&s->q);
     int8_t *y = ok ? (int8_t *)npu_planned_write(m, s->pool.y, size[0], 1) : NULL;
     const int8_t *x = ok ? (const int8_t *)npu_planned_read(m, s->pool.x, size[1], 1) : NULL;
@@ -28730,7 +28730,7 @@ NPU__PLANNED(avg_pool_f32)
 {
     NPU__PLANNED_WORDS(npu_planned_pool_words)
     const npu_planned_window_words *d = &s->window;
-    uint32_t size[3];
+    uint32_t size[3] = { 0, 0, 0 };
     bool ok = npu__planned_pool_sizes(s, size);
     float *y = ok ? (float *)npu_planned_write(m, s->y, size[0], 4) : NULL;
     const float *x = ok ? (const float *)npu_planned_read(m, s->x, size[1], 4) : NULL;
@@ -28774,7 +28774,7 @@ NPU__PLANNED(avg_pool_i8)
 {
     NPU__PLANNED_WORDS(npu_planned_avg_pool_i8_words)
     const npu_planned_window_words *d = &s->pool.window;
-    uint32_t size[3];
+    uint32_t size[3] = { 0, 0, 0 };
     bool ok = npu__planned_pool_sizes(&s->pool, size) && npu__planned_byte_ok(&s->b.q) &&
               npu__planned_zero_ok(s->b.x_zero) && npu__planned_area(d->kernel) <= 0x10000;
     int8_t *y = ok ? (int8_t *)npu_planned_write(m, s->pool.y, size[0], 1) : NULL;

@@ -354,6 +354,32 @@ firmware() {
         -c tests/compile/listed_ops.c -o $OUT/firmware_listed.o
     has qemu-system-arm || { skip "firmware on a Cortex-M4" "qemu-system-arm is not installed"; return; }
     step "firmware on a Cortex-M4 (qemu), sizes as in README.md" firmware_runs "$cpu"
+    step "planned models on a Cortex-M4 (qemu), no larger than README.md says" planned_runs "$cpu"
+}
+
+at_most() { # what, figure, limit
+    echo "$1: $2, at most $3"
+    [ -n "$2" ] && [ "$2" -le "$3" ]
+}
+
+planned_runs() { # the digits in f32 and i8, bit for bit as on this machine; bytes of the library, of the arena and of the stack
+    local model arena text failed=0
+    mkdir -p "$OUT/planned"
+    $CC -std=c99 -O0 -I. -Iexamples examples/15_planned_model.c $LIBS -o "$OUT/planned_model" && "$OUT/planned_model" "$OUT/planned" || return 1
+    for model in f32:53312 i8:13328; do
+        arena=${model#*:} model=${model%:*}
+        arm-none-eabi-gcc -std=c99 -Os $1 $WARN -ffunction-sections -fdata-sections -I. -I"$OUT/planned" \
+            $([ $model = i8 ] && echo -DMODEL_I8) -c examples/firmware/digits.c -o "$OUT/planned_$model.o" &&
+            firmware_build "$1" "$OUT/planned_$model.o" "$OUT/planned_$model.elf" || return 1
+        timeout 120 qemu-system-arm -M mps2-an386 -nographic -semihosting -kernel "$OUT/planned_$model.elf" > "$OUT/planned.out" || failed=1
+        cat "$OUT/planned.out"
+        text=$(arm-none-eabi-nm -S --defined-only "$OUT/planned_$model.elf" | awk '$3 ~ /[tT]/ && $4 ~ /^npu_/ { print $2 }' |
+            while read -r size; do echo $((16#$size)); done | awk '{ sum += $1 } END { print sum }')
+        at_most "code of the runtime and the kernels of digits in $model" "$text" 6144 || failed=1
+        at_most "arena" "$(sed -nE 's/.*arena ([0-9]+),.*/\1/p' "$OUT/planned.out")" $arena || failed=1
+        at_most "stack, start-up and printf included" "$(awk '$1 == "stack" { print $2 }' "$OUT/planned.out")" 512 || failed=1
+    done
+    return $failed
 }
 
 firmware_build() { # flags, source, program
@@ -432,7 +458,7 @@ malformed_vectors() { # cuts and spoils a vectors file; the runner must say so a
 
 fuzzing() {
     local name
-    for name in schema blob graph json safetensors onnx; do
+    for name in schema blob graph json safetensors onnx planned; do
         step "fuzz $name" fuzz_target $name
     done
     step "fuzz graphs of all ops" fuzz_graphs
