@@ -55117,8 +55117,8 @@ static uint32_t npu__planned_crc(const uint8_t *p, uint32_t size)
                                         0x4db26158u, 0x5005713cu, 0xedb88320u, 0xf00f9344u, 0xd6d6a3e8u, 0xcb61b38cu,
                                         0x9b64c2b0u, 0x86d3d2d4u, 0xa00ae278u, 0xbdbdf21cu };
     uint32_t crc = 0xffffffffu;
-    for (const uint8_t *end = p + size; p < end; p++) {
-        crc ^= *p;
+    for (uint32_t i = 0; i < size; i++) {
+        crc ^= p[i];
         crc = crc >> 4 ^ table[crc & 15];
         crc = crc >> 4 ^ table[crc & 15];
     }
