@@ -9323,7 +9323,7 @@ static bool npu__affine_close(npu__affine_reader *r)
     return r->status == NPU_OK && (r->at == r->len || npu__affine_fail(r, NPU_ERR_PARSE, "expected the end"));
 }
 
-NPU_IR_API npu_status npu_affine_map_parse(npu_affine_map *out, const char *text, size_t len, npu_diag *diag)
+NPU__COLD NPU_IR_API npu_status npu_affine_map_parse(npu_affine_map *out, const char *text, size_t len, npu_diag *diag)
 {
     npu__affine_reader r;
     memset(out, 0, sizeof *out);
@@ -14183,7 +14183,7 @@ static npu_status npu__type_fused(npu_deduce *d)
 
 /* ---- rules: special functions, comparisons of tensors ---- */
 
-static npu_status npu__type_isclose(npu_deduce *d)
+NPU__COLD static npu_status npu__type_isclose(npu_deduce *d)
 {
     npu__check_same_dtype(d, "other", "self");
     if (!(npu_op_float(d->op, "rtol", 0) >= 0 && npu_op_float(d->op, "atol", 0) >= 0)) {
@@ -14192,7 +14192,7 @@ static npu_status npu__type_isclose(npu_deduce *d)
     return npu__type_compare(d);
 }
 
-static npu_status npu__type_allclose(npu_deduce *d)
+NPU__COLD static npu_status npu__type_allclose(npu_deduce *d)
 {
     uint32_t first = d->num_results;
     npu__type_isclose(d);
@@ -14204,7 +14204,7 @@ static npu_status npu__type_allclose(npu_deduce *d)
 
 /* All tensors broadcast and promote; a number takes their dtype. ATen has no quotients (tensor1 / tensor2) of
    integers. */
-static npu_status npu__type_pointwise(npu_deduce *d)
+NPU__COLD static npu_status npu__type_pointwise(npu_deduce *d)
 {
     bool is_quotient = d->op->kind == (uint32_t)NPU_ATEN_ADDCDIV,
          is_gelu = d->op->kind == (uint32_t)NPU_ATEN_GELU_BACKWARD;
@@ -14229,7 +14229,7 @@ static npu_status npu__type_pointwise(npu_deduce *d)
     return npu__result(d, t, j.rank, j.dims);
 }
 
-static npu_status npu__type_polygamma(npu_deduce *d)
+NPU__COLD static npu_status npu__type_polygamma(npu_deduce *d)
 {
     npu__check_attribute(d, "n", npu_op_int(d->op, "n", 0), 0);
     return npu__type_promote_float(d);
@@ -14237,7 +14237,7 @@ static npu_status npu__type_polygamma(npu_deduce *d)
 
 enum { NPU__MAX_GAMMA_ORDER = 10000 }; /* as many logarithms of gamma are summed for each element */
 
-static npu_status npu__type_mvlgamma(npu_deduce *d)
+NPU__COLD static npu_status npu__type_mvlgamma(npu_deduce *d)
 {
     int64_t p = npu_op_int(d->op, "p", 1);
     npu__check_attribute(d, "p", p, 1);
@@ -14250,7 +14250,7 @@ static npu_status npu__type_mvlgamma(npu_deduce *d)
 }
 
 /* Probabilities are floating point; with a number for all, self only gives dims and dtype. */
-static npu_status npu__type_bernoulli(npu_deduce *d)
+NPU__COLD static npu_status npu__type_bernoulli(npu_deduce *d)
 {
     double p = npu_op_float(d->op, "p", 0.0);
     if (!(p >= 0.0 && p <= 1.0)) {
@@ -14951,7 +14951,7 @@ static npu_status npu__cat_add(npu_deduce *d, const npu_spec *x, uint32_t axis, 
     return npu__sum_dim(d, "tensors", x->dims[axis], sum);
 }
 
-static npu_status npu__type_cat(npu_deduce *d)
+NPU__COLD static npu_status npu__type_cat(npu_deduce *d)
 {
     const npu_bound_arg *list = npu_op_arg(d->op, "tensors");
     npu_spec first, y;
@@ -14976,7 +14976,7 @@ static npu_status npu__type_cat(npu_deduce *d)
     return npu__result(d, t, y.rank, y.dims);
 }
 
-static npu_status npu__type_stack(npu_deduce *d)
+NPU__COLD static npu_status npu__type_stack(npu_deduce *d)
 {
     const npu_bound_arg *list = npu_op_arg(d->op, "tensors");
     npu_dtype t;
@@ -15047,7 +15047,7 @@ static npu_status npu__split_by_count(npu_deduce *d, const npu_spec *x, uint32_t
     return d->status;
 }
 
-static npu_status npu__type_split(npu_deduce *d)
+NPU__COLD static npu_status npu__type_split(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     const char *name = npu_op_arg(d->op, "split_sizes") ? "split_sizes" : "split_size";
@@ -15083,7 +15083,7 @@ static npu_status npu__result_reduced(npu_deduce *d, const npu_spec *x, uint32_t
     return npu__result(d, dtype, rank, dims);
 }
 
-static npu_status npu__type_select(npu_deduce *d)
+NPU__COLD static npu_status npu__type_select(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     int64_t index = npu_op_int(d->op, "index", 0);
@@ -15105,7 +15105,7 @@ static int64_t npu__slice_bound(int64_t bound, int64_t dim)
     return bound < 0 ? 0 : bound > dim ? dim : bound;
 }
 
-static npu_status npu__type_slice(npu_deduce *d)
+NPU__COLD static npu_status npu__type_slice(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     int64_t start = npu_op_int(d->op, "start", 0), end = npu_op_int(d->op, "end", INT64_MAX),
@@ -15875,17 +15875,17 @@ static npu_status npu__border_pad(npu_deduce *d, const char *name, uint32_t coun
     return npu__pad_dims(d, name, reach, reach != 0);
 }
 
-static npu_status npu__type_reflection_pad(npu_deduce *d)
+NPU__COLD static npu_status npu__type_reflection_pad(npu_deduce *d)
 {
     return npu__border_pad(d, "padding", npu_op_list_len(d->op, "padding") / 2, -1);
 }
 
-static npu_status npu__type_replication_pad(npu_deduce *d)
+NPU__COLD static npu_status npu__type_replication_pad(npu_deduce *d)
 {
     return npu__border_pad(d, "padding", npu_op_list_len(d->op, "padding") / 2, INT64_MAX);
 }
 
-static npu_status npu__type_pad(npu_deduce *d)
+NPU__COLD static npu_status npu__type_pad(npu_deduce *d)
 {
     uint32_t count = npu_op_list_len(d->op, "pad") / 2;
     if (npu_op_str_is(d->op, "mode", "constant")) {
@@ -15940,7 +15940,7 @@ static npu_status npu__check_float_or_bool(npu_deduce *d, npu_dtype t)
 }
 
 /* Windows of an image become columns. */
-static npu_status npu__type_im2col(npu_deduce *d)
+NPU__COLD static npu_status npu__type_im2col(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     uint32_t c = x->rank - 3u;
@@ -15964,7 +15964,7 @@ static npu_status npu__type_im2col(npu_deduce *d)
 }
 
 /* Columns are added up where they came from. */
-static npu_status npu__type_col2im(npu_deduce *d)
+NPU__COLD static npu_status npu__type_col2im(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     uint32_t c = x->rank - 2u;
@@ -16873,7 +16873,7 @@ static npu_dtype npu__covariance_dtype(const npu_deduce *d, int64_t n)
 }
 
 /* A vector is one row. */
-static npu_status npu__type_covariance(npu_deduce *d)
+NPU__COLD static npu_status npu__type_covariance(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     int64_t n = x->rank ? npu__tail_dim(x, 1) : 1, dims[2];
@@ -16942,7 +16942,7 @@ static npu_status npu__type_cumulative_trapezoid(npu_deduce *d) { return npu__re
 /* ---- rules: order ---- */
 
 /* Running sums and products: dims of self, integers in i64. */
-static npu_status npu__type_scan(npu_deduce *d)
+NPU__COLD static npu_status npu__type_scan(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     npu_dtype t = npu__dtype_of(x);
@@ -16956,7 +16956,7 @@ static npu_status npu__type_scan(npu_deduce *d)
     return npu__result_like(d, x, t);
 }
 
-static npu_status npu__type_scan_float(npu_deduce *d)
+NPU__COLD static npu_status npu__type_scan_float(npu_deduce *d)
 {
     uint32_t axis;
     npu__axis_arg(d, "dim", npu_deduce_spec(d, "self")->rank, &axis);
@@ -16975,7 +16975,7 @@ static npu_status npu__result_ordered(npu_deduce *d, const npu_spec *x, uint32_t
     return d->def->schema->num_returns < 2 ? d->status : npu__result_like(d, &y, NPU_I64);
 }
 
-static npu_status npu__type_scan_index(npu_deduce *d)
+NPU__COLD static npu_status npu__type_scan_index(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     uint32_t axis;
@@ -16984,7 +16984,7 @@ static npu_status npu__type_scan_index(npu_deduce *d)
 }
 
 /* msort has no dim, argsort gives the indices alone. */
-static npu_status npu__type_sort(npu_deduce *d)
+NPU__COLD static npu_status npu__type_sort(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     bool is_msort = npu_op_arg(d->op, "dim") == NULL;
@@ -17019,7 +17019,7 @@ static npu_status npu__order_k(npu_deduce *d, int64_t min, uint32_t *axis, int64
     return d->status;
 }
 
-static npu_status npu__type_topk(npu_deduce *d)
+NPU__COLD static npu_status npu__type_topk(npu_deduce *d)
 {
     uint32_t axis;
     int64_t k;
@@ -17028,7 +17028,7 @@ static npu_status npu__type_topk(npu_deduce *d)
     return npu__result_ordered(d, npu_deduce_spec(d, "self"), axis, k);
 }
 
-static npu_status npu__type_kth(npu_deduce *d)
+NPU__COLD static npu_status npu__type_kth(npu_deduce *d)
 {
     uint32_t axis;
     int64_t k;
@@ -17038,7 +17038,7 @@ static npu_status npu__type_kth(npu_deduce *d)
 }
 
 /* The median of nothing at all is NaN. */
-static npu_status npu__type_median(npu_deduce *d)
+NPU__COLD static npu_status npu__type_median(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     npu__check_number(d, "self");
@@ -17071,7 +17071,7 @@ static npu_status npu__quantile_arguments(npu_deduce *d)
                                                "interpolation is none of those known");
 }
 
-static npu_status npu__type_quantile(npu_deduce *d)
+NPU__COLD static npu_status npu__type_quantile(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self"), *q = npu_deduce_spec(d, "q");
     uint32_t mask, first = d->num_results;
@@ -17108,7 +17108,7 @@ static npu_status npu__diff_add(npu_deduce *d, const char *name, uint32_t axis, 
 }
 
 /* What is before and after self only counts where there is a difference to take. */
-static npu_status npu__type_diff(npu_deduce *d)
+NPU__COLD static npu_status npu__type_diff(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     int64_t n = npu_op_int(d->op, "n", 1);
@@ -17130,7 +17130,7 @@ static npu_status npu__type_diff(npu_deduce *d)
 }
 
 /* As many powers as elements where none is given; linalg_vander wants two at least. */
-static npu_status npu__type_vander(npu_deduce *d)
+NPU__COLD static npu_status npu__type_vander(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "x");
     bool is_linalg = d->op->kind == (uint32_t)NPU_ATEN_LINALG_VANDER;
@@ -17173,7 +17173,7 @@ static npu_status npu__search_rows(npu_deduce *d, const char *name)
 }
 
 /* searchsorted has two ways to say on which side of equal elements a place is; they must not differ. */
-static npu_status npu__type_search(npu_deduce *d)
+NPU__COLD static npu_status npu__type_search(npu_deduce *d)
 {
     const char *name = npu_op_arg(d->op, "boundaries") ? "boundaries" : "sorted_sequence";
     const npu_spec *sorter = npu_deduce_spec(d, "sorter");
@@ -17195,7 +17195,7 @@ static npu_status npu__type_search(npu_deduce *d)
 }
 
 /* Weights are added in their own dtype where it is f32, else in f64; nothing to count is counted in i64. */
-static npu_status npu__type_bincount(npu_deduce *d)
+NPU__COLD static npu_status npu__type_bincount(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self"), *weights = npu_deduce_spec(d, "weights");
     int64_t least, bins;
@@ -17218,7 +17218,7 @@ static npu_status npu__check_range(npu_deduce *d, const char *name, double low, 
                : npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, name, "a range from %g to %g", low, high);
 }
 
-static npu_status npu__type_histc(npu_deduce *d)
+NPU__COLD static npu_status npu__type_histc(npu_deduce *d)
 {
     npu_scalar none = npu_scalar_int(0);
     int64_t bins = npu_op_int(d->op, "bins", 100);
@@ -17243,7 +17243,7 @@ static npu_status npu__histogram_weight(npu_deduce *d)
 }
 
 /* bins is the number of bins, or a tensor of the edges between them. */
-static npu_status npu__type_histogram(npu_deduce *d)
+NPU__COLD static npu_status npu__type_histogram(npu_deduce *d)
 {
     const npu_spec *edges = npu_deduce_spec(d, "bins");
     int64_t bins = npu_op_int(d->op, "bins", 100), num;
@@ -17464,7 +17464,7 @@ static npu_status npu__check_slices(npu_deduce *d, uint32_t axis)
 
 /* Without a dim self is a vector; where its elements went has its dims all the same. What is not asked for is
    empty. */
-static npu_status npu__type_unique(npu_deduce *d)
+NPU__COLD static npu_status npu__type_unique(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     bool is_flat = !npu_op_has(d->op, "dim"), is_counted = npu_op_int(d->op, "return_counts", 0) != 0;
@@ -17752,7 +17752,7 @@ static npu_status npu__einsum_result(npu_deduce *d, const uint8_t *uses, const i
     return npu__result(d, t, (uint32_t)n, dims);
 }
 
-static npu_status npu__type_einsum(npu_deduce *d)
+NPU__COLD static npu_status npu__type_einsum(npu_deduce *d)
 {
     const npu_bound_arg *tensors = npu_op_arg(d->op, "tensors");
     uint8_t axes[NPU_MAX_RANK], uses[NPU_EINSUM_AXES] = { 0 };
@@ -17789,7 +17789,7 @@ static npu_status npu__type_einsum(npu_deduce *d)
     return npu__einsum_result(d, uses, dims, owners, ellipsis);
 }
 
-static npu_status npu__type_addr(npu_deduce *d)
+NPU__COLD static npu_status npu__type_addr(npu_deduce *d)
 {
     if (npu_deduce_shapes(d, "type [M] [N] -> real[M,N]")) {
         return d->status;
@@ -17799,7 +17799,7 @@ static npu_status npu__type_addr(npu_deduce *d)
 }
 
 /* With a 0-d operand this is a product of elements. */
-static npu_status npu__type_inner(npu_deduce *d)
+NPU__COLD static npu_status npu__type_inner(npu_deduce *d)
 {
     const npu_spec *a = npu_deduce_spec(d, "self"), *b = npu_deduce_spec(d, "other");
     int64_t dims[2 * NPU_MAX_RANK];
@@ -17830,7 +17830,7 @@ static void npu__free_dims(const npu_spec *x, uint32_t mask, int64_t *dims, uint
     }
 }
 
-static npu_status npu__type_tensordot(npu_deduce *d)
+NPU__COLD static npu_status npu__type_tensordot(npu_deduce *d)
 {
     const npu_spec *a = npu_deduce_spec(d, "self"), *b = npu_deduce_spec(d, "other");
     uint32_t a_mask, b_mask, rank = 0, count = npu_op_list_len(d->op, "dims_self"), i_axis, j_axis;
@@ -17855,7 +17855,7 @@ static npu_status npu__type_tensordot(npu_deduce *d)
     return npu__result(d, npu__dtype_of(a), rank, dims);
 }
 
-static npu_status npu__type_kron(npu_deduce *d)
+NPU__COLD static npu_status npu__type_kron(npu_deduce *d)
 {
     const npu_spec *a = npu_deduce_spec(d, "self"), *b = npu_deduce_spec(d, "other");
     uint32_t rank = a->rank > b->rank ? a->rank : b->rank;
@@ -17874,7 +17874,7 @@ static npu_status npu__type_kron(npu_deduce *d)
     return npu__result(d, t, rank, dims);
 }
 
-static npu_status npu__type_bilinear(npu_deduce *d)
+NPU__COLD static npu_status npu__type_bilinear(npu_deduce *d)
 {
     const npu_spec *a = npu_deduce_spec(d, "input1"), *b = npu_deduce_spec(d, "input2"),
                    *w = npu_deduce_spec(d, "weight");
@@ -17896,7 +17896,7 @@ static npu_status npu__type_bilinear(npu_deduce *d)
     return npu__result_like(d, &y, npu__dtype_of(a));
 }
 
-static npu_status npu__type_vecdot(npu_deduce *d)
+NPU__COLD static npu_status npu__type_vecdot(npu_deduce *d)
 {
     npu__join j;
     uint32_t axis;
@@ -17949,7 +17949,7 @@ static npu_status npu__result_solved(npu_deduce *d, const char *a_name, const ch
 }
 
 /* B is one vector, or one for each matrix, where its dims are those of A without the last. */
-static npu_status npu__type_solve(npu_deduce *d)
+NPU__COLD static npu_status npu__type_solve(npu_deduce *d)
 {
     const npu_spec *a = npu_deduce_spec(d, "A"), *b = npu_deduce_spec(d, "B");
     bool is_vector = b->rank == 1, is_left = npu_op_int(d->op, "left", 1) != 0;
@@ -17965,7 +17965,7 @@ static npu_status npu__type_solve(npu_deduce *d)
 }
 
 /* [..,M,N] in one tensor, [..,min(M,N)] rows and an info for each. */
-static npu_status npu__type_lu_factor(npu_deduce *d)
+NPU__COLD static npu_status npu__type_lu_factor(npu_deduce *d)
 {
     npu_spec x = *npu_deduce_spec(d, "A");
     int64_t m, n;
@@ -18009,7 +18009,7 @@ static npu_status npu__check_matrices(npu_deduce *d, int64_t *m, int64_t *n, int
 }
 
 /* Q [..,M,K] and R [..,K,N]: K = min(M,N), or M where Q is square. */
-static npu_status npu__type_qr(npu_deduce *d)
+NPU__COLD static npu_status npu__type_qr(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "A");
     bool is_square = npu_op_str_is(d->op, "mode", "complete"), has_none = npu_op_str_is(d->op, "mode", "r");
@@ -18024,7 +18024,7 @@ static npu_status npu__type_qr(npu_deduce *d)
 }
 
 /* Values [..,N] and vectors [..,N,N]. */
-static npu_status npu__type_eigh(npu_deduce *d)
+NPU__COLD static npu_status npu__type_eigh(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "A");
     const char *const uplo[] = { "L", "U", "l", "u" };
@@ -18042,7 +18042,7 @@ static npu_status npu__type_eigh(npu_deduce *d)
 }
 
 /* U [..,M,K], S [..,min(M,N)] and Vh [..,K,N]: K = min(M,N), or what makes U and Vh square. */
-static npu_status npu__type_svd(npu_deduce *d)
+NPU__COLD static npu_status npu__type_svd(npu_deduce *d)
 {
     npu_spec x = *npu_deduce_spec(d, "A"), s = x;
     bool is_full = npu_op_int(d->op, "full_matrices", 0) != 0, has_vectors = npu_op_int(d->op, "compute_uv", 1) != 0;
@@ -18058,7 +18058,7 @@ static npu_status npu__type_svd(npu_deduce *d)
 }
 
 /* P [..,M,M], L [..,M,K] and U [..,K,N], K = min(M,N); [0] where they are not asked for. */
-static npu_status npu__type_lu_unpack(npu_deduce *d)
+NPU__COLD static npu_status npu__type_lu_unpack(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "LU_data"), *pivots = npu_deduce_spec(d, "LU_pivots");
     bool data = npu_op_int(d->op, "unpack_data", 1) != 0, swaps = npu_op_int(d->op, "unpack_pivots", 1) != 0;
@@ -18086,7 +18086,7 @@ static npu_status npu__type_lu_unpack(npu_deduce *d)
 }
 
 /* The matrix comes as a triangle. */
-static npu_status npu__type_solve_factored(npu_deduce *d)
+NPU__COLD static npu_status npu__type_solve_factored(npu_deduce *d)
 {
     bool is_cholesky = d->op->kind == NPU_ATEN_CHOLESKY_SOLVE;
     const char *a = is_cholesky ? "input2" : "self", *b = is_cholesky ? "self" : "B";
@@ -18117,7 +18117,7 @@ static npu_status npu__check_product(npu_deduce *d, const char *name, const int6
     return d->status;
 }
 
-static npu_status npu__type_tensorinv(npu_deduce *d)
+NPU__COLD static npu_status npu__type_tensorinv(npu_deduce *d)
 {
     const npu_spec *a = npu_deduce_spec(d, "self");
     int64_t ind = npu_op_int(d->op, "ind", 2), size = NPU_DYNAMIC_DIM;
@@ -18137,7 +18137,7 @@ static npu_status npu__type_tensorinv(npu_deduce *d)
 
 /* The dims of self that are listed move to the end; then its first dims are rows, and the others those of
    the result. */
-static npu_status npu__type_tensorsolve(npu_deduce *d)
+NPU__COLD static npu_status npu__type_tensorsolve(npu_deduce *d)
 {
     const npu_spec *a = npu_deduce_spec(d, "self"), *b = npu_deduce_spec(d, "other");
     int64_t dims[NPU_MAX_RANK], size = NPU_DYNAMIC_DIM;
@@ -18160,7 +18160,7 @@ static npu_status npu__type_tensorsolve(npu_deduce *d)
 }
 
 /* A negative power is one of the inverse. */
-static npu_status npu__type_matrix_power(npu_deduce *d)
+NPU__COLD static npu_status npu__type_matrix_power(npu_deduce *d)
 {
     return npu_deduce_shapes(d, npu_op_int(d->op, "n", 0) < 0 ? "f32|f64[..,N,N] -> =" : "number[..,N,N] -> =");
 }
@@ -18189,7 +18189,7 @@ static npu_status npu__check_chain(npu_deduce *d, const npu_bound_arg *list, uin
                                  (long long)npu__tail_dim(last, 1));
 }
 
-static npu_status npu__type_multi_dot(npu_deduce *d)
+NPU__COLD static npu_status npu__type_multi_dot(npu_deduce *d)
 {
     const npu_bound_arg *list = npu_op_arg(d->op, "tensors");
     const npu_spec *first, *last;
@@ -18212,7 +18212,7 @@ static npu_status npu__type_multi_dot(npu_deduce *d)
     return npu__result(d, npu__dtype_of(first), rank, dims);
 }
 
-static npu_status npu__type_cross(npu_deduce *d)
+NPU__COLD static npu_status npu__type_cross(npu_deduce *d)
 {
     const npu_spec *a = npu_deduce_spec(d, "self");
     npu__join j;
@@ -18265,7 +18265,7 @@ static npu_status npu__fft_last(npu_deduce *d, npu_spec *y)
     return d->status;
 }
 
-static npu_status npu__type_fft(npu_deduce *d)
+NPU__COLD static npu_status npu__type_fft(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     npu_dtype t = npu__dtype_of(x), real = npu__part_dtype(t), whole = t == NPU_F64 ? NPU_C128 : NPU_C64;
@@ -18292,7 +18292,7 @@ static npu_status npu__type_fft(npu_deduce *d)
 }
 
 /* The last dim of wider elements is shorter, of narrower ones longer; it must come out even. */
-static npu_status npu__type_view_dtype(npu_deduce *d)
+NPU__COLD static npu_status npu__type_view_dtype(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     uint32_t from = npu_dtype_bits(npu__dtype_of(x)), to;
@@ -18318,7 +18318,7 @@ static npu_status npu__type_view_dtype(npu_deduce *d)
     return npu__result_like(d, &y, t);
 }
 
-static npu_status npu__type_view_complex(npu_deduce *d)
+NPU__COLD static npu_status npu__type_view_complex(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     npu_dtype t = npu__dtype_of(x);
@@ -18533,7 +18533,7 @@ static npu_status npu__pool_results(npu_deduce *d, const npu_spec *x, const int6
 }
 
 /* Averages are the pools without dilation; they take i64 too, maxima any number. The batch alone may be empty. */
-static npu_status npu__type_pool(npu_deduce *d)
+NPU__COLD static npu_status npu__type_pool(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     bool is_average = npu_op_arg(d->op, "dilation") == NULL, is_float = d->op->kind == (uint32_t)NPU_ATEN_MAX_POOL1D;
@@ -18566,7 +18566,7 @@ static npu_status npu__type_pool(npu_deduce *d)
     return npu__pool_results(d, x, y.dims);
 }
 
-static npu_status npu__type_adaptive_pool(npu_deduce *d)
+NPU__COLD static npu_status npu__type_adaptive_pool(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     uint32_t rank = npu__list_rank(d, "output_size");
@@ -18605,7 +18605,7 @@ static npu_status npu__check_samples(npu_deduce *d, const npu_spec *x, uint32_t 
 }
 
 /* In three dims, as in torch, a window must have room to move. */
-static npu_status npu__type_fractional_pool(npu_deduce *d)
+NPU__COLD static npu_status npu__type_fractional_pool(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     uint32_t rank = npu__schema_list_size(d, "kernel_size");
@@ -18630,7 +18630,7 @@ static npu_status npu__type_fractional_pool(npu_deduce *d)
 }
 
 /* grad_output has the dims that the pool makes of self, which become those of the result again. */
-static npu_status npu__type_pool_backward(npu_deduce *d)
+NPU__COLD static npu_status npu__type_pool_backward(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self"), *g = npu_deduce_spec(d, "grad_output");
     bool is_adaptive = npu_op_arg(d->op, "kernel_size") == NULL;
@@ -18677,7 +18677,7 @@ static npu_status npu__resize_dim(npu_deduce *d, uint32_t i, int64_t in, int64_t
 }
 
 /* [N,C,in..] -> [N,C,out..]; the number of spatial dims is in the name: upsample_linear1d. */
-static npu_status npu__type_resize(npu_deduce *d)
+NPU__COLD static npu_status npu__type_resize(npu_deduce *d)
 {
     const char *name = d->def->schema->name, *self = npu_op_arg(d->op, "self") ? "self" : "input";
     const npu_spec *x = npu_deduce_spec(d, self);
@@ -18705,7 +18705,7 @@ static npu_status npu__type_resize(npu_deduce *d)
 }
 
 /* [N,C,in..] [N,out..,dims] -> [N,C,out..] */
-static npu_status npu__type_grid(npu_deduce *d)
+NPU__COLD static npu_status npu__type_grid(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "input"), *grid = npu_deduce_spec(d, "grid");
     const char *name = d->def->schema->name;
@@ -18741,7 +18741,7 @@ static npu_status npu__check_distance_p(npu_deduce *d)
 }
 
 /* [b..,P,M] [b..,R,M] -> [b..,P,R] */
-static npu_status npu__type_distances(npu_deduce *d)
+NPU__COLD static npu_status npu__type_distances(npu_deduce *d)
 {
     const npu_spec *a = npu_deduce_spec(d, "x1"), *b = npu_deduce_spec(d, "x2");
     int64_t dims[NPU_MAX_RANK];
@@ -18761,7 +18761,7 @@ static npu_status npu__type_distances(npu_deduce *d)
 }
 
 /* [N,M] -> [N (N - 1) / 2] */
-static npu_status npu__type_pdist(npu_deduce *d)
+NPU__COLD static npu_status npu__type_pdist(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     int64_t n = x->dims[0], pairs = NPU_DYNAMIC_DIM;
@@ -18787,7 +18787,7 @@ static npu_status npu__embedding_bag_operands(npu_deduce *d)
 }
 
 /* Bags [B,D], the bag of each index, the sizes of bags, and the indices of maxima. */
-static npu_status npu__type_embedding_bag(npu_deduce *d)
+NPU__COLD static npu_status npu__type_embedding_bag(npu_deduce *d)
 {
     const npu_spec *w = npu_deduce_spec(d, "weight"), *x = npu_deduce_spec(d, "indices");
     bool has_last = npu_op_int(d->op, "include_last_offset", 0) != 0;
@@ -19255,7 +19255,7 @@ static npu_status npu__check_weight(npu_deduce *d, int64_t channels, int64_t cou
     return npu__check_accumulator(d, "weight", count, 128);
 }
 
-static npu_status npu__type_qconv(npu_deduce *d)
+NPU__COLD static npu_status npu__type_qconv(npu_deduce *d)
 {
     const npu_spec *w = npu_deduce_spec(d, "weight");
     int64_t count = 1;
@@ -19275,7 +19275,7 @@ static npu_status npu__type_qconv(npu_deduce *d)
     return npu_deduce_add_result(d, &y);
 }
 
-static npu_status npu__type_qlinear(npu_deduce *d)
+NPU__COLD static npu_status npu__type_qlinear(npu_deduce *d)
 {
     const npu_spec *w = npu_deduce_spec(d, "weight");
     npu__check_quantised(d, 1);
@@ -19283,13 +19283,13 @@ static npu_status npu__type_qlinear(npu_deduce *d)
     return d->status ? d->status : npu__check_weight(d, w->dims[0], w->dims[1]);
 }
 
-static npu_status npu__type_qpair(npu_deduce *d)
+NPU__COLD static npu_status npu__type_qpair(npu_deduce *d)
 {
     npu__check_quantised(d, 2);
     return npu_deduce_shapes(d, "i8|u8[*] =[*] -> =[*]");
 }
 
-static npu_status npu__type_qpool(npu_deduce *d)
+NPU__COLD static npu_status npu__type_qpool(npu_deduce *d)
 {
     int64_t count = 1;
     uint32_t rank = npu__list_rank(d, "kernel_size");
@@ -19311,7 +19311,7 @@ static npu_status npu__check_unscaled(npu_deduce *d)
                    : npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "scale", "scale and zero are not those of the operand");
 }
 
-static npu_status npu__type_qmax_pool(npu_deduce *d)
+NPU__COLD static npu_status npu__type_qmax_pool(npu_deduce *d)
 {
     npu__check_quantised(d, 1);
     npu__check_unscaled(d);
@@ -19330,7 +19330,7 @@ static int64_t npu__masked_len(const npu_spec *x, uint32_t mask)
     return count;
 }
 
-static npu_status npu__type_qadaptive_pool(npu_deduce *d)
+NPU__COLD static npu_status npu__type_qadaptive_pool(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     uint32_t rank = npu__list_rank(d, "output_size");
@@ -19339,7 +19339,7 @@ static npu_status npu__type_qadaptive_pool(npu_deduce *d)
     return npu__check_accumulator(d, "self", npu__masked_len(x, d->status ? 0 : UINT32_MAX << (x->rank - rank)), 1);
 }
 
-static npu_status npu__type_qmean(npu_deduce *d)
+NPU__COLD static npu_status npu__type_qmean(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     uint32_t mask;
@@ -19350,14 +19350,14 @@ static npu_status npu__type_qmean(npu_deduce *d)
     return npu__type_mean(d);
 }
 
-static npu_status npu__type_qcat(npu_deduce *d)
+NPU__COLD static npu_status npu__type_qcat(npu_deduce *d)
 {
     npu__check_quantised(d, d->op->num_in);
     return npu__type_cat(d);
 }
 
 /* Twice rounded, it is TFLite's: a result of 1/256, and exponentials summed with 12 digits before the point. */
-static npu_status npu__type_qsoftmax(npu_deduce *d)
+NPU__COLD static npu_status npu__type_qsoftmax(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     int64_t least = x->dtype == NPU_U8 ? 0 : -128;
@@ -19379,25 +19379,25 @@ static npu_status npu__type_qsoftmax(npu_deduce *d)
     return npu__type_softmax(d);
 }
 
-static npu_status npu__type_qlayer_norm(npu_deduce *d)
+NPU__COLD static npu_status npu__type_qlayer_norm(npu_deduce *d)
 {
     npu__check_quantised(d, 1);
     return npu__type_layer_norm(d);
 }
 
-static npu_status npu__type_qresize(npu_deduce *d)
+NPU__COLD static npu_status npu__type_qresize(npu_deduce *d)
 {
     npu__check_quantised(d, 1);
     return npu__type_resize(d);
 }
 
-static npu_status npu__type_qmap(npu_deduce *d)
+NPU__COLD static npu_status npu__type_qmap(npu_deduce *d)
 {
     npu__check_quantised(d, 1);
     return npu_deduce_shapes(d, "i8|u8[..] -> =[..]");
 }
 
-static npu_status npu__type_requantise(npu_deduce *d)
+NPU__COLD static npu_status npu__type_requantise(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     npu_dtype t = npu__dtype_of(x);
@@ -19540,7 +19540,7 @@ static npu_status npu__rnn_input(npu_deduce *d, uint32_t *rank, int64_t *batch)
     return d->status;
 }
 
-static npu_status npu__type_rnn(npu_deduce *d)
+NPU__COLD static npu_status npu__type_rnn(npu_deduce *d)
 {
     npu_spec y = *d->op->in[0];
     int64_t layers = npu_op_int(d->op, "num_layers", 1),
@@ -19582,7 +19582,7 @@ static npu_status npu__type_rnn(npu_deduce *d)
     return !s.is_lstm ? d->status : npu__result_like(d, d->op->in[s.hx + 1], npu__dtype_of(&y));
 }
 
-static npu_status npu__type_rnn_cell(npu_deduce *d)
+NPU__COLD static npu_status npu__type_rnn_cell(npu_deduce *d)
 {
     const npu_spec *x = d->op->in[0];
     npu__rnn_sizes s;
@@ -19676,7 +19676,7 @@ static npu_status npu__type_pad_packed(npu_deduce *d)
 }
 
 /* x1 [..,P,M], x2 [..,R,M] -> [..,P,R] */
-static npu_status npu__type_cdist(npu_deduce *d)
+NPU__COLD static npu_status npu__type_cdist(npu_deduce *d)
 {
     double p = npu_op_float(d->op, "p", 2);
     int64_t mode = npu_op_int(d->op, "compute_mode", 0);
@@ -19737,7 +19737,7 @@ static npu_status npu__loss_owner(npu_deduce *d, const npu__join *j, npu_dtype *
     return npu__check_loss_dtype(d, name, *t);
 }
 
-static npu_status npu__type_loss(npu_deduce *d)
+NPU__COLD static npu_status npu__type_loss(npu_deduce *d)
 {
     const char *a = d->op->args[0].name, *b = d->op->args[1].name;
     const char *c = npu_op_arg(d->op, "input2") ? "target" : npu_op_arg(d->op, "weight") ? "weight" : NULL;
@@ -19768,7 +19768,7 @@ static npu_status npu__type_loss(npu_deduce *d)
 }
 
 /* Scores [C], [N,C] or [N,C,d..]; a class for each, or with cross_entropy_loss probabilities like self. */
-static npu_status npu__type_nll(npu_deduce *d)
+NPU__COLD static npu_status npu__type_nll(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self"), *target = npu_deduce_spec(d, "target");
     bool is_entropy = d->op->kind == NPU_ATEN_CROSS_ENTROPY_LOSS,
@@ -19809,7 +19809,7 @@ static npu_status npu__type_nll(npu_deduce *d)
     return d->def->schema->num_returns < 2 ? d->status : npu__result(d, npu__dtype_of(x), 0, NULL);
 }
 
-static npu_status npu__type_cosine(npu_deduce *d)
+NPU__COLD static npu_status npu__type_cosine(npu_deduce *d)
 {
     npu__join j;
     npu_dtype t;
@@ -19823,7 +19823,7 @@ static npu_status npu__type_cosine(npu_deduce *d)
 }
 
 /* A gradient in f32 of an f16 input goes back to f16. */
-static npu_status npu__type_softmax_backward(npu_deduce *d)
+NPU__COLD static npu_status npu__type_softmax_backward(npu_deduce *d)
 {
     const npu_spec *g = npu_deduce_spec(d, "grad_output");
     npu_dtype t = npu__dtype_of(g);
@@ -19836,7 +19836,7 @@ static npu_status npu__type_softmax_backward(npu_deduce *d)
 }
 
 /* pairwise_distance takes the norm along the last dim, if there is one, and adds a float, dist that of all. */
-static npu_status npu__type_difference(npu_deduce *d)
+NPU__COLD static npu_status npu__type_difference(npu_deduce *d)
 {
     bool is_pairwise = npu_op_arg(d->op, "x1") != NULL;
     const char *a = is_pairwise ? "x1" : "self";
@@ -19859,7 +19859,7 @@ static npu_status npu__type_difference(npu_deduce *d)
 }
 
 /* Rows with a target each, or one row with a 0-d target. */
-static npu_status npu__type_cosine_embedding(npu_deduce *d)
+NPU__COLD static npu_status npu__type_cosine_embedding(npu_deduce *d)
 {
     const npu_spec *a = npu_deduce_spec(d, "input1"), *b = npu_deduce_spec(d, "input2"),
                    *target = npu_deduce_spec(d, "target");
@@ -19894,7 +19894,7 @@ static npu_status npu__check_numbers(npu_deduce *d, const char *name, int64_t le
 
 /* Scores of one row of classes, or of several. A class is the target of each row, or a list as long as the
    row. */
-static npu_status npu__type_margin(npu_deduce *d)
+NPU__COLD static npu_status npu__type_margin(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self"), *target = npu_deduce_spec(d, "target");
     bool is_single = d->op->kind == NPU_ATEN_MULTI_MARGIN_LOSS;
@@ -19924,7 +19924,7 @@ static npu_status npu__type_margin(npu_deduce *d)
 }
 
 /* Rows of up to the last dim; 0-d operands are one row of one number. */
-static npu_status npu__type_triplet(npu_deduce *d)
+NPU__COLD static npu_status npu__type_triplet(npu_deduce *d)
 {
     const npu_spec *a = npu_deduce_spec(d, "anchor"), *p = npu_deduce_spec(d, "positive"),
                    *n = npu_deduce_spec(d, "negative");
@@ -20241,7 +20241,7 @@ static npu_status npu__quant_dtype(npu_deduce *d, npu_dtype *t)
 }
 
 /* In f32 but where scales are tensors that may be wider. */
-static npu_status npu__type_quantize(npu_deduce *d)
+NPU__COLD static npu_status npu__type_quantize(npu_deduce *d)
 {
     const npu_spec *x = d->op->in[0];
     npu__grain grain = npu__quant_grain(d);
@@ -20257,7 +20257,7 @@ static npu_status npu__type_quantize(npu_deduce *d)
     return npu__result_like(d, x, t);
 }
 
-static npu_status npu__type_dequantize(npu_deduce *d)
+NPU__COLD static npu_status npu__type_dequantize(npu_deduce *d)
 {
     const npu_spec *x = d->op->in[0];
     npu_dtype t, out;
@@ -20272,7 +20272,7 @@ static npu_status npu__type_dequantize(npu_deduce *d)
     return npu__result_like(d, x, out);
 }
 
-static npu_status npu__type_fake_quantize(npu_deduce *d)
+NPU__COLD static npu_status npu__type_fake_quantize(npu_deduce *d)
 {
     const npu_spec *x = d->op->in[0];
     npu_dtype t = npu__dtype_of(x);
@@ -20286,7 +20286,7 @@ static npu_status npu__type_fake_quantize(npu_deduce *d)
     return d->def->schema->num_returns == 2 ? npu__result_like(d, x, NPU_BOOL) : d->status;
 }
 
-static npu_status npu__type_choose_qparams(npu_deduce *d)
+NPU__COLD static npu_status npu__type_choose_qparams(npu_deduce *d)
 {
     const npu_spec *x = d->op->in[0];
     int64_t one = 1, min = npu_op_int(d->op, "quant_min", 0), max = npu_op_int(d->op, "quant_max", 0);
@@ -20310,7 +20310,7 @@ static npu_status npu__type_choose_qparams(npu_deduce *d)
     return npu__result(d, NPU_I64, 1, &one);
 }
 
-static npu_status npu__type_choose_qparams_per_token(npu_deduce *d)
+NPU__COLD static npu_status npu__type_choose_qparams_per_token(npu_deduce *d)
 {
     const npu_spec *x = d->op->in[0];
     npu_spec rows = *x;
@@ -20332,7 +20332,7 @@ static npu_status npu__type_choose_qparams_per_token(npu_deduce *d)
     return npu__result_like(d, &rows, is_symmetric ? t : NPU_I64);
 }
 
-static npu_status npu__type_convert_int4pack(npu_deduce *d)
+NPU__COLD static npu_status npu__type_convert_int4pack(npu_deduce *d)
 {
     const npu_spec *x = d->op->in[0];
     int64_t tiles = npu_op_int(d->op, "innerKTiles", 0);
@@ -20351,7 +20351,7 @@ static npu_status npu__type_convert_int4pack(npu_deduce *d)
     return npu__result_like(d, &y, NPU_U8);
 }
 
-static npu_status npu__type_int4pack_mm(npu_deduce *d)
+NPU__COLD static npu_status npu__type_int4pack_mm(npu_deduce *d)
 {
     int64_t group = npu_op_int(d->op, "qGroupSize", 0), dims[2];
     const npu_spec *x = d->op->in[0], *w = d->op->in[1];
@@ -20399,7 +20399,7 @@ static npu_status npu__dyn_quant_sizes(npu_deduce *d, int64_t *rows, int64_t *co
                : npu__too_large(d, "out_features");
 }
 
-static npu_status npu__type_dyn_quant_pack(npu_deduce *d)
+NPU__COLD static npu_status npu__type_dyn_quant_pack(npu_deduce *d)
 {
     int64_t rows, cols, scales, len;
     const npu_spec *w = d->op->in[0], *q = d->op->in[1], *bias = d->op->in[2];
@@ -20425,7 +20425,7 @@ static npu_status npu__type_dyn_quant_pack(npu_deduce *d)
                                                     : npu__too_large(d, "out_features");
 }
 
-static npu_status npu__type_dyn_quant_matmul(npu_deduce *d)
+NPU__COLD static npu_status npu__type_dyn_quant_matmul(npu_deduce *d)
 {
     int64_t rows, cols, scales, dims[2], len;
     const npu_spec *x = d->op->in[0], *w = d->op->in[1];
@@ -20451,7 +20451,7 @@ static npu_status npu__check_device_float(npu_deduce *d, const char *name)
     return npu__check_dtype(d, name, t, t == NPU_F16 || t == NPU_BF16 || t == NPU_F32, "f16, bf16 or f32");
 }
 
-static npu_status npu__type_equal(npu_deduce *d)
+NPU__COLD static npu_status npu__type_equal(npu_deduce *d)
 {
     for (uint32_t i = 1; i < d->op->num_args && !d->status; i++) {
         if (d->op->args[i].form == NPU_ARG_TENSOR) {
@@ -20462,7 +20462,7 @@ static npu_status npu__type_equal(npu_deduce *d)
 }
 
 /* gemm and gemm_epilogue. Leading dims of a stand for more rows, which a transposed a does not have. */
-static npu_status npu__type_aicf_gemm(npu_deduce *d)
+NPU__COLD static npu_status npu__type_aicf_gemm(npu_deduce *d)
 {
     const npu_spec *a = npu_deduce_spec(d, "a"), *b = npu_deduce_spec(d, "b");
     uint32_t trans_a = npu_op_int(d->op, "transA", 0) != 0, trans_b = npu_op_int(d->op, "transB", 0) != 0;
@@ -20481,7 +20481,7 @@ static npu_status npu__type_aicf_gemm(npu_deduce *d)
     return npu__result_like(d, &y, npu__dtype_of(a));
 }
 
-static npu_status npu__type_aicf_bias_add(npu_deduce *d)
+NPU__COLD static npu_status npu__type_aicf_bias_add(npu_deduce *d)
 {
     int64_t axis = npu_op_int(d->op, "axis", -1), last = npu_deduce_spec(d, "x")->rank - 1;
     if (axis != -1 && axis != last) {
@@ -20490,7 +20490,7 @@ static npu_status npu__type_aicf_bias_add(npu_deduce *d)
     return npu_deduce_shapes(d, "[..,M,N] =[N] -> =");
 }
 
-static npu_status npu__type_aicf_reduce_sum(npu_deduce *d)
+NPU__COLD static npu_status npu__type_aicf_reduce_sum(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "x");
     uint32_t axis;
@@ -20500,7 +20500,7 @@ static npu_status npu__type_aicf_reduce_sum(npu_deduce *d)
     return npu__result_reduced(d, x, 1u << axis, npu__dtype_of(x));
 }
 
-static npu_status npu__type_aicf_batchnorm(npu_deduce *d)
+NPU__COLD static npu_status npu__type_aicf_batchnorm(npu_deduce *d)
 {
     if ((npu_op_int(d->op, "flags", 0) & 1) &&
         (!npu_op_has(d->op, "running_mean") || !npu_op_has(d->op, "running_var"))) {
@@ -20512,7 +20512,7 @@ static npu_status npu__type_aicf_batchnorm(npu_deduce *d)
 
 /* ---- rules: destinations, borders, reassociations ---- */
 
-static npu_status npu__type_tensor_empty(npu_deduce *d)
+NPU__COLD static npu_status npu__type_tensor_empty(npu_deduce *d)
 {
     npu_dtype dtype;
     int64_t dims[NPU_MAX_RANK];
@@ -20542,7 +20542,7 @@ static npu_status npu__check_value(npu_deduce *d, npu_dtype t)
     return d->status;
 }
 
-static npu_status npu__type_tensor_pad(npu_deduce *d)
+NPU__COLD static npu_status npu__type_tensor_pad(npu_deduce *d)
 {
     npu_spec y = *npu_deduce_spec(d, "source");
     npu_dtype t = npu__dtype_of(&y);
@@ -20563,7 +20563,7 @@ static npu_status npu__type_tensor_pad(npu_deduce *d)
     return npu__result_like(d, &y, t);
 }
 
-static npu_status npu__type_extract_slice(npu_deduce *d)
+NPU__COLD static npu_status npu__type_extract_slice(npu_deduce *d)
 {
     npu_spec y = *npu_deduce_spec(d, "source");
     uint32_t num_strides = npu_op_list_len(d->op, "strides");
@@ -20624,7 +20624,7 @@ static npu_status npu__collapse(npu_deduce *d, const npu_spec *x, int64_t *dims,
     return d->status;
 }
 
-static npu_status npu__type_collapse_shape(npu_deduce *d)
+NPU__COLD static npu_status npu__type_collapse_shape(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "src");
     int64_t dims[NPU_MAX_RANK];
@@ -20634,7 +20634,7 @@ static npu_status npu__type_collapse_shape(npu_deduce *d)
 }
 
 /* The way back: groups of the result are the dims of src. */
-static npu_status npu__type_expand_shape(npu_deduce *d)
+NPU__COLD static npu_status npu__type_expand_shape(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "src");
     npu_spec y = npu_spec_tensor(npu__dtype_of(x), 0, NULL);
@@ -20672,14 +20672,14 @@ static npu_status npu__register(npu_deduce *d, npu_dtype dtype)
 
 static npu_status npu__type_block_index(npu_deduce *d) { return npu__register(d, NPU_U64); }
 
-static npu_status npu__type_register_constant(npu_deduce *d)
+NPU__COLD static npu_status npu__type_register_constant(npu_deduce *d)
 {
     npu_dtype t = (npu_dtype)npu_op_int(d->op, "dtype", NPU_NONE);
     npu__check_dtype(d, "dtype", t, npu__is_real(t), "a number or bool of at least 8 bits");
     return npu__register(d, t);
 }
 
-static npu_status npu__type_register_integer(npu_deduce *d)
+NPU__COLD static npu_status npu__type_register_integer(npu_deduce *d)
 {
     npu_dtype t = npu__dtype_of(npu_deduce_spec(d, "lhs"));
     npu__check_dtype(d, "lhs", t, npu__is_integer(t), "an integer of at least 8 bits");
@@ -20758,7 +20758,7 @@ static npu_status npu__tile_region(npu_deduce *d, const char *whole, int64_t *di
     return d->status;
 }
 
-static npu_status npu__type_tile_create(npu_deduce *d)
+NPU__COLD static npu_status npu__type_tile_create(npu_deduce *d)
 {
     int64_t dims[NPU_MAX_RANK];
     uint32_t rank, space;
@@ -20769,7 +20769,7 @@ static npu_status npu__type_tile_create(npu_deduce *d)
     return npu__result_tile(d, t, rank, dims, space);
 }
 
-static npu_status npu__type_tile_load(npu_deduce *d)
+NPU__COLD static npu_status npu__type_tile_load(npu_deduce *d)
 {
     int64_t dims[NPU_MAX_RANK];
     uint32_t rank, space;
@@ -20781,7 +20781,7 @@ static npu_status npu__type_tile_load(npu_deduce *d)
     return npu__result_tile(d, npu__dtype_of(npu_deduce_spec(d, "tensor")), rank, dims, space);
 }
 
-static npu_status npu__type_tile_view(npu_deduce *d)
+NPU__COLD static npu_status npu__type_tile_view(npu_deduce *d)
 {
     int64_t dims[NPU_MAX_RANK];
     uint32_t rank;
@@ -20789,7 +20789,7 @@ static npu_status npu__type_tile_view(npu_deduce *d)
     return npu__result_tile(d, npu__dtype_of(npu_deduce_spec(d, "tile")), rank, dims, NPU_SPACE_UB);
 }
 
-static npu_status npu__type_tile_store(npu_deduce *d)
+NPU__COLD static npu_status npu__type_tile_store(npu_deduce *d)
 {
     const npu_spec *tile = npu_deduce_spec(d, "tile"), *y = npu_deduce_spec(d, "output_tensor");
     int64_t dims[NPU_MAX_RANK];
@@ -20807,13 +20807,13 @@ static npu_status npu__type_tile_store(npu_deduce *d)
     return npu_deduce_add_result(d, y);
 }
 
-static npu_status npu__type_tile_same(npu_deduce *d)
+NPU__COLD static npu_status npu__type_tile_same(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "tile");
     return npu__result_tile_like(d, x, npu__dtype_of(x));
 }
 
-static npu_status npu__type_tile_move(npu_deduce *d)
+NPU__COLD static npu_status npu__type_tile_move(npu_deduce *d)
 {
     npu_spec x = *npu_deduce_spec(d, "tile");
     uint32_t space;
@@ -20829,7 +20829,7 @@ static npu_status npu__type_tile_move(npu_deduce *d)
     return npu__result_tile(d, npu__dtype_of(&x), x.rank, x.dims, space);
 }
 
-static npu_status npu__type_tile_reshape(npu_deduce *d)
+NPU__COLD static npu_status npu__type_tile_reshape(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "tile");
     npu_spec y = *x;
@@ -20848,7 +20848,7 @@ static npu_status npu__type_tile_reshape(npu_deduce *d)
 }
 
 /* Of tiles or tensors. */
-static npu_status npu__type_tile_transpose(npu_deduce *d)
+NPU__COLD static npu_status npu__type_tile_transpose(npu_deduce *d)
 {
     const char *name = d->op->args[0].name;
     npu_spec y = *npu_deduce_spec(d, name);
@@ -20871,7 +20871,7 @@ static npu_status npu__type_tile_transpose(npu_deduce *d)
 
 /* A number takes the dtype of the tile, unless that is an integer and the number is not; a register has its
    own. */
-static npu_status npu__type_tile_scalar(npu_deduce *d)
+NPU__COLD static npu_status npu__type_tile_scalar(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "lhs");
     const npu_bound_arg *rhs = npu_op_arg(d->op, "rhs");
@@ -20884,7 +20884,7 @@ static npu_status npu__type_tile_scalar(npu_deduce *d)
              : npu_deduce_fail(d, NPU_ERR_DTYPE, "rhs", "lhs and rhs have no common dtype");
 }
 
-static npu_status npu__type_tile_compare(npu_deduce *d)
+NPU__COLD static npu_status npu__type_tile_compare(npu_deduce *d)
 {
     int64_t type = npu_op_int(d->op, "cmp_type", 0);
     if (type < 0 || type > 5) {
@@ -20894,7 +20894,7 @@ static npu_status npu__type_tile_compare(npu_deduce *d)
     return d->op->kind == (uint32_t)NPU_BLOCK_CMP ? npu__type_tensor_binary(d) : npu__type_tile_scalar(d);
 }
 
-static npu_status npu__type_tile_cast(npu_deduce *d)
+NPU__COLD static npu_status npu__type_tile_cast(npu_deduce *d)
 {
     npu_dtype t = (npu_dtype)npu_op_int(d->op, "target_type", NPU_NONE);
     int64_t mode = npu_op_int(d->op, "mode", 2);
@@ -20906,7 +20906,7 @@ static npu_status npu__type_tile_cast(npu_deduce *d)
     return npu__result_tile_like(d, npu_deduce_spec(d, "tile"), t);
 }
 
-static npu_status npu__type_tile_reduce(npu_deduce *d)
+NPU__COLD static npu_status npu__type_tile_reduce(npu_deduce *d)
 {
     npu_spec y = *npu_deduce_spec(d, "tile");
     uint32_t axis = 0;
@@ -20921,7 +20921,7 @@ static npu_status npu__type_tile_reduce(npu_deduce *d)
     return npu__result_tile_like(d, &y, npu__dtype_of(&y));
 }
 
-static npu_status npu__type_tile_row_reduce(npu_deduce *d)
+NPU__COLD static npu_status npu__type_tile_row_reduce(npu_deduce *d)
 {
     npu_spec y = *npu_deduce_spec(d, "tile");
     npu__check_rank(d, "tile", 1, NPU_MAX_RANK);
@@ -20953,7 +20953,7 @@ static npu_status npu__type_tile_col_expand(npu_deduce *d) { return npu__result_
 static npu_status npu__type_tile_row_with(npu_deduce *d) { return npu__result_tile_expand(d, 1, false); }
 static npu_status npu__type_tile_col_with(npu_deduce *d) { return npu__result_tile_expand(d, 2, false); }
 
-static npu_status npu__type_tile_expands(npu_deduce *d)
+NPU__COLD static npu_status npu__type_tile_expands(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "target");
     return npu__result_tile_like(d, x, npu__dtype_of(x));
@@ -20972,7 +20972,7 @@ static npu_status npu__check_tile_factors(npu_deduce *d, uint32_t max_rank, npu_
     return npu__check_dim(d, "rhs", b->rank - 2u, npu__tail_dim(a, 1), "columns of lhs");
 }
 
-static npu_status npu__type_tile_batch_matmul(npu_deduce *d)
+NPU__COLD static npu_status npu__type_tile_batch_matmul(npu_deduce *d)
 {
     const npu_spec *a = npu_deduce_spec(d, "lhs"), *b = npu_deduce_spec(d, "rhs");
     int64_t dims[NPU_MAX_RANK];
@@ -20987,7 +20987,7 @@ static npu_status npu__type_tile_batch_matmul(npu_deduce *d)
     return npu__result_tile(d, t, rank, dims, NPU_SPACE_L0C);
 }
 
-static npu_status npu__type_tile_matmul(npu_deduce *d)
+NPU__COLD static npu_status npu__type_tile_matmul(npu_deduce *d)
 {
     const npu_spec *a = npu_deduce_spec(d, "lhs"), *b = npu_deduce_spec(d, "rhs"),
                    *acc = npu_deduce_spec(d, "acc");
@@ -21009,7 +21009,7 @@ static npu_status npu__type_tile_matmul(npu_deduce *d)
 }
 
 /* No results: what an exporter saw must be what is here. */
-static npu_status npu__type_assert_metadata(npu_deduce *d)
+NPU__COLD static npu_status npu__type_assert_metadata(npu_deduce *d)
 {
     const npu_spec *a = npu_deduce_spec(d, "a");
     const npu_bound_arg *size = npu_op_arg(d->op, "size");
@@ -21026,13 +21026,13 @@ static npu_status npu__type_assert_metadata(npu_deduce *d)
     return d->status;
 }
 
-static npu_status npu__type_nothing(npu_deduce *d)
+NPU__COLD static npu_status npu__type_nothing(npu_deduce *d)
 {
     (void)d;
     return d->status;
 }
 
-static npu_status npu__type_flag(npu_deduce *d)
+NPU__COLD static npu_status npu__type_flag(npu_deduce *d)
 {
     static const char *const names[] = { "set_pipe", "wait_pipe" };
     int64_t pipes[2], event = npu_op_int(d->op, "event_id", 0);
@@ -21100,7 +21100,7 @@ static npu_status npu__check_tile_outputs(npu_deduce *d, const npu_graph *body)
     return d->status;
 }
 
-static npu_status npu__type_launch(npu_deduce *d)
+NPU__COLD static npu_status npu__type_launch(npu_deduce *d)
 {
     const npu_graph *body = npu_op_body(d->op, 0);
     int64_t blocks = npu_op_int(d->op, "blocks", 0);
@@ -21123,25 +21123,25 @@ static npu_status npu__type_launch(npu_deduce *d)
 
 /* ---- rules: arith ---- */
 
-static npu_status npu__type_arith_float(npu_deduce *d)
+NPU__COLD static npu_status npu__type_arith_float(npu_deduce *d)
 {
     npu__check_float(d, d->op->args[0].name, npu__dtype_of(d->op->in[0]));
     return npu__type_equal(d);
 }
 
-static npu_status npu__type_arith_integer(npu_deduce *d)
+NPU__COLD static npu_status npu__type_arith_integer(npu_deduce *d)
 {
     npu_dtype t = npu__dtype_of(d->op->in[0]);
     npu__check_dtype(d, d->op->args[0].name, t, npu__is_integer(t), "an integer");
     return npu__type_equal(d);
 }
 
-static npu_status npu__type_arith_bits(npu_deduce *d)
+NPU__COLD static npu_status npu__type_arith_bits(npu_deduce *d)
 {
     return d->op->in[0]->dtype == NPU_BOOL ? npu__type_equal(d) : npu__type_arith_integer(d);
 }
 
-static npu_status npu__type_arith_compare(npu_deduce *d)
+NPU__COLD static npu_status npu__type_arith_compare(npu_deduce *d)
 {
     static const char *const predicates[2][6] = { { "oeq", "une", "olt", "ole", "ogt", "oge" },
                                                   { "eq", "ne", "slt", "sle", "sgt", "sge" } };
@@ -21184,7 +21184,7 @@ static bool npu__cast_fits(char from, char to, int wider, npu_dtype a, npu_dtype
     return wider == 0 || wider == grows || (a == NPU_BOOL && wider > 0);
 }
 
-static npu_status npu__type_arith_cast(npu_deduce *d)
+NPU__COLD static npu_status npu__type_arith_cast(npu_deduce *d)
 {
     static const struct { int kind; char from, to; int wider; } rows[] = {
         { NPU_ARITH_EXTF, 'f', 'f', 1 },    { NPU_ARITH_TRUNCF, 'f', 'f', -1 }, { NPU_ARITH_EXTSI, 's', 'i', 1 },
@@ -21214,19 +21214,19 @@ static npu_status npu__result_outs(npu_deduce *d)
     return npu__result_like(d, outs, npu__dtype_of(outs));
 }
 
-static npu_status npu__type_loop_number(npu_deduce *d)
+NPU__COLD static npu_status npu__type_loop_number(npu_deduce *d)
 {
     npu__check_number(d, d->op->args[0].name);
     return npu__type_equal(d);
 }
 
-static npu_status npu__type_loop_float(npu_deduce *d)
+NPU__COLD static npu_status npu__type_loop_float(npu_deduce *d)
 {
     npu__check_float(d, d->op->args[0].name, npu__dtype_of(d->op->in[0]));
     return npu__type_equal(d);
 }
 
-static npu_status npu__type_loop_fill(npu_deduce *d)
+NPU__COLD static npu_status npu__type_loop_fill(npu_deduce *d)
 {
     npu_dtype t = npu__dtype_of(npu_deduce_spec(d, "outs"));
     npu__check_dtype(d, "outs", t, npu__is_real(t), "a number or bool");
@@ -21245,7 +21245,7 @@ static npu_status npu__check_outs(npu_deduce *d, const char *like, uint32_t rank
     return npu__result_outs(d);
 }
 
-static npu_status npu__type_loop_transpose(npu_deduce *d)
+NPU__COLD static npu_status npu__type_loop_transpose(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "input");
     int64_t dims[NPU_MAX_RANK];
@@ -21278,7 +21278,7 @@ static npu_status npu__loop_windows(npu_deduce *d, npu__window *w, const npu_spe
 }
 
 /* [N,C,..] with [F,C,..], or in groups [N,G,C,..] with [G,F,C,..]. */
-static npu_status npu__type_loop_conv(npu_deduce *d)
+NPU__COLD static npu_status npu__type_loop_conv(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "input"), *f = npu_deduce_spec(d, "filter");
     uint32_t groups = d->op->kind == (uint32_t)NPU_LINALG_CONV_2D_NGCHW_GFCHW;
@@ -21307,7 +21307,7 @@ static npu_status npu__type_loop_conv(npu_deduce *d)
     return npu__check_outs(d, "input", rank, dims);
 }
 
-static npu_status npu__type_loop_pool(npu_deduce *d)
+NPU__COLD static npu_status npu__type_loop_pool(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "input");
     uint32_t rank = 2 + npu__schema_list_size(d, "strides");
@@ -21508,7 +21508,7 @@ static npu_status npu__nest_check(npu_deduce *d, npu__nest *nest)
     return d->status;
 }
 
-static npu_status npu__type_generic(npu_deduce *d)
+NPU__COLD static npu_status npu__type_generic(npu_deduce *d)
 {
     const npu_bound_arg *outs = npu_op_arg(d->op, "outs");
     npu__nest nest;
@@ -21548,7 +21548,7 @@ typedef struct npu__alias {
 } npu__alias;
 
 /* New dims of 1; the places are those of the result. */
-static npu_status npu__type_unsqueeze_dims(npu_deduce *d)
+NPU__COLD static npu_status npu__type_unsqueeze_dims(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     uint32_t rank = x->rank + npu_op_list_len(d->op, "dim"), mask, from = 0;
@@ -21569,7 +21569,7 @@ static void npu__shape_range(const npu_op_info *op, uint32_t rank, int64_t *star
     *end = *end < *start ? *start : *end;
 }
 
-static npu_status npu__type_shape(npu_deduce *d)
+NPU__COLD static npu_status npu__type_shape(npu_deduce *d)
 {
     int64_t start, end;
     npu__shape_range(d->op, npu_deduce_spec(d, "self")->rank, &start, &end);
@@ -21578,7 +21578,7 @@ static npu_status npu__type_shape(npu_deduce *d)
 }
 
 /* A list of tensors of one dtype, broadcast. */
-static npu_status npu__type_extremum(npu_deduce *d)
+NPU__COLD static npu_status npu__type_extremum(npu_deduce *d)
 {
     const npu_bound_arg *list = npu_op_arg(d->op, "inputs");
     npu__join j;
@@ -21593,7 +21593,7 @@ static npu_status npu__type_extremum(npu_deduce *d)
     return npu__result(d, t, j.rank, j.dims);
 }
 
-static npu_status npu__type_gather_slices(npu_deduce *d)
+NPU__COLD static npu_status npu__type_gather_slices(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "data"), *index = npu_deduce_spec(d, "indices");
     npu_dtype t = npu__dtype_of(index);
@@ -21615,7 +21615,7 @@ static npu_status npu__type_gather_slices(npu_deduce *d)
 }
 
 /* Dims times factors, rounded down. */
-static npu_status npu__type_scale(npu_deduce *d)
+NPU__COLD static npu_status npu__type_scale(npu_deduce *d)
 {
     npu_spec y = *npu_deduce_spec(d, "self");
     if (npu_op_list_len(d->op, "scales") != y.rank) {
@@ -21683,7 +21683,7 @@ static npu_status npu__check_cuts(npu_deduce *d, uint32_t rank)
     return n <= rank ? d->status : npu__check_rank(d, "self", n, NPU_MAX_RANK);
 }
 
-static npu_status npu__type_cuts(npu_deduce *d)
+NPU__COLD static npu_status npu__type_cuts(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     npu_spec y = *x;
@@ -21696,7 +21696,7 @@ static npu_status npu__type_cuts(npu_deduce *d)
 }
 
 /* Elements before each dim, then those behind each. */
-static npu_status npu__type_border(npu_deduce *d)
+NPU__COLD static npu_status npu__type_border(npu_deduce *d)
 {
     npu_spec y = *npu_deduce_spec(d, "self");
     npu_dtype t = npu__dtype_of(&y);
@@ -21791,7 +21791,7 @@ static const npu__alias *npu__alias_view(npu_op_info *op, npu_bound_arg *args)
     return NULL;
 }
 
-static npu_status npu__type_gawee(npu_deduce *d)
+NPU__COLD static npu_status npu__type_gawee(npu_deduce *d)
 {
     const npu_op_info *own = d->op;
     npu_op_info op = *own;
@@ -22016,7 +22016,7 @@ static void npu__validate_op(npu__validation *v, uint32_t id, npu_op_storage *st
     }
 }
 
-NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*report)(void *ctx, const npu_diag *diag),
+NPU__COLD NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*report)(void *ctx, const npu_diag *diag),
                                          void *ctx)
 {
     npu__validation v = { NULL, NULL, NULL, NPU_OK };
@@ -23663,7 +23663,7 @@ static npu_value npu__part(npu__compose *c, npu_value v, int64_t axis, int64_t b
     return NPU__MAKE(NPU_ATEN_SLICE, "%v %i %i %i", v, axis, begin, end);
 }
 
-static void npu__compose_convolution_mode(npu__compose *c)
+NPU__COLD static void npu__compose_convolution_mode(npu__compose *c)
 {
     static const npu_kind kinds[] = { NPU_ATEN_CONV1D_PADDING, NPU_ATEN_CONV2D_PADDING, NPU_ATEN_CONV3D_PADDING };
     uint32_t rank = npu__spec_of(c, npu__operand(c, "weight"))->rank;
@@ -23674,20 +23674,20 @@ static void npu__compose_convolution_mode(npu__compose *c)
     npu__yield(c, NPU__MAKE(kinds[rank - 3], "input weight bias stride padding dilation groups"));
 }
 
-static void npu__compose_nuclear_norm(npu__compose *c)
+NPU__COLD static void npu__compose_nuclear_norm(npu__compose *c)
 {
     static const int64_t last[] = { -2, -1 };
     npu__yield(c, NPU__MAKE(NPU_ATEN_LINALG_MATRIX_NORM_STR_ORD, "self 'nuc' %L keepdim", last, 2u));
 }
 
-static void npu__compose_chain_matmul(npu__compose *c)
+NPU__COLD static void npu__compose_chain_matmul(npu__compose *c)
 {
     bool is_one = npu_op_arg(c->op, "matrices")->count == 1;
     npu__yield(c, is_one ? npu__operand(c, "matrices") : NPU__MAKE(NPU_ATEN_LINALG_MULTI_DOT, "matrices"));
 }
 
 /* The triangle comes back as large as the solution has matrices. */
-static void npu__compose_triangular_solve(npu__compose *c)
+NPU__COLD static void npu__compose_triangular_solve(npu__compose *c)
 {
     bool turned = npu_op_int(c->op, "transpose", 0) != 0, upper = npu_op_int(c->op, "upper", 1) != 0;
     npu_value a = npu__operand(c, "A"), t = turned ? NPU__MAKE(NPU_ATEN_TRANSPOSE, "%v -2 -1", a) : a;
@@ -23702,7 +23702,7 @@ static void npu__compose_triangular_solve(npu__compose *c)
 }
 
 /* dim -1 is the norm of all. */
-static void npu__compose_weight_norm(npu__compose *c)
+NPU__COLD static void npu__compose_weight_norm(npu__compose *c)
 {
     npu_value v = npu__operand(c, "v"), norm;
     npu_dtype t = npu__dtype_at(c, v), wide = npu__compose_class(t);
@@ -23727,7 +23727,7 @@ static void npu__compose_weight_norm(npu__compose *c)
     }
 }
 
-static void npu__compose_fused_rms_norm(npu__compose *c)
+NPU__COLD static void npu__compose_fused_rms_norm(npu__compose *c)
 {
     uint32_t n = npu_op_list_len(c->op, "normalized_shape");
     int64_t dims[NPU_MAX_RANK];
@@ -23743,7 +23743,7 @@ static void npu__compose_fused_rms_norm(npu__compose *c)
     npu__yield(c, NPU__MAKE(NPU_ATEN_RSQRT, "%v", NPU__MAKE(NPU_ATEN_ADD_SCALAR, "%v %f", x, eps)));
 }
 
-static void npu__compose_rrelu(npu__compose *c)
+NPU__COLD static void npu__compose_rrelu(npu__compose *c)
 {
     double lower = npu_scalar_value(npu_op_scalar(c->op, "lower", npu_scalar_float(0.125))),
            upper = npu_scalar_value(npu_op_scalar(c->op, "upper", npu_scalar_float(1.0 / 3)));
@@ -23753,13 +23753,13 @@ static void npu__compose_rrelu(npu__compose *c)
     npu__yield(c, NPU__MAKE(NPU_ATEN_LEAKY_RELU, "self %f", (lower + upper) / 2));
 }
 
-static void npu__compose_prelu_kernel(npu__compose *c)
+NPU__COLD static void npu__compose_prelu_kernel(npu__compose *c)
 {
     npu_value slope = NPU__MAKE(NPU_ATEN_MUL, "self weight");
     npu__yield(c, NPU__MAKE(NPU_ATEN_WHERE, "%v self %v", NPU__MAKE(NPU_ATEN_GT_SCALAR, "self 0"), slope));
 }
 
-static void npu__compose_is_nonzero(npu__compose *c)
+NPU__COLD static void npu__compose_is_nonzero(npu__compose *c)
 {
     npu__yield(c, npu__reshaped(c, NPU__MAKE(NPU_ATEN_NE_SCALAR, "self 0"), 0, NULL));
 }
@@ -23775,7 +23775,7 @@ static npu_scalar npu__scalar_item(const npu_bound_arg *arg, uint32_t i)
 }
 
 /* One result for each tensor; the other side is a list, too, or one number for all. */
-static void npu__compose_foreach(npu__compose *c)
+NPU__COLD static void npu__compose_foreach(npu__compose *c)
 {
     const npu_bound_arg *self = npu_op_arg(c->op, "self"), *other = npu_op_arg(c->op, "other"),
                         *numbers = npu_op_arg(c->op, "scalars");
@@ -23795,12 +23795,12 @@ static void npu__compose_foreach(npu__compose *c)
     }
 }
 
-static void npu__compose_argsort(npu__compose *c)
+NPU__COLD static void npu__compose_argsort(npu__compose *c)
 {
     npu__yield(c, npu__result_of(c, npu__do(c, NPU_ATEN_SORT_STABLE, "self stable dim descending"), 1));
 }
 
-static void npu__compose_max_unpool2d(npu__compose *c)
+NPU__COLD static void npu__compose_max_unpool2d(npu__compose *c)
 {
     npu_value x = npu__operand(c, "self");
     npu_spec y = *npu__spec_of(c, x);
@@ -23819,7 +23819,7 @@ static void npu__compose_max_unpool2d(npu__compose *c)
 }
 
 /* Indices are kept within self, for what they find there is not looked at. */
-static void npu__compose_masked_index(npu__compose *c)
+NPU__COLD static void npu__compose_masked_index(npu__compose *c)
 {
     const npu_bound_arg *list = npu_op_arg(c->op, "indices");
     npu_value indices[NPU_MAX_RANK], self = npu__operand(c, "self"), y;
@@ -23852,7 +23852,7 @@ static npu_value npu__expanded(npu__compose *c, const char *name, const char *li
     return v;
 }
 
-static void npu__compose_trilinear(npu__compose *c)
+NPU__COLD static void npu__compose_trilinear(npu__compose *c)
 {
     npu_value y = NPU__MAKE(NPU_ATEN_MUL, "%v %v", npu__expanded(c, "i1", "expand1"), npu__expanded(c, "i2",
                                                                                                     "expand2"));
@@ -23873,7 +23873,7 @@ static npu_value npu__grid_line(npu__compose *c, const int64_t *size, uint32_t a
     return NPU__MAKE(NPU_ATEN_EXPAND, "%v %L", npu__reshaped(c, line, rank, dims), size, rank);
 }
 
-static void npu__compose_affine_grid(npu__compose *c)
+NPU__COLD static void npu__compose_affine_grid(npu__compose *c)
 {
     npu_value theta = npu__operand(c, "theta"), lines[4], grid;
     npu_dtype t = npu__dtype_at(c, theta), wide = npu__compose_class(t);
@@ -23935,7 +23935,7 @@ static npu_value npu__slope(npu__compose *c, npu_value x, int64_t axis, int orde
     return NPU__MAKE(NPU_ATEN_CAT, "%V %i", parts, 3u, axis);
 }
 
-static void npu__compose_gradient(npu__compose *c)
+NPU__COLD static void npu__compose_gradient(npu__compose *c)
 {
     npu_value x = npu__operand(c, "self");
     double h = npu_scalar_value(npu_op_scalar(c->op, "spacing", npu_scalar_float(1)));
@@ -23992,7 +23992,7 @@ static npu_value npu__window_line(npu__compose *c, npu_value x)
 }
 
 /* Windows are computed in f32 or f64. A periodic one is the one that is longer by 1, without its last number. */
-static void npu__compose_window(npu__compose *c)
+NPU__COLD static void npu__compose_window(npu__compose *c)
 {
     npu_dtype t = (npu_dtype)npu_op_int(c->op, "dtype", NPU_F32), wide = npu__compose_class(t);
     int64_t n = npu_op_int(c->op, "window_length", 0);
@@ -24012,7 +24012,7 @@ static void npu__compose_window(npu__compose *c)
 }
 
 /* 0, 1 .. over n d; of a whole transform its second half counts from -n / 2 on. */
-static void npu__compose_frequencies(npu__compose *c)
+NPU__COLD static void npu__compose_frequencies(npu__compose *c)
 {
     npu_dtype t = (npu_dtype)npu_op_int(c->op, "dtype", NPU_F32), wide = npu__compose_class(t);
     int64_t n = npu_op_int(c->op, "n", 0);
@@ -24049,21 +24049,21 @@ static npu_value npu__complex_product(npu__compose *c, npu_kind kind, npu_value 
     return NPU__MAKE(NPU_ATEN_COMPLEX, "%v %v", parts[0], parts[1]);
 }
 
-static void npu__compose_product(npu__compose *c)
+NPU__COLD static void npu__compose_product(npu__compose *c)
 {
     const npu__product_form *form = npu__find_product(c->op->kind);
     npu__yield(c, npu__complex_product(c, c->op->kind, npu__operand(c, form->a), npu__operand(c, form->b),
                                        c->op->kind == (uint32_t)NPU_ATEN_VDOT));
 }
 
-static void npu__compose_complex_linear(npu__compose *c)
+NPU__COLD static void npu__compose_complex_linear(npu__compose *c)
 {
     npu_value y = npu__complex_product(c, NPU_ATEN_LINEAR, npu__operand(c, "input"), npu__operand(c, "weight"), false);
     npu__yield(c, npu_op_has(c->op, "bias") ? NPU__MAKE(NPU_ATEN_ADD, "%v bias", y) : y);
 }
 
 /* beta self + alpha times a product; where beta is 0 nobody looks at self. */
-static void npu__compose_complex_addmm(npu__compose *c)
+NPU__COLD static void npu__compose_complex_addmm(npu__compose *c)
 {
     const npu__product_form *form = npu__find_product(c->op->kind);
     npu_kind kind = c->op->kind == (uint32_t)NPU_ATEN_ADDMM ? NPU_ATEN_MM
@@ -24076,7 +24076,7 @@ static void npu__compose_complex_addmm(npu__compose *c)
 
 /* Sums, means and running sums: of pairs of real numbers, whose dims keep their places. A real result of complex numbers
    is that of their real parts. */
-static void npu__compose_complex_sum(npu__compose *c)
+NPU__COLD static void npu__compose_complex_sum(npu__compose *c)
 {
     npu_value x = npu__operand(c, "self"), y;
     npu_dtype t = (npu_dtype)npu_op_int(c->op, "dtype", npu__dtype_at(c, x));
@@ -24106,7 +24106,7 @@ static void npu__compose_complex_sum(npu__compose *c)
     npu__yield(c, is_complex ? NPU__MAKE(NPU_ATEN_VIEW_AS_COMPLEX, "%v", y) : y);
 }
 
-static void npu__compose_complex_norm(npu__compose *c)
+NPU__COLD static void npu__compose_complex_norm(npu__compose *c)
 {
     npu_dtype t = (npu_dtype)npu_op_int(c->op, "dtype", npu__dtype_at(c, npu__operand(c, "self")));
     npu__yield(c, NPU__MAKE(NPU_ATEN_LINALG_VECTOR_NORM, "%v ord dim keepdim %t",
@@ -24220,7 +24220,7 @@ static npu_value npu__fft(npu__compose *c, npu__fft_call *f)
 /* The name says it all: fft_[i][r|h]fft[2|n]. What is Hermitian in time is real in frequency,
     so hfft runs the transform to
    real numbers backwards; scales are those of its own direction. */
-static void npu__compose_fft(npu__compose *c)
+NPU__COLD static void npu__compose_fft(npu__compose *c)
 {
     const char *at = c->op->name + sizeof "aten.fft_" - 1;
     npu__fft_call f;
@@ -24234,7 +24234,7 @@ static void npu__compose_fft(npu__compose *c)
 }
 
 /* Half a turn of each dim listed. */
-static void npu__compose_fft_shift(npu__compose *c)
+NPU__COLD static void npu__compose_fft_shift(npu__compose *c)
 {
     npu_value x = npu__operand(c, "self");
     const npu_bound_arg *dim = npu_op_arg(c->op, "dim");
@@ -24292,7 +24292,7 @@ static npu_value npu__stft_signal(npu__compose *c, npu_value x, const npu__stft_
     return npu__reshaped(c, x, 2, dims + 1);
 }
 
-static void npu__compose_stft(npu__compose *c)
+NPU__COLD static void npu__compose_stft(npu__compose *c)
 {
     static const int64_t last = 2;
     npu_value x = npu__operand(c, "self");
@@ -24365,7 +24365,7 @@ static npu_value npu__istft_cut(npu__compose *c, npu_value y, const npu__stft_ca
 }
 
 /* Overlapped frames over the overlapped squares of the window. */
-static void npu__compose_istft(npu__compose *c)
+NPU__COLD static void npu__compose_istft(npu__compose *c)
 {
     npu_value x = npu__operand(c, "self"), y, envelope, square;
     npu_dtype real = npu__part_dtype(npu__dtype_at(c, x));
@@ -24448,7 +24448,7 @@ static npu_value npu__heads_attention(npu__compose *c, const npu_value x[3], int
 }
 
 /* Weights that nobody needs are empty. */
-static void npu__compose_multi_head(npu__compose *c)
+NPU__COLD static void npu__compose_multi_head(npu__compose *c)
 {
     static const int64_t heads_dim = 1, none = 0;
     npu_value x[3] = { npu__operand(c, "query"), npu__operand(c, "key"), npu__operand(c, "value") }, weights;
@@ -24469,7 +24469,7 @@ static npu_value npu__encoder_norm(npu__compose *c, npu_value x, int which)
                       : NPU__MAKE(NPU_ATEN_LAYER_NORM, "%v %L norm_weight_2 norm_bias_2 eps", x, &d, 1u);
 }
 
-static void npu__compose_encoder_layer(npu__compose *c)
+NPU__COLD static void npu__compose_encoder_layer(npu__compose *c)
 {
     bool first = npu_op_int(c->op, "norm_first", 0) != 0;
     npu_value src = npu__operand(c, "src"), x = first ? npu__encoder_norm(c, src, 1) : src, in[3], weights, y;
@@ -24484,7 +24484,7 @@ static void npu__compose_encoder_layer(npu__compose *c)
 
 /* ---- what is told of a factorisation ---- */
 
-static void npu__compose_lu(npu__compose *c)
+NPU__COLD static void npu__compose_lu(npu__compose *c)
 {
     npu_op f = npu__do(c, NPU_ATEN_LINALG_LU_FACTOR_EX, "A pivot"), parts;
     parts = npu__do(c, NPU_ATEN_LU_UNPACK, "%v %v true pivot", npu__result_of(c, f, 0), npu__result_of(c, f, 1));
@@ -24494,7 +24494,7 @@ static void npu__compose_lu(npu__compose *c)
 }
 
 /* What is asked of A, then the factors of its transpose, which is how torch reads rows; infos last. */
-static void npu__compose_factored(npu__compose *c)
+NPU__COLD static void npu__compose_factored(npu__compose *c)
 {
     bool solves = npu_op_arg(c->op, "B") != NULL, inverts = c->op->kind == (uint32_t)NPU_ATEN_LINALG_INV_EX,
          logs = c->op->kind == (uint32_t)NPU_ATEN_LINALG_SLOGDET_RAW;
@@ -24521,24 +24521,24 @@ static void npu__yield_all(npu__compose *c, npu_op op)
     }
 }
 
-static void npu__compose_qr(npu__compose *c)
+NPU__COLD static void npu__compose_qr(npu__compose *c)
 {
     bool some = npu_op_int(c->op, "some", 1) != 0;
     npu__yield_all(c, npu__do(c, NPU_ATEN_LINALG_QR, "self %s", some ? "reduced" : "complete"));
 }
 
-static void npu__compose_eigvalsh(npu__compose *c)
+NPU__COLD static void npu__compose_eigvalsh(npu__compose *c)
 {
     npu__yield(c, NPU__MAKE(NPU_ATEN_LINALG_EIGH_RAW, "self UPLO false"));
 }
 
-static void npu__compose_svdvals(npu__compose *c)
+NPU__COLD static void npu__compose_svdvals(npu__compose *c)
 {
     npu__yield(c, npu__result_of(c, npu__do(c, NPU_ATEN_LINALG_SVD_RAW, "A false false"), 1));
 }
 
 /* Zeros in the place of vectors that are not asked for. */
-static void npu__compose_svd(npu__compose *c)
+NPU__COLD static void npu__compose_svd(npu__compose *c)
 {
     bool some = npu_op_int(c->op, "some", 1) != 0, has_vectors = npu_op_int(c->op, "compute_uv", 1) != 0;
     npu_op f = npu__do(c, NPU_ATEN_LINALG_SVD_RAW, "self %b compute_uv", (int)!some);
@@ -24608,7 +24608,7 @@ static bool npu__matrices_at(npu__compose *c, npu_value a)
     return npu_graph_status(c->g) == NPU_OK;
 }
 
-static void npu__compose_pinv(npu__compose *c)
+NPU__COLD static void npu__compose_pinv(npu__compose *c)
 {
     npu_value a = npu__operand(c, "self"), values, bound;
     bool is_old = npu_op_arg(c->op, "rcond") != NULL;
@@ -24649,7 +24649,7 @@ static npu_value npu__least_squares(npu__compose *c, npu_value a, npu_value b, d
 
 /* The driver says which results there are, as LAPACK's routines of these names do; b is a vector for each matrix where
    it has a dim less. */
-static void npu__compose_lstsq(npu__compose *c)
+NPU__COLD static void npu__compose_lstsq(npu__compose *c)
 {
     npu_value a = npu__operand(c, "self"), b = npu__operand(c, "b"), x, values, rank, none, rest;
     npu_dtype t = npu__dtype_at(c, a);
@@ -24693,7 +24693,7 @@ static void npu__compose_lstsq(npu__compose *c)
 }
 
 /* e^(A/1024) by its series, in double, then squared ten times: good for norms of some hundreds. */
-static void npu__compose_matrix_exp(npu__compose *c)
+NPU__COLD static void npu__compose_matrix_exp(npu__compose *c)
 {
     npu_value a = npu__operand(c, "self"), y, one;
     npu_dtype t = npu__dtype_at(c, a);
@@ -24927,7 +24927,7 @@ static npu_graph *npu__compose_graph(const npu_op_info *op, const npu_graph *of,
     return c.g;
 }
 
-NPU_IR_API npu_graph *npu_op_expand(const npu_op_info *op, const npu_allocator *allocator, npu_diag *diag)
+NPU__COLD NPU_IR_API npu_graph *npu_op_expand(const npu_op_info *op, const npu_allocator *allocator, npu_diag *diag)
 {
     if (!op || !op->args) {
         npu__fail(npu__diag_clear(diag), NPU_ERR_INVALID_ARGUMENT, "expand: there is no op, or it is not described");
@@ -34016,7 +34016,7 @@ static npu_status npu__report_needs(npu__loader *l, const npu_backend *const *ba
     return l->p.diag.status;
 }
 
-NPU_IR_API npu_status npu_graph_check_json(const char *text, size_t len, const npu_graph_desc *desc,
+NPU__COLD NPU_IR_API npu_status npu_graph_check_json(const char *text, size_t len, const npu_graph_desc *desc,
                                            const npu_backend *const *backends, uint32_t num_backends,
                                            void (*report)(void *ctx, const npu_op_need *need), void *ctx,
                                            npu_diag *diag)
@@ -35531,7 +35531,7 @@ static npu_status npu__extract_into(npu_rewrite *rw, const npu_op *ops, uint32_t
     return status;
 }
 
-NPU_IR_API npu_status npu_graph_extract(npu_graph **out, const npu_graph *g, const npu_op *ops, uint32_t num_ops,
+NPU__COLD NPU_IR_API npu_status npu_graph_extract(npu_graph **out, const npu_graph *g, const npu_op *ops, uint32_t num_ops,
                                         npu_diag *diag)
 {
     npu_rewrite rw;
@@ -45529,7 +45529,7 @@ static npu_status npu__prove_capacity(npu__proof *v)
     return NPU_OK;
 }
 
-NPU_IR_API npu_status npu_plan_validate(const npu_plan *plan, npu_diag *diag)
+NPU__COLD NPU_IR_API npu_status npu_plan_validate(const npu_plan *plan, npu_diag *diag)
 {
     const npu_allocator *a = plan ? &plan->allocator : NULL;
     npu__proof v;
@@ -47101,7 +47101,7 @@ NPU_IR_API npu_status npu_program_create(npu_program **out, const npu_plan *plan
     return npu__program_make(out, plan, &none, diag);
 }
 
-NPU_IR_API npu_status npu_program_load(npu_program **out, const npu_plan *plan, const void *bytes, uint64_t size,
+NPU__COLD NPU_IR_API npu_status npu_program_load(npu_program **out, const npu_plan *plan, const void *bytes, uint64_t size,
                                        npu_load_report *report, npu_diag *diag)
 {
     npu__context context;
@@ -47164,7 +47164,7 @@ static npu_status npu__save_row(const npu_program *p, const npu__group *g, uint8
     return NPU_OK;
 }
 
-NPU_IR_API npu_status npu_program_save(const npu_program *p, void *bytes, uint64_t *size)
+NPU__COLD NPU_IR_API npu_status npu_program_save(const npu_program *p, void *bytes, uint64_t *size)
 {
     uint8_t *head = (uint8_t *)bytes;
     uint64_t total, at, room = size ? *size : 0;
@@ -50974,7 +50974,7 @@ static int npu__advice_compare(const void *a, const void *b)
                                    : strcmp(x->kind, y->kind);
 }
 
-NPU_IR_API npu_status npu_plan_advise(const npu_graph *g, const npu_plan_desc *desc, npu_advice *rows,
+NPU__COLD NPU_IR_API npu_status npu_plan_advise(const npu_graph *g, const npu_plan_desc *desc, npu_advice *rows,
                                       uint32_t capacity, uint32_t *num_rows, npu_diag *diag)
 {
     npu_advice all[NPU__MAX_WISHES];
@@ -51346,7 +51346,7 @@ static double npu__calibrate_rows(npu__calibration *c)
     return worst;
 }
 
-NPU_IR_API npu_status npu_rates_calibrate(npu_rates *rates, const npu_backend *backend, const npu_graph *g,
+NPU__COLD NPU_IR_API npu_status npu_rates_calibrate(npu_rates *rates, const npu_backend *backend, const npu_graph *g,
                                           uint64_t (*clock)(void), double *residual, npu_diag *diag)
 {
     static const uint32_t kinds[] = { 0, 5, 1, 2 };
