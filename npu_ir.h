@@ -199,7 +199,7 @@ extern "C" {
 
    A program for a small machine lists its ops before it includes the implementation. The rows, type rules and
    kernels of all others are not compiled in, and registries do not hold them: a graph of six kinds of ops with
-   a private registry takes 26 KB instead of 566 on 32-bit ARM (examples/12_firmware.c). An op that is not
+   a private registry takes 26 KB instead of 574 on 32-bit ARM (examples/12_firmware.c). An op that is not
    listed is NPU_ERR_NOT_FOUND, or unknown to a parser; passes and lowerings need what they make to be listed,
    and npu.getitem and npu.fused, too, where there are any. The kernels alone are listed by NPU_IR_HAS_KERNEL
    (npu_ir_backend_ref.h).

@@ -4620,16 +4620,34 @@ typedef struct npu__ref_map_row {
     uint32_t num_operands;
 } npu__ref_map_row;
 
+/* Listed ones stand one after the other, as rows of kernels do. */
+enum {
+    NPU__REF_BEGIN_MAP = -1,
+#define NPU_X(kind, op, num_operands) \
+    NPU__REF_MAP_##kind, NPU__REF_LAST_MAP_##kind = NPU__REF_MAP_##kind - (NPU_IR_HAS_KERNEL(kind) ? 0 : 1),
+    NPU__REF_MAP_KINDS(NPU_X)
+#undef NPU_X
+    NPU__REF_NUM_MAP
+};
+#pragma GCC diagnostic push
+#ifdef __clang__
+#pragma GCC diagnostic ignored "-Winitializer-overrides"
+#else
+#pragma GCC diagnostic ignored "-Woverride-init"
+#endif
 static const npu__ref_map_row npu__ref_map_rows[] = {
-#define NPU_X(kind, op, num_operands) { kind, NPU_IR_HAS_KERNEL(kind) ? &npu__ref_op_##op : NULL, num_operands },
+#define NPU_X(kind, op, num_operands) \
+    [NPU__REF_MAP_##kind] = { kind, NPU_IR_HAS_KERNEL(kind) ? &npu__ref_op_##op : NULL, num_operands },
     NPU__REF_MAP_KINDS(NPU_X)
 #undef NPU_X
 };
+#pragma GCC diagnostic pop
 
 /* NULL = no kind of this table, or not listed. */
 static const npu__ref_map_row *npu__ref_map_find(npu_kind kind)
 {
-    size_t low = 0, high = NPU__REF_COUNT(npu__ref_map_rows);
+    const size_t count = (size_t)NPU__REF_NUM_MAP;
+    size_t low = 0, high = count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (npu__ref_compare(npu__ref_map_rows[middle].kind, kind) < 0) {
@@ -4638,9 +4656,7 @@ static const npu__ref_map_row *npu__ref_map_find(npu_kind kind)
             high = middle;
         }
     }
-    return low < NPU__REF_COUNT(npu__ref_map_rows) && npu__ref_map_rows[low].kind == kind && npu__ref_map_rows[low].op
-               ? &npu__ref_map_rows[low]
-               : NULL;
+    return low < count && npu__ref_map_rows[low].kind == kind ? &npu__ref_map_rows[low] : NULL;
 }
 
 /* ---- prepare: operands ---- */
