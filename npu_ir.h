@@ -41100,12 +41100,16 @@ static npu_status npu__price_op(const npu_plan *plan, uint32_t backend, const np
     return NPU_OK;
 }
 
+static float *npu__op_ns(const npu_plan *plan, uint32_t id, uint32_t backend)
+{
+    return &plan->op_ns[(size_t)id * plan->desc.num_backends + backend];
+}
+
 /* Asks one backend about an op, and keeps what it says where it is a no; with costs, what it says it takes. */
 static npu_status npu__ask(npu_plan *plan, uint32_t backend, npu_op_info *info, npu__no *no, npu_diag *diag)
 {
     npu_support answer;
-    float *ns = NPU__HAS_COSTS ? plan->op_ns : NULL;
-    ns = ns ? &ns[(size_t)info->op * plan->desc.num_backends + backend] : NULL;
+    bool is_priced = NPU__HAS_COSTS && plan->op_ns;
     no->op = info->op;
     no->backend = (uint8_t)backend;
     no->words = 0;
@@ -41114,7 +41118,7 @@ static npu_status npu__ask(npu_plan *plan, uint32_t backend, npu_op_info *info, 
     }
     no->reason = (uint8_t)answer.reason;
     if (answer.reason == NPU_REASON_CLAIMED) {
-        return ns ? npu__price_op(plan, backend, info, ns, diag) : NPU_OK;
+        return is_priced ? npu__price_op(plan, backend, info, npu__op_ns(plan, info->op, backend), diag) : NPU_OK;
     }
     if (!NPU__RESERVE(plan, refused, 1) || (answer.text[0] && !npu__plan_words(plan, answer.text, &no->words))) {
         return npu__fail(diag, NPU_ERR_NO_MEMORY, "plan: out of memory");
@@ -41281,17 +41285,12 @@ static double npu__move_ns(const npu_plan *plan, uint32_t from, uint32_t to, uin
     return ns;
 }
 
-static double npu__op_ns_at(const npu_plan *plan, uint32_t id, uint32_t b)
-{
-    return (double)plan->op_ns[(size_t)id * plan->desc.num_backends + b];
-}
+static double npu__op_ns_at(const npu_plan *plan, uint32_t id, uint32_t b) { return (double)*npu__op_ns(plan, id, b); }
 
 static double npu__ns_on(const npu_plan *plan, uint32_t id, uint32_t backend)
 {
-    float ns = plan->op_ns && backend < plan->desc.num_backends
-        ? plan->op_ns[(size_t)id * plan->desc.num_backends + backend]
-        : 0;
-    return ns > 0 ? (double)ns : 0;
+    double ns = plan->op_ns && backend < plan->desc.num_backends ? npu__op_ns_at(plan, id, backend) : 0;
+    return ns > 0 ? ns : 0;
 }
 
 /* ---- grouping ---- */
@@ -41932,18 +41931,19 @@ static double npu__relabel_ns(npu__placer *p, const uint32_t *nodes, uint32_t nu
     double ns = 0;
     uint32_t old = p->label[nodes[0]];
     for (int after = 0; after < 2; after++) {
+        uint32_t now = after ? label : old;
+        double sign = after ? 1 : -1;
         p->now++;
         for (uint32_t k = 0; k < num; k++) {
-            double sign = after ? 1 : -1;
-            p->label[nodes[k]] = (uint8_t)(after ? label : old);
-            ns += sign * npu__node_ns(p, nodes[k], after ? label : old);
+            p->label[nodes[k]] = (uint8_t)now;
+            ns += sign * npu__node_ns(p, nodes[k], now);
         }
         for (uint32_t k = 0; k < num; k++) {
             for (uint32_t i = p->first_net[nodes[k]]; i < p->first_net[nodes[k] + 1]; i++) {
                 uint32_t net = p->net_of[i];
                 if (p->stamp[net] != p->now) {
                     p->stamp[net] = p->now;
-                    ns += (after ? 1 : -1) * npu__net_ns(p, &p->nets[net]);
+                    ns += sign * npu__net_ns(p, &p->nets[net]);
                 }
             }
         }
@@ -42060,10 +42060,6 @@ static bool npu__placer_net(npu__placer *p, uint32_t value, bool is_fetched)
 /* Which nets each node has to do with. */
 static bool npu__placer_index(npu__placer *p)
 {
-    size_t num = 0;
-    for (uint32_t i = 0; i < p->num_nets; i++) {
-        num += p->nets[i].num + (p->nets[i].from != NPU_NO_INDEX);
-    }
     p->net_of = (uint32_t *)npu__alloc(&p->allocator, (p->num_readers + p->num_nets + 1u) * sizeof *p->net_of);
     p->stamp = (uint32_t *)npu__alloc_zero(&p->allocator, (p->num_nets + 1u) * sizeof *p->stamp);
     if (!p->net_of || !p->stamp) {
@@ -42088,7 +42084,7 @@ static bool npu__placer_index(npu__placer *p)
             p->first_net[i + 1] += p->first_net[i];
         }
     }
-    return num <= p->num_readers + p->num_nets;
+    return true;
 }
 
 /* Nodes must be after what they read, and those that keep their order after one another. */
@@ -46310,7 +46306,7 @@ static npu_status npu__reject(npu_program *p, const npu_op *ops, uint32_t num_op
     for (uint32_t i = 0; i < num_ops && status == NPU_OK; i++) {
         uint32_t id = ops[i].id, backend = plan->targets[id].backend;
         if (plan->op_ns) {
-            plan->op_ns[(size_t)id * plan->desc.num_backends + backend] = -1;
+            *npu__op_ns(plan, id, backend) = -1;
         }
         status = npu__pass_on(plan, id, plan->desc.num_backends, NPU_REASON_REJECTED, index, &storage);
     }
