@@ -8997,7 +8997,7 @@ static npu_status npu__ref_conv_launch_plain(const npu_launch *l, uint32_t part,
 /* ---- convolution: one tap ---- */
 
 /* Weights times the images as they lie: a batch of products. */
-static npu_status npu__ref_conv_prepare_pointwise(npu_prepare *p)
+static npu_status npu__ref_conv_prepare_matmul(npu_prepare *p)
 {
     npu__ref_matmul *s = npu_prepare_alloc(p, sizeof *s);
     npu__ref_conv_shape c = npu__ref_conv(p);
@@ -9157,7 +9157,8 @@ static const npu__ref_pixel_loops *const npu__ref_pixel_loops_of[] = {
 
 enum {
     NPU__REF_PIXELS = 256,       /* whose sums are taken before they go to the result, all in the first-level cache */
-    NPU__REF_PIXEL_CHANNELS = 32 /* of the widest tile */
+    NPU__REF_PIXEL_CHANNELS = 32, /* of the widest tile */
+    NPU__REF_POINTWISE = 256     /* pixels up to which tiles of them are better than the image as a matrix */
 };
 
 /* Where an image lies that pixels are read of: rows are `row` apart. K numbers are summed for each pixel,
@@ -9183,6 +9184,112 @@ static void npu__ref_pixels_sum(const npu__ref_pixel_source *s, int64_t rows, in
         }
         k += depth;
     } while (k < s->k);
+}
+
+/* ---- convolution: depthwise ----
+
+   Planes that meet no other: results lie along the vectors, and masks leave out what lies beside a row, so nothing is
+   copied. For sets with masks; sums are taken in the order of the taps from the bias on, as without them. */
+
+enum { NPU__REF_PLANE_TAPS = 64 }; /* of a row, which masks are kept for */
+
+/* One plane: rows of 16 results each, and for each of them and each tap of a row which of 32 pixels are there. */
+typedef struct npu__ref_plane {
+    int64_t in[2], out[2], taps[2], step[2], dilation[2], first[2];
+    const uint32_t *masks; /* [columns of 16, taps of a row]; NULL = the other way */
+    const float *zeros;    /* a row above or below the image */
+} npu__ref_plane;
+
+#if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))
+#define NPU__REF_HAS_PLANES
+/* 16 pixels, `step` apart, those that mask says: one of 1 or 2. */
+NPU__REF_INLINE NPU__REF_TILE_AVX512 __m512 npu__ref_plane_pixels(const int32_t step, const float *from, uint32_t mask)
+{
+    __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    __m512 pixels = _mm512_maskz_loadu_ps((__mmask16)(mask & 0xffffu), from);
+    if (step == 1) {
+        return pixels;
+    }
+    return _mm512_permutex2var_ps(pixels, even, _mm512_maskz_loadu_ps((__mmask16)(mask >> 16), from + 16));
+}
+
+/* Four rows of 16 results from (row, col) on, whose columns are `step` apart. `taps` 3 = 3 x 3 whose rows are as far
+   apart, so that what two rows of results meet is read once; 0 = as the plane says. */
+NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_tile(const npu__ref_plane *p, const int32_t step,
+                                                              const int32_t taps, const float *x, const float *w,
+                                                              float bias, float *y, int64_t row, int64_t col)
+{
+    const uint32_t *masks = p->masks + col / 16 * p->taps[1];
+    const int32_t rows = taps ? 3 * step + taps : 4;
+    __mmask16 wanted = (__mmask16)(p->out[1] - col < 16 ? (1 << (p->out[1] - col)) - 1 : 0xffff);
+    int64_t top = row * p->step[0] - p->first[0], left = col * step - p->first[1];
+    __m512 sum[4];
+    NPU__REF_UNROLL_LOOP
+    for (int32_t i = 0; i < 4; i++) {
+        sum[i] = _mm512_set1_ps(bias);
+    }
+    for (int64_t j = 0; !taps && j < p->taps[0]; j++) {
+        for (int64_t k = 0; k < p->taps[1]; k++) {
+            __m512 tap = _mm512_set1_ps(w[j * p->taps[1] + k]);
+            NPU__REF_UNROLL_LOOP
+            for (int32_t i = 0; i < 4; i++) {
+                int64_t at = top + i * p->step[0] + j * p->dilation[0];
+                const float *from = at < 0 || at >= p->in[0] ? p->zeros : x + at * p->in[1];
+                __m512 pixels = npu__ref_plane_pixels(step, from + left + k * p->dilation[1], masks[k]);
+                sum[i] = _mm512_fmadd_ps(tap, pixels, sum[i]);
+            }
+        }
+    }
+    NPU__REF_UNROLL_LOOP
+    for (int32_t r = 0; taps && r < rows; r++) {
+        const float *from = top + r < 0 || top + r >= p->in[0] ? p->zeros : x + (top + r) * p->in[1];
+        NPU__REF_UNROLL_LOOP
+        for (int32_t k = 0; k < taps; k++) {
+            __m512 pixels = npu__ref_plane_pixels(step, from + left + k * p->dilation[1], masks[k]);
+            NPU__REF_UNROLL_LOOP
+            for (int32_t i = 0; i < 4; i++) {
+                if (r >= i * step && r < i * step + taps) {
+                    sum[i] = _mm512_fmadd_ps(_mm512_set1_ps(w[(r - i * step) * taps + k]), pixels, sum[i]);
+                }
+            }
+        }
+    }
+    NPU__REF_UNROLL_LOOP
+    for (int32_t i = 0; i < 4; i++) {
+        if (row + i >= p->out[0]) {
+            return;
+        }
+        _mm512_mask_storeu_ps(y + (row + i) * p->out[1] + col, wanted, sum[i]);
+    }
+}
+
+NPU__REF_TILE_AVX512 static void npu__ref_plane_avx512(const npu__ref_plane *p, const float *x, const float *w,
+                                                       float bias, float *y)
+{
+    bool is_three = p->taps[0] == 3 && p->taps[1] == 3 && p->dilation[0] == 1 && p->step[0] == p->step[1];
+    int32_t way = (int32_t)p->step[1] + (is_three ? 2 : 0);
+    for (int64_t row = 0; row < p->out[0]; row += 4) {
+        for (int64_t col = 0; col < p->out[1]; col += 16) {
+            switch (way) {
+            case 1: npu__ref_plane_tile(p, 1, 0, x, w, bias, y, row, col); break;
+            case 2: npu__ref_plane_tile(p, 2, 0, x, w, bias, y, row, col); break;
+            case 3: npu__ref_plane_tile(p, 1, 3, x, w, bias, y, row, col); break;
+            default: npu__ref_plane_tile(p, 2, 3, x, w, bias, y, row, col); break;
+            }
+        }
+    }
+}
+#endif
+
+/* Whether a set has them. */
+static bool npu__ref_has_planes(uint32_t isa)
+{
+#ifdef NPU__REF_HAS_PLANES
+    return npu__ref_pixel_loops_of[isa] == &npu__ref_pixels_avx512;
+#else
+    (void)isa;
+    return false;
+#endif
 }
 
 /* ---- convolution: blocked ----
@@ -9216,6 +9323,7 @@ typedef struct npu__ref_conv_blocked {
     const npu__ref_pixel_loops *pixels; /* not NULL: weights are panels for these */
     int64_t panels;
     bool is_in_place;     /* the input takes the slab's place */
+    npu__ref_plane plane; /* masks not NULL: each channel of a group is one */
     bool is_packed_late;  /* into the workspace, before every launch */
     size_t packed_at;
     int64_t *offsets;     /* of every channel and tap in the slab */
@@ -9491,11 +9599,65 @@ static void npu__ref_conv_choose(const npu_prepare *p, npu__ref_conv_blocked *s)
     }
 }
 
+/* One input channel in two dims, with every or every second pixel. */
+static bool npu__ref_conv_is_plane(const npu__ref_conv_blocked *s)
+{
+    const npu__ref_conv_shape *c = s->conv;
+    return npu__ref_has_planes(c->isa) && c->in_channels == 1 && !s->pixels && !c->transposed && !c->onto &&
+           c->dtype == NPU_F32 && c->in[0] * c->out[0] * c->kernel[0] == 1 && c->pad[0] == 0 && c->stride[2] <= 2 &&
+           c->out[1] > 2 && c->kernel[2] <= NPU__REF_PLANE_TAPS;
+}
+
+static npu_status npu__ref_conv_prepare_plane(npu_prepare *p, npu__ref_conv_blocked *s)
+{
+    npu__ref_plane *plane = &s->plane;
+    const npu__ref_conv_shape *c = s->conv;
+    int64_t columns = npu__ref_ceil_div(c->out[2], 16), taps = c->kernel[2];
+    uint32_t *masks = npu_prepare_alloc(p, (size_t)(columns * taps + 1) * sizeof *masks);
+    plane->zeros = npu_prepare_alloc(p, (size_t)c->in[2] * sizeof *plane->zeros + 4);
+    if (!masks || !plane->zeros) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        plane->in[i] = c->in[i + 1], plane->out[i] = c->out[i + 1], plane->taps[i] = c->kernel[i + 1];
+        plane->step[i] = c->stride[i + 1], plane->dilation[i] = c->dilation[i + 1], plane->first[i] = c->pad[i + 1];
+    }
+    for (int64_t i = 0; i < columns * taps; i++) {
+        int64_t at = i / taps * 16 * c->stride[2] + i % taps * c->dilation[2] - c->pad[2];
+        for (int64_t j = 0; j < 32; j++) {
+            masks[i] |= (uint32_t)(at + j >= 0 && at + j < c->in[2]) << j;
+        }
+    }
+    plane->masks = masks;
+    return NPU_OK;
+}
+
+/* The planes of a group. */
+static void npu__ref_conv_planes_of(const npu__ref_conv_blocked *s, const npu_launch *l, int64_t group)
+{
+#ifdef NPU__REF_HAS_PLANES
+    const npu__ref_conv_shape *c = s->conv;
+    int64_t first = group % c->groups * c->out_channels;
+    for (int64_t i = 0; i < c->out_channels; i++) {
+        npu__ref_plane_avx512(&s->plane, (const float *)l->x[0] + group * c->in[1] * c->in[2],
+                              (const float *)l->x[1] + (first + i) * s->gemm.k,
+                              c->bias ? ((const float *)l->x[2])[first + i] : 0.0f,
+                              (float *)l->y[0] + (group * c->out_channels + i) * s->gemm.n);
+    }
+#else
+    (void)s, (void)l, (void)group;
+#endif
+}
+
 static npu_status npu__ref_conv_prepare_part(npu_prepare *p, npu__ref_conv_state *state, npu__ref_conv_blocked *s)
 {
     npu_status status;
     npu__ref_conv_gemm(s);
     npu__ref_conv_choose(p, s);
+    if (npu__ref_conv_is_plane(s)) {
+        s->items = state->items = state->conv.images * state->conv.groups;
+        return npu__ref_conv_prepare_plane(p, s);
+    }
     if (state->conv.images == 0 || s->gemm.m == 0 || s->dim[0].out * s->dim[1].out * s->dim[2].out == 0) {
         return NPU_OK;
     }
@@ -9574,16 +9736,50 @@ NPU__REF_INLINE void npu__ref_every_second_body(float *to, const float *from, si
     NPU__REF_EACH(n, to[i] = from[2 * i])
 }
 NPU__REF_ON_NARROW(NPU__REF_LOOP_OF, every_second, (float *to, const float *from, size_t n), (to, from, n))
+#ifdef NPU__REF_HAS_PLANES
+NPU__REF_TILE_AVX512 static void npu__ref_every_second_avx512(float *to, const float *from, size_t n)
+{
+    for (size_t i = 0; i < n; i += 16) { /* rows of images are seldom whole vectors */
+        size_t left = n - i;
+        uint32_t pixels = left < 16 ? (1u << (2 * left - 1)) - 1 : 0x7fffffffu;
+        __mmask16 wanted = (__mmask16)(left < 16 ? (1u << left) - 1 : 0xffffu);
+        _mm512_mask_storeu_ps(to + i, wanted, npu__ref_plane_pixels(2, from + 2 * i, pixels));
+    }
+}
+#endif
 
 static void (*const npu__ref_every_second_of[])(float *to, const float *from, size_t n) = {
-#define NPU_X(set, narrow, wide) npu__ref_every_second_##narrow,
+#define NPU_X(set, narrow, wide) npu__ref_every_second_##wide,
     NPU__REF_ISAS(NPU_X)
 #undef NPU_X
 };
 
+/* n floats, often few: a call for each row of an image would cost more than the row. */
+static void npu__ref_copy_floats(float *to, const float *from, int64_t n)
+{
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        memcpy(to + i, from + i, 8 * sizeof *to);
+    }
+    if (n >= 8) { /* the last ones overlap those before */
+        memcpy(to + n - 8, from + n - 8, 8 * sizeof *to);
+        return;
+    }
+    for (; i + 4 <= n; i += 4) {
+        memcpy(to + i, from + i, 4 * sizeof *to);
+    }
+    for (; i < n; i++) {
+        to[i] = from[i];
+    }
+}
+
 static void npu__ref_conv_load(const npu__ref_conv_shape *c, char *to, const void *x, int64_t first, int64_t step,
                                size_t n)
 {
+    if (c->dtype == NPU_F32 && step == 1) {
+        npu__ref_copy_floats((float *)(void *)to, (const float *)x + first, (int64_t)n);
+        return;
+    }
     if (c->dtype != NPU_F32 || step != 2) {
         npu__ref_load_numbers(c->isa, to, x, c->dtype, first, step, n);
         return;
@@ -9731,11 +9927,11 @@ static void npu__ref_conv_pixels(const npu__ref_conv_blocked *s, const npu__ref_
     }
 }
 
-/* One input and one output channel: one row of sums that starts at the bias. */
+/* One output channel: one row of sums that starts at the bias. */
 static void npu__ref_conv_single(const npu__ref_conv_blocked *s, const npu__ref_product *g, const char *slab,
                                  const npu__ref_conv_place *place, char *sums)
 {
-    int64_t n = (place->rows - 1) * s->row + s->dim[2].out;
+    int64_t width = s->dim[2].out, n = (place->rows - 1) * s->row + width;
     npu__ref_scalar bias = { 0 };
     if (g->bias.x) {
         npu__ref_load_numbers(g->isa, &bias, g->bias.x, g->bias.dtype, 0, 1, 1);
@@ -9746,8 +9942,13 @@ static void npu__ref_conv_single(const npu__ref_conv_blocked *s, const npu__ref_
         return;
     }
     for (int64_t i = 0; i < place->rows; i++) {
-        npu__ref_store_numbers(g->isa, g->c, g->c_dtype, place->at + i * place->step, g->c_col,
-                               sums + i * s->row * (int64_t)s->plan.size, (size_t)s->dim[2].out);
+        char *from = sums + i * s->row * (int64_t)s->plan.size;
+        if (g->c_dtype == NPU_F32 && g->c_col == 1) {
+            npu__ref_copy_floats((float *)g->c + place->at + i * place->step, (const float *)(void *)from, width);
+        } else {
+            npu__ref_store_numbers(g->isa, g->c, g->c_dtype, place->at + i * place->step, g->c_col, from,
+                                   (size_t)width);
+        }
     }
 }
 
@@ -9755,6 +9956,10 @@ static void npu__ref_conv_item(const npu__ref_conv_blocked *s, const npu_launch 
 {
     const npu__ref_conv_shape *c = s->conv;
     const npu__ref_conv_axis *d = s->dim;
+    if (s->plane.masks) {
+        npu__ref_conv_planes_of(s, l, item);
+        return;
+    }
     npu__ref_product g = s->gemm;
     npu__ref_product_sum sum = { 0 };
     npu__ref_conv_place place;
@@ -9809,6 +10014,41 @@ static npu_status npu__ref_conv_launch(const npu_launch *l, uint32_t part, uint3
         first += s->items;
     }
     return NPU_OK;
+}
+
+/* One tap: weights times the images as they lie, or, where that leaves vectors empty and weights are known, tiles of
+   pixels. The sums are the same. */
+typedef struct npu__ref_pointwise {
+    void *state;
+    npu__ref_launch_op_fn launch;
+} npu__ref_pointwise;
+
+static npu_status npu__ref_conv_prepare_pointwise(npu_prepare *p)
+{
+    npu__ref_conv_shape c = npu__ref_conv(p);
+    const npu__ref_pixel_loops *loops = npu__ref_pixel_loops_of[c.isa];
+    int64_t places = npu__ref_volume(c.out), width = loops->channels;
+    npu__ref_pointwise *s = npu_prepare_alloc(p, sizeof *s);
+    bool by_pixels = c.dtype == NPU_F32 && p->op->in_data && p->op->in_data[1] && !p->op->dynamic &&
+                     npu__ref_ceil_div(c.out_channels, width) * width <= c.out_channels / 3 * 4 &&
+                     places <= NPU__REF_POINTWISE;
+    npu_status status;
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    s->launch = by_pixels ? npu__ref_conv_launch : npu__ref_matmul_launch;
+    status = by_pixels ? npu__ref_conv_prepare(p) : npu__ref_conv_prepare_matmul(p);
+    s->state = p->state;
+    p->state = s;
+    return status;
+}
+
+static npu_status npu__ref_conv_launch_pointwise(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_pointwise *s = (const npu__ref_pointwise *)l->state;
+    npu_launch inner = *l;
+    inner.state = s->state;
+    return s->launch(&inner, part, parts);
 }
 
 /* Phases of a transposed convolution, one for every place within its stride. */
@@ -10268,7 +10508,7 @@ static npu_status npu__ref_conv_back_launch(const npu_launch *l, uint32_t part, 
 
 #define NPU__REF_CONV_ROWS(kind)                                                                             \
     NPU__REF_ROW(kind, "pointwise", 20, npu__ref_conv_is_pointwise, npu__ref_conv_prepare_pointwise, \
-                 npu__ref_matmul_launch), \
+                 npu__ref_conv_launch_pointwise), \
     NPU__REF_ROW(kind, "blocked", 10, npu__ref_conv_is_blocked, npu__ref_conv_prepare, npu__ref_conv_launch), \
     NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_conv_prepare_plain, npu__ref_conv_launch_plain)
 

@@ -605,8 +605,9 @@ static conv_case random_conv(bool is_winograd)
     c.pad = c.dilation == 1 && pick(0, 3) == 0 ? 0 : c.pad;
     if (pick(0, 3) == 0) { /* one tap */
         c.kernel[0] = c.kernel[1] = 1, c.pad = 0, c.dilation = 1;
-    } else if (pick(0, 4) == 0) { /* depthwise */
+    } else if (pick(0, 1) == 0) { /* depthwise */
         c.groups = pick(2, 40), c.in = 1, c.out = pick(1, 2);
+        c.kernel[0] = pick(0, 1) ? 3 : c.kernel[0], c.kernel[1] = pick(0, 1) ? 3 : c.kernel[1];
     }
     return c;
 }
