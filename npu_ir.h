@@ -5795,7 +5795,8 @@ NPU_IR_API const npu_pass *npu_conversion_pass(const char *name);
       "of equal ops on equal operands the first stays; random ops all stay")                       \
     X(15, NPU_PASS_INTEGER, "integer-ops",                                                         \
       "* dequantise, op, quantise of quantized_decomposed: one op of npu on 8 bits, see desc.rounding; the report " \
-      "lists what stays, with the reason. Constants folded before it are dequantised weights")     \
+      "lists what stays, with the reason. Constants folded before it are dequantised weights. Products with a weight " \
+      "turned around are linears to it, padding by words numbers")                                 \
     X(5, NPU_PASS_BATCH_NORM, "fold-batch-norm",                                                   \
       "convolution and batch norm of given statistics, weights known, f32 or f64, no larger than " \
       "max_constant_bytes: one convolution; rounds otherwise") \
@@ -38148,6 +38149,133 @@ static npu_value npu__integer_emit(npu__integer *m, npu_rewrite *rw)
     return !y.id || (is_same && is_whole) ? y : npu__integer_emit_as(m, rw, NPU_NPU_REQUANTISE, y, false);
 }
 
+/* ---- spellings of linears and convolutions: the ones that have twins on integers ---- */
+
+typedef struct npu__spelling {
+    npu_optimize_desc desc; /* first: as in npu__pass_call */
+    bool is_float;          /* weights may be f32 that is known, too, not only dequantised */
+} npu__spelling;
+
+/* Is a value made by dequantising? */
+static bool npu__is_dequantised(const npu_graph *g, npu_value v)
+{
+    npu_kind kind = npu_op_kind(g, npu_value_producer(g, v, NULL));
+    return kind == NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR || kind == NPU_QUANTIZED_DEQUANTIZE_PER_CHANNEL;
+}
+
+/* The op that turns a matrix around, where one makes v; id 0 = none does. */
+static npu_op npu__turned(const npu_graph *g, npu_value v)
+{
+    npu_op op = npu_value_producer(g, v, NULL);
+    npu_kind kind = npu_op_kind(g, op);
+    bool is_turned = kind == NPU_ATEN_T || kind == NPU_ATEN_TRANSPOSE || kind == NPU_ATEN_PERMUTE;
+    const npu_spec *x = is_turned ? npu_value_spec(g, npu_op_operand_value(g, op, 0)) : NULL;
+    const npu_spec *y = npu_value_spec(g, v);
+    /* of two dims transpose and permute may leave as they are, where specs tell only if the sizes differ */
+    return npu__make_op(x && x->rank == 2 && (kind == NPU_ATEN_T || x->dims[0] != x->dims[1]) &&
+                                x->dims[0] == y->dims[1] && x->dims[1] == y->dims[0] ? op.id : 0);
+}
+
+/* Can b be added to a product of n columns as a linear's bias? */
+static bool npu__is_linear_bias(const npu_graph *g, const npu_op_info *info, npu_value b, int64_t n)
+{
+    const npu_spec *s = npu_value_spec(g, b);
+    return s->rank == 1 && s->dims[0] == n && npu_op_float(info, "beta", 1.0) == 1.0 &&
+           npu_op_float(info, "alpha", 1.0) == 1.0;
+}
+
+/* x w, and b + x w: a linear of the weight that w is turned from. */
+static npu_status npu__spell_linear(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    const npu__spelling *c = (const npu__spelling *)ctx;
+    const npu_op_info *info = npu_rewrite_info(rw, op);
+    uint32_t first = npu_op_kind(from, op) == (npu_kind)NPU_ATEN_ADDMM;
+    npu_value x = npu_op_operand_value(from, op, first), w = npu_op_operand_value(from, op, first + 1);
+    const npu_spec *s = npu_value_spec(from, w);
+    npu_op turn = npu__turned(from, w);
+    npu_value source = turn.id ? npu_op_operand_value(from, turn, 0) : w, none = { 0 };
+    bool is_known = npu__is_dequantised(from, source) ? turn.id && npu__is_dequantised(from, x)
+                                                      : c->is_float && npu__frozen_data(&c->desc, from, source.id);
+    npu_value weight, bias;
+    npu_arg arg;
+    if (!info || s->rank != 2 || npu_value_spec(from, x)->rank < 1 || !is_known ||
+        (first && !npu__is_linear_bias(from, info, npu_op_operand_value(from, op, 0), s->dims[1]))) {
+        return npu_rewrite_no_match(rw, "its weight is no matrix that is known, or dequantised");
+    }
+    arg = npu_arg_tensor(NULL, npu_rewrite_value(rw, w));
+    weight = turn.id ? npu_rewrite_value(rw, source) : npu__first(rw->to, npu_emit(rw->to, NPU_ATEN_T, &arg, 1));
+    bias = first ? npu_rewrite_operand(rw, op, 0) : none;
+    return npu__pass_replace(&c->desc, rw, op, npu_op_result(from, op, 0),
+                             npu_linear(rw->to, npu_rewrite_value(rw, x), weight, bias));
+}
+
+/* Padding of each dim as numbers: half of what the kernel reaches, where that is even. */
+static bool npu__padding_numbers(const npu_op_info *info, int64_t *padding)
+{
+    const npu_spec *w = info->in[1];
+    bool is_same = npu_op_str_is(info, "padding", "same"), is_even = true;
+    for (uint32_t i = 2; i < w->rank; i++) {
+        int64_t dilation = npu_op_list_len(info, "dilation") ? npu_op_int_at(info, "dilation", i - 2) : 1, reach = 0;
+        is_even = is_even && w->dims[i] > 0 && dilation > 0 && npu__dim_mul(w->dims[i] - 1, dilation, &reach) &&
+                  (!is_same || reach % 2 == 0);
+        padding[i - 2] = is_same ? reach / 2 : 0;
+    }
+    return is_even;
+}
+
+/* A convolution with 'same' or 'valid' is one with numbers. */
+static npu_status npu__spell_padding(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    const npu__spelling *c = (const npu__spelling *)ctx;
+    const npu_op_info *info = npu_rewrite_info(rw, op);
+    npu_kind kind = npu_op_kind(from, op), to = kind == (npu_kind)NPU_ATEN_CONV1D_PADDING   ? NPU_ATEN_CONV1D
+                                               : kind == (npu_kind)NPU_ATEN_CONV2D_PADDING ? NPU_ATEN_CONV2D
+                                                                                           : NPU_ATEN_CONV3D;
+    npu_value weight = npu_op_operand_value(from, op, 1);
+    bool is_known = npu__is_dequantised(from, weight) || (c->is_float && npu__frozen_data(&c->desc, from, weight.id));
+    int64_t padding[NPU_MAX_RANK];
+    npu__integer_args a;
+    a.count = a.num_lists = 0;
+    if (!info || !is_known || !npu__padding_numbers(info, padding)) {
+        return npu_rewrite_no_match(rw, "its padding differs from side to side, or its weight is not known");
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        npu_value v = npu_rewrite_operand(rw, op, i);
+        npu__integer_add(&a, v.id ? npu_arg_tensor(info->args[i].name, v) : npu_arg_none(info->args[i].name));
+    }
+    npu__integer_add_ints(&a, "padding", padding, info->in[1]->rank - 2u);
+    for (uint32_t i = 3; i < info->num_args; i++) {
+        npu__integer_forward(&a, info, npu_op_arg_at(info, i));
+    }
+    return npu__pass_replace(&c->desc, rw, op, npu_op_result(from, op, 0),
+                             npu__first(rw->to, npu_emit(rw->to, to, a.args, a.count)));
+}
+
+/* *out stays NULL where nothing is spelt otherwise. */
+static npu_status npu__spell(const npu_optimize_desc *desc, bool is_float, npu_graph **out, const npu_graph *g,
+                             npu_diag *diag)
+{
+    npu_pattern patterns[] = {
+        { "addmm", NPU_ATEN_ADDMM, NULL, 0, npu__spell_linear, NULL },
+        { "mm", NPU_ATEN_MM, NULL, 0, npu__spell_linear, NULL },
+        { "matmul", NPU_ATEN_MATMUL, NULL, 0, npu__spell_linear, NULL },
+        { "conv1d.padding", NPU_ATEN_CONV1D_PADDING, NULL, 0, npu__spell_padding, NULL },
+        { "conv2d.padding", NPU_ATEN_CONV2D_PADDING, NULL, 0, npu__spell_padding, NULL },
+        { "conv3d.padding", NPU_ATEN_CONV3D_PADDING, NULL, 0, npu__spell_padding, NULL },
+    };
+    npu__spelling c;
+    bool any = false;
+    c.desc = *desc;
+    c.is_float = is_float;
+    for (uint32_t i = 0; i < NPU__COUNT(patterns); i++) {
+        patterns[i].ctx = &c;
+        for (uint32_t id = 1; id < g->num_ops && !any; id++) {
+            any = g->ops[id].def->kind == patterns[i].root;
+        }
+    }
+    return any ? npu_graph_apply_patterns(out, g, patterns, NPU__COUNT(patterns), NULL, NULL, diag) : NPU_OK;
+}
+
 static npu__integer npu__integer_of(const npu_optimize_desc *desc, const npu_graph *g)
 {
     npu__integer m;
@@ -38245,14 +38373,23 @@ static npu_status npu__pass_integer(npu__pass_call *c, npu_graph **out, const np
 {
     npu_pattern pattern = { "integer", NPU_QUANTIZED_QUANTIZE_PER_TENSOR, NULL, 0, npu__integer_pattern, NULL };
     npu_pattern_stats stats;
-    npu_status status;
+    npu_graph *spelt = NULL;
+    npu_status status = NPU_OK;
     bool any = false;
     memset(&stats, 0, sizeof stats);
     pattern.ctx = c;
     for (uint32_t id = 1; id < g->num_ops && !any; id++) {
         any = g->ops[id].def->kind == pattern.root;
     }
-    status = any ? npu_graph_apply_patterns(out, g, &pattern, 1, NULL, &stats, diag) : NPU_OK;
+    status = any ? npu__spell(&c->desc, false, &spelt, g, diag) : NPU_OK;
+    if (any && status == NPU_OK) {
+        status = npu_graph_apply_patterns(out, spelt ? spelt : g, &pattern, 1, NULL, &stats, diag);
+    }
+    npu_graph_destroy(spelt);
+    if (status == NPU_OK && !stats.num_rewrites) { /* spelt otherwise for nothing */
+        npu_graph_destroy(*out);
+        *out = NULL;
+    }
     c->report.num_changes = stats.num_rewrites;
     return status ? status : npu__integer_refusals(c, *out ? *out : g);
 }
@@ -55006,6 +55143,7 @@ static void npu__quant_free(npu__quant *q)
 /* The graph with batch norms folded, and room for what is found out about it. */
 static npu_status npu__quant_prepare(npu__quant *q, const npu_graph *g)
 {
+    npu_graph *spelt = NULL;
     npu_status status;
     q->optimize.backends = q->desc->backends;
     q->optimize.num_backends = q->desc->num_backends;
@@ -55013,7 +55151,9 @@ static npu_status npu__quant_prepare(npu__quant *q, const npu_graph *g)
     if (!npu__pass_computer(&q->optimize)) {
         return npu__fail(q->diag, NPU_ERR_UNSUPPORTED, "quantise: %s", npu__no_computer);
     }
-    status = npu_graph_optimize(&q->g, g, &q->optimize, NULL, q->diag);
+    status = npu__spell(&q->optimize, true, &spelt, g, q->diag);
+    status = status ? status : npu_graph_optimize(&q->g, spelt ? spelt : g, &q->optimize, NULL, q->diag);
+    npu_graph_destroy(spelt);
     if (status) {
         return status;
     }

@@ -50,7 +50,7 @@ static void add_numbers(npu_text *text, const char *name, const char *spec, int 
     npu_text_printf(text, "}\n");
 }
 
-/* x: [2,4,6,6]; w: [4,4,3,3]; b: [4]; l: [5,36]; m: [3,64]; k: [3] */
+/* x: [2,4,6,6]; w: [4,4,3,3]; b: [4]; l: [5,36]; m: [3,64]; k: [3]; b5: [5]; n5: [36,5] */
 static npu_graph *make_graph(const char *statements, const npu_allocator *allocator)
 {
     npu_text text = npu_text_init(NULL);
@@ -63,6 +63,8 @@ static npu_graph *make_graph(const char *statements, const npu_allocator *alloca
     add_numbers(&text, "l", "f32[5,36]", 180, 0.003);
     add_numbers(&text, "m", "f32[3,64]", 192, 0.003);
     add_numbers(&text, "k", "f32[3]", 3, 0.01);
+    add_numbers(&text, "b5", "f32[5]", 5, 0.01);
+    add_numbers(&text, "n5", "f32[36,5]", 180, 0.003);
     npu_text_printf(&text, "const mean : f32[4] {0.1, -0.2, 0.05, 0}\nconst var : f32[4] {1, 0.01, 2, 0.0004}\n%s", statements);
     npu_status status = npu_graph_parse(&g, text.data, text.len, &desc, &diag);
     NPU_CHECK_THAT(status == NPU_OK || (allocator && status == NPU_ERR_NO_MEMORY), "%s%s", statements, diag.message);
@@ -165,6 +167,10 @@ static const struct { const char *text; const npu_quantize_rule *rule; const cha
       "m2 = aten.mul.Tensor(e, x)\noutput o = d\noutput z = m2\n", NULL, "npu.qsigmoid npu.qtanh npu.qcat npu.qadd npu.qmul" },
     { "e = aten.exp.default(x)\na = aten.add.Tensor(e, x)\nr = aten.relu.default(a)\noutput o = r\noutput z = a\n", NULL,
       "aten.exp.default npu.qadd npu.requantise" }, /* an activation whose operand is needed, too */
+    { "v = aten.view.default(x, [8, 36])\nt = aten.t.default(l)\nm1 = aten.addmm.default(b5, v, t)\noutput o = m1\n", NULL,
+      "aten.view.default npu.qlinear" },
+    { "v = aten.view.default(x, [2, 4, 36])\nm1 = aten.matmul.default(v, n5)\noutput o = m1\n", NULL, "aten.view.default npu.qlinear" },
+    { "c = aten.conv2d.padding(x, w, b, [1,1], 'same')\noutput o = c\n", NULL, "npu.qconv" },
     { "r = aten.relu.default(x)\ne = aten.exp.default(r)\noutput o = e\n", NULL, "aten.relu.default aten.exp.default" },
     { "c = aten.conv_transpose2d.input(x, w, b, [2,2])\nh = aten.hardtanh.default(c, -0.5, 0.5)\ng = aten.gelu.default(h)\noutput o = g\n",
       NULL, "npu.qconv npu.qgelu" },

@@ -19,6 +19,15 @@ static const struct { const char *text, *made, *reason; } regions[] = {
     { CHANNELS_OF("w", "dw", "1") "y = aten.conv_transpose2d.input(d, dw, b, [2,2], [1,1], [1,1])\n" OUT, "npu.qconv", NULL },
     { CHANNELS_OF("v", "dv", "0") "y = aten.conv2d.default(d, dv, b, [1,1], [1,1], [1,1], 4)\n" OUT, "npu.qconv", NULL },
     { CHANNELS_OF("l", "dl", "0") "y = aten.linear.default(d, dl, b)\n" OUT, "npu.qlinear", NULL },
+    { CHANNELS_OF("w", "dw", "0") "y = aten.conv2d.padding(d, dw, b, [1,1], 'same')\n" OUT, "npu.qconv", NULL },
+    { CHANNELS_OF("w", "dw", "0") "y = aten.conv2d.padding(d, dw, none, [2,2], 'valid')\n" OUT, "npu.qconv", NULL },
+    { CHANNELS_OF("w", "dw", "0") "y = aten.conv2d.padding(d, dw, b, [1,1], 'same', [2,2])\n" OUT, "npu.qconv", NULL },
+    { CHANNELS_OF("l", "dl", "0") "t = aten.t.default(dl)\ny = aten.matmul.default(d, t)\n" OUT, "npu.qlinear", NULL },
+    { CHANNELS_OF("l", "dl", "0") "k = aten.view.default(d, [24, 6])\n" Q("k", "qk", "0.05", "3") DQ("qk", "dk", "0.05", "3")
+      "t = aten.transpose.int(dl, 0, 1)\nc = aten.addmm.default(b, dk, t)\ny = aten.relu.default(c)\n" OUT,
+      "aten.view.default npu.qlinear", NULL },
+    { CHANNELS_OF("l", "dl", "0") "k = aten.view.default(d, [24, 6])\n" Q("k", "qk", "0.05", "3") DQ("qk", "dk", "0.05", "3")
+      "t = aten.permute.default(dl, [1, 0])\ny = aten.mm.default(dk, t)\n" OUT, "aten.view.default npu.qlinear", NULL },
     { "y = aten.add.Tensor(d, e)\n" OUT, "npu.qadd", NULL },
     { "a = aten.add.Tensor(d, e)\ny = aten.clamp.default(a, none, 1.5)\n" OUT, "npu.qadd", NULL },
     { "y = aten.mul.Tensor(d, e)\n" OUT, "npu.qmul", NULL },
@@ -55,7 +64,7 @@ static const struct { const char *text, *made, *reason; } regions[] = {
     { CHANNELS_OF("w", "dw", "1") "y = aten.conv2d.default(d, dw, b)\n" OUT, "", "the axis of its weight's scales is not that of output channels" },
     { CHANNELS_OF("w", "dw", "0") "k = aten.neg.default(b)\ny = aten.conv2d.default(d, dw, k)\n" OUT, "", "its bias is no f32 that is known: bind parameters first" },
     { DQ("w", "dw", "1e-12", "0") "y = aten.conv2d.default(d, dw, b)\n" OUT, "", "its bias does not fit the 32 bits of its accumulator" },
-    { CHANNELS_OF("w", "dw", "0") "y = aten.conv2d.padding(d, dw, b, [1,1], 'same')\n" OUT, "", "no op on integers stands for it" },
+    { CHANNELS_OF("u", "du", "0") "y = aten.conv2d.padding(d, du, b, [1,1], 'same')\n" OUT, "", "no op on integers stands for it" },
     { "y = aten.add.Tensor(d, e)\nqy = quantized_decomposed.quantize_per_tensor.default(y, 0.05, 3, 0, 255, u8)\n"
       "dy = quantized_decomposed.dequantize_per_tensor.default(qy, 0.05, 3, 0, 255, u8)\noutput o = dy\n", "",
       "operands and result are not all i8, or all u8" },
@@ -80,6 +89,7 @@ static npu_graph *region_graph(const char *statements)
     add_constant(&text, "w", "i8[4,4,3,3]", 144, 1, false);
     add_constant(&text, "v", "i8[4,1,3,3]", 36, 1, false);
     add_constant(&text, "l", "i8[4,6]", 24, 1, false);
+    add_constant(&text, "u", "i8[4,4,2,2]", 64, 1, false);
     add_constant(&text, "b", "f32[4]", 4, 0.01, true);
     add_constant(&text, "g", "f32[6]", 6, 0.01, true);
     add_constant(&text, "h", "f32[6]", 6, 0.005, true);
