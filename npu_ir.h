@@ -5796,7 +5796,7 @@ NPU_IR_API const npu_pass *npu_conversion_pass(const char *name);
     X(15, NPU_PASS_INTEGER, "integer-ops",                                                         \
       "* dequantise, op, quantise of quantized_decomposed: one op of npu on 8 bits, see desc.rounding; the report " \
       "lists what stays, with the reason. Constants folded before it are dequantised weights. Products with a weight " \
-      "turned around are linears to it, padding by words numbers")                                 \
+      "turned around are linears to it, padding by words numbers, pools without their indices")    \
     X(5, NPU_PASS_BATCH_NORM, "fold-batch-norm",                                                   \
       "convolution and batch norm of given statistics, weights known, f32 or f64, no larger than " \
       "max_constant_bytes: one convolution; rounds otherwise") \
@@ -38149,7 +38149,7 @@ static npu_value npu__integer_emit(npu__integer *m, npu_rewrite *rw)
     return !y.id || (is_same && is_whole) ? y : npu__integer_emit_as(m, rw, NPU_NPU_REQUANTISE, y, false);
 }
 
-/* ---- spellings of linears and convolutions: the ones that have twins on integers ---- */
+/* ---- spellings of linears, convolutions and pools: the ones that have twins on integers ---- */
 
 typedef struct npu__spelling {
     npu_optimize_desc desc; /* first: as in npu__pass_call */
@@ -38251,6 +38251,28 @@ static npu_status npu__spell_padding(void *ctx, npu_rewrite *rw, const npu_graph
                              npu__first(rw->to, npu_emit(rw->to, to, a.args, a.count)));
 }
 
+/* A max pool whose indices nobody reads. */
+static npu_status npu__spell_pool(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    const npu__spelling *c = (const npu__spelling *)ctx;
+    const npu_op_info *info = npu_rewrite_info(rw, op);
+    npu_kind to = npu_op_kind(from, op) == (npu_kind)NPU_ATEN_MAX_POOL3D_WITH_INDICES ? NPU_ATEN_MAX_POOL3D
+                                                                                      : NPU_ATEN_MAX_POOL2D;
+    npu_value indices = npu_op_result(from, op, 1);
+    bool is_read = from->values[indices.id].num_uses || from->values[indices.id].is_kept;
+    npu__integer_args a;
+    a.count = a.num_lists = 0;
+    if (!info || is_read || (!c->is_float && !npu__is_dequantised(from, npu_op_operand_value(from, op, 0)))) {
+        return npu_rewrite_no_match(rw, "its indices are read, or its operand is not dequantised");
+    }
+    npu__integer_add(&a, npu_arg_tensor(NULL, npu_rewrite_operand(rw, op, 0)));
+    for (uint32_t i = 1; i < info->num_args; i++) {
+        npu__integer_forward(&a, info, npu_op_arg_at(info, i));
+    }
+    return npu__pass_replace(&c->desc, rw, op, npu_op_result(from, op, 0),
+                             npu__first(rw->to, npu_emit(rw->to, to, a.args, a.count)));
+}
+
 /* *out stays NULL where nothing is spelt otherwise. */
 static npu_status npu__spell(const npu_optimize_desc *desc, bool is_float, npu_graph **out, const npu_graph *g,
                              npu_diag *diag)
@@ -38262,6 +38284,8 @@ static npu_status npu__spell(const npu_optimize_desc *desc, bool is_float, npu_g
         { "conv1d.padding", NPU_ATEN_CONV1D_PADDING, NULL, 0, npu__spell_padding, NULL },
         { "conv2d.padding", NPU_ATEN_CONV2D_PADDING, NULL, 0, npu__spell_padding, NULL },
         { "conv3d.padding", NPU_ATEN_CONV3D_PADDING, NULL, 0, npu__spell_padding, NULL },
+        { "max_pool2d", NPU_ATEN_MAX_POOL2D_WITH_INDICES, NULL, 0, npu__spell_pool, NULL },
+        { "max_pool3d", NPU_ATEN_MAX_POOL3D_WITH_INDICES, NULL, 0, npu__spell_pool, NULL },
     };
     npu__spelling c;
     bool any = false;

@@ -170,6 +170,7 @@ static const struct { const char *text; const npu_quantize_rule *rule; const cha
     { "v = aten.view.default(x, [8, 36])\nt = aten.t.default(l)\nm1 = aten.addmm.default(b5, v, t)\noutput o = m1\n", NULL,
       "aten.view.default npu.qlinear" },
     { "v = aten.view.default(x, [2, 4, 36])\nm1 = aten.matmul.default(v, n5)\noutput o = m1\n", NULL, "aten.view.default npu.qlinear" },
+    { "a = aten.add.Tensor(x, x)\np, i = aten.max_pool2d_with_indices.default(a, [2,2])\noutput o = p\n", NULL, "npu.qadd npu.qmax_pool" },
     { "c = aten.conv2d.padding(x, w, b, [1,1], 'same')\noutput o = c\n", NULL, "npu.qconv" },
     { "r = aten.relu.default(x)\ne = aten.exp.default(r)\noutput o = e\n", NULL, "aten.relu.default aten.exp.default" },
     { "c = aten.conv_transpose2d.input(x, w, b, [2,2])\nh = aten.hardtanh.default(c, -0.5, 0.5)\ng = aten.gelu.default(h)\noutput o = g\n",

@@ -33,6 +33,8 @@ static const struct { const char *text, *made, *reason; } regions[] = {
     { "y = aten.mul.Tensor(d, e)\n" OUT, "npu.qmul", NULL },
     { "y = aten.max_pool2d.default(d, [2,2])\n" OUT, "npu.qmax_pool npu.requantise", NULL },
     { "y = aten.max_pool2d.default(d, [2,2])\n" Q("y", "qy", "0.05", "3") DQ("qy", "dy", "0.05", "3") "output o = dy\n", "npu.qmax_pool", NULL },
+    { "y, i = aten.max_pool2d_with_indices.default(d, [2,2], [1,1], [1,1])\n" OUT, "npu.qmax_pool npu.requantise", NULL },
+    { "y, i = aten.max_pool2d_with_indices.default(d, [2,2])\noutput i = i\n" OUT, "", "no op on integers stands for it" },
     { "y = aten.avg_pool2d.default(d, [3,3], [2,2], [1,1], true, false)\n" OUT, "npu.qavg_pool", NULL },
     { "y = aten.adaptive_avg_pool2d.default(d, [1,1])\n" OUT, "npu.qadaptive_avg_pool", NULL },
     { "y = aten.mean.dim(d, [2,3], true)\n" OUT, "npu.qmean", NULL },
