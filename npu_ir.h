@@ -5796,7 +5796,8 @@ NPU_IR_API const npu_pass *npu_conversion_pass(const char *name);
     X(15, NPU_PASS_INTEGER, "integer-ops",                                                         \
       "* dequantise, op, quantise of quantized_decomposed: one op of npu on 8 bits, see desc.rounding; the report " \
       "lists what stays, with the reason. Constants folded before it are dequantised weights. Products with a weight " \
-      "turned around are linears to it, padding by words numbers, pools without their indices")    \
+      "turned around are linears to it, padding by words numbers, pools without their indices; " \
+      "scales in tensors that are known, numbers")                                                 \
     X(5, NPU_PASS_BATCH_NORM, "fold-batch-norm",                                                   \
       "convolution and batch norm of given statistics, weights known, f32 or f64, no larger than " \
       "max_constant_bytes: one convolution; rounds otherwise") \
@@ -38149,7 +38150,7 @@ static npu_value npu__integer_emit(npu__integer *m, npu_rewrite *rw)
     return !y.id || (is_same && is_whole) ? y : npu__integer_emit_as(m, rw, NPU_NPU_REQUANTISE, y, false);
 }
 
-/* ---- spellings of linears, convolutions and pools: the ones that have twins on integers ---- */
+/* ---- spellings that have twins on integers ---- */
 
 typedef struct npu__spelling {
     npu_optimize_desc desc; /* first: as in npu__pass_call */
@@ -38273,6 +38274,48 @@ static npu_status npu__spell_pool(void *ctx, npu_rewrite *rw, const npu_graph *f
                              npu__first(rw->to, npu_emit(rw->to, to, a.args, a.count)));
 }
 
+/* The number of a tensor of one element that is known. */
+static bool npu__known_number(const npu__spelling *c, const npu_graph *g, npu_value v, double *number)
+{
+    const void *data = v.id ? npu__frozen_data(&c->desc, g, v.id) : NULL;
+    bool is_known = data && npu__known_len(npu_value_spec(g, v)) == 1;
+    *number = is_known ? npu__element_value(npu__value_dtype(g, v), data, 0) : 0.0;
+    return is_known;
+}
+
+/* quantize and dequantize per tensor, of scales in tensors that are known. */
+static npu_status npu__spell_scale(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    static const char *const names[] = { "", "scale", "zero_point", "quant_min", "quant_max" };
+    const npu__spelling *c = (const npu__spelling *)ctx;
+    const npu_op_info *info = npu_rewrite_info(rw, op);
+    npu_kind kind = npu_op_kind(from, op);
+    bool is_quantize = kind == (npu_kind)NPU_QUANTIZED_QUANTIZE_PER_TENSOR_TENSOR ||
+                       kind == (npu_kind)NPU_QUANTIZED_QUANTIZE_PER_TENSOR_TENSOR2;
+    npu__integer_args a;
+    double number = 0.0;
+    a.count = a.num_lists = 0;
+    npu__integer_add(&a, npu_arg_tensor(NULL, npu_rewrite_operand(rw, op, 0)));
+    for (uint32_t i = 1; i < NPU__COUNT(names) && info; i++) {
+        if (i >= info->num_in) {
+            number = (double)npu_op_int(info, names[i], 0);
+        } else if (!npu__known_number(c, from, npu_op_operand_value(from, op, i), &number)) {
+            return npu_rewrite_no_match(rw, "its scale is not known");
+        }
+        npu__integer_add(&a, i == 1 ? npu_arg_float(names[i], number) : npu_arg_int(names[i], (int64_t)number));
+    }
+    if (!info) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    npu__integer_add(&a, npu_arg_dtype("dtype", (npu_dtype)npu_op_int(info, "dtype", 0)));
+    if (npu_op_has(info, "out_dtype")) {
+        npu__integer_add(&a, npu_arg_dtype("out_dtype", (npu_dtype)npu_op_int(info, "out_dtype", 0)));
+    }
+    kind = is_quantize ? NPU_QUANTIZED_QUANTIZE_PER_TENSOR : NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR;
+    return npu__pass_replace(&c->desc, rw, op, npu_op_result(from, op, 0),
+                             npu__first(rw->to, npu_emit(rw->to, kind, a.args, a.count)));
+}
+
 /* *out stays NULL where nothing is spelt otherwise. */
 static npu_status npu__spell(const npu_optimize_desc *desc, bool is_float, npu_graph **out, const npu_graph *g,
                              npu_diag *diag)
@@ -38286,6 +38329,10 @@ static npu_status npu__spell(const npu_optimize_desc *desc, bool is_float, npu_g
         { "conv3d.padding", NPU_ATEN_CONV3D_PADDING, NULL, 0, npu__spell_padding, NULL },
         { "max_pool2d", NPU_ATEN_MAX_POOL2D_WITH_INDICES, NULL, 0, npu__spell_pool, NULL },
         { "max_pool3d", NPU_ATEN_MAX_POOL3D_WITH_INDICES, NULL, 0, npu__spell_pool, NULL },
+        { "quantize", NPU_QUANTIZED_QUANTIZE_PER_TENSOR_TENSOR, NULL, 0, npu__spell_scale, NULL },
+        { "quantize", NPU_QUANTIZED_QUANTIZE_PER_TENSOR_TENSOR2, NULL, 0, npu__spell_scale, NULL },
+        { "dequantize", NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR_TENSOR, NULL, 0, npu__spell_scale, NULL },
+        { "dequantize", NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR_TENSOR2, NULL, 0, npu__spell_scale, NULL },
     };
     npu__spelling c;
     bool any = false;
@@ -38398,16 +38445,18 @@ static npu_status npu__pass_integer(npu__pass_call *c, npu_graph **out, const np
     npu_pattern pattern = { "integer", NPU_QUANTIZED_QUANTIZE_PER_TENSOR, NULL, 0, npu__integer_pattern, NULL };
     npu_pattern_stats stats;
     npu_graph *spelt = NULL;
-    npu_status status = NPU_OK;
+    const npu_graph *from;
+    npu_status status;
     bool any = false;
     memset(&stats, 0, sizeof stats);
     pattern.ctx = c;
-    for (uint32_t id = 1; id < g->num_ops && !any; id++) {
-        any = g->ops[id].def->kind == pattern.root;
+    status = npu__spell(&c->desc, false, &spelt, g, diag);
+    from = spelt ? spelt : g;
+    for (uint32_t id = 1; id < from->num_ops && !any; id++) {
+        any = from->ops[id].def->kind == pattern.root;
     }
-    status = any ? npu__spell(&c->desc, false, &spelt, g, diag) : NPU_OK;
     if (any && status == NPU_OK) {
-        status = npu_graph_apply_patterns(out, spelt ? spelt : g, &pattern, 1, NULL, &stats, diag);
+        status = npu_graph_apply_patterns(out, from, &pattern, 1, NULL, &stats, diag);
     }
     npu_graph_destroy(spelt);
     if (status == NPU_OK && !stats.num_rewrites) { /* spelt otherwise for nothing */

@@ -30,6 +30,10 @@ static const struct { const char *text, *made, *reason; } regions[] = {
       "t = aten.permute.default(dl, [1, 0])\ny = aten.mm.default(dk, t)\n" OUT, "aten.view.default npu.qlinear", NULL },
     { "y = aten.add.Tensor(d, e)\n" OUT, "npu.qadd", NULL },
     { "a = aten.add.Tensor(d, e)\ny = aten.clamp.default(a, none, 1.5)\n" OUT, "npu.qadd", NULL },
+    { "st = quantized_decomposed.quantize_per_tensor.tensor(x, s1, z1, -128, 127, i8)\n"
+      "dt = quantized_decomposed.dequantize_per_tensor.tensor2(st, s1, z1, low, high, i8)\ny = aten.add.Tensor(dt, e)\n"
+      "qt = quantized_decomposed.quantize_per_tensor.tensor2(y, s1, z1, low, high, i8)\n" DQ("qt", "dy", "0.0625", "5") "output o = dy\n",
+      "npu.qadd", NULL },
     { "y = aten.mul.Tensor(d, e)\n" OUT, "npu.qmul", NULL },
     { "y = aten.max_pool2d.default(d, [2,2])\n" OUT, "npu.qmax_pool npu.requantise", NULL },
     { "y = aten.max_pool2d.default(d, [2,2])\n" Q("y", "qy", "0.05", "3") DQ("qy", "dy", "0.05", "3") "output o = dy\n", "npu.qmax_pool", NULL },
@@ -96,7 +100,8 @@ static npu_graph *region_graph(const char *statements)
     add_constant(&text, "g", "f32[6]", 6, 0.01, true);
     add_constant(&text, "h", "f32[6]", 6, 0.005, true);
     add_constant(&text, "f", "f32[4,4,3,3]", 144, 0.01, true);
-    npu_text_printf(&text, "const s : f32[4] {0.004, 0.0013, 0.02, 0.007}\nconst z : i64[4] {0, 0, 0, 0}\n%s",
+    npu_text_printf(&text, "const s1 : f32[1] {0.0625}\nconst z1 : i64[1] {5}\nconst low : i64[1] {-128}\nconst high : i64[1] {127}\n"
+                    "const s : f32[4] {0.004, 0.0013, 0.02, 0.007}\nconst z : i64[4] {0, 0, 0, 0}\n%s",
                     Q("x", "qd", "0.05", "3") DQ("qd", "d", "0.05", "3") Q("x", "qe", "0.02", "-20") DQ("qe", "e", "0.02", "-20"));
     npu_text_printf(&text, "%s", statements);
     NPU_CHECK_THAT(npu_graph_parse(&g, text.data, text.len, &(npu_graph_desc){ .registry = registry }, &diag) == NPU_OK, "%s%s", statements,
