@@ -24092,7 +24092,11 @@ NPU__COLD static void npu__compose_complex_sum(npu__compose *c)
         npu__graph_fail(c->g, NPU_ERR_NOT_FOUND, "it stands for other ops where it is complex alone");
         return;
     }
-    for (uint32_t i = 0; i < (count && count < NPU_MAX_RANK ? count : rank); i++) {
+    if (count > (rank ? rank : 1u)) {
+        npu__graph_fail(c->g, NPU_ERR_AXIS, "dim names %u dims, and self has %u", (unsigned)count, (unsigned)rank);
+        return;
+    }
+    for (uint32_t i = 0; i < (count ? count : rank); i++) {
         dims[i] = count ? npu_op_int_at(c->op, "dim", i) : (int64_t)i;
         dims[i] += dims[i] < 0 ? rank : 0;
     }
@@ -24242,7 +24246,11 @@ NPU__COLD static void npu__compose_fft_shift(npu__compose *c)
     const npu_bound_arg *dim = npu_op_arg(c->op, "dim");
     uint32_t rank = npu__spec_of(c, x)->rank, n = dim->form == NPU_ARG_INTS ? dim->count : rank;
     int64_t dims[NPU_MAX_RANK], shifts[NPU_MAX_RANK];
-    for (uint32_t i = 0; i < n && i < NPU_MAX_RANK; i++) {
+    if (n > NPU_MAX_RANK) {
+        npu__graph_fail(c->g, NPU_ERR_AXIS, "dim names %u dims, and self has %u", (unsigned)n, (unsigned)rank);
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++) {
         dims[i] = dim->form == NPU_ARG_INTS ? npu_op_int_at(c->op, "dim", i) : (int64_t)i;
         shifts[i] = npu__dim_of(c, x, dims[i]);
         shifts[i] = c->op->kind == (uint32_t)NPU_ATEN_FFT_FFTSHIFT ? shifts[i] / 2 : (shifts[i] + 1) / 2;
@@ -24675,6 +24683,9 @@ NPU__COLD static void npu__compose_lstsq(npu__compose *c)
     rcond = rcond < 0 ? (t == NPU_F64 ? 2.220446049250313e-16 : 1.1920928955078125e-07) : rcond;
     a = npu__cast(c, a, NPU_F64), b = npu__cast(c, b, NPU_F64);
     b = is_vector ? NPU__MAKE(NPU_ATEN_UNSQUEEZE, "%v -1", b) : b;
+    if (npu_graph_status(c->g)) {
+        return; /* a and b may be no values */
+    }
     if (npu__dim_of(c, a, -2) != npu__dim_of(c, b, -2)) {
         npu__graph_fail(c->g, NPU_ERR_SHAPE, "b has %lld rows, self %lld", (long long)npu__dim_of(c, b, -2),
                         (long long)npu__dim_of(c, a, -2));
@@ -29076,6 +29087,9 @@ static uint32_t npu__written_value(npu_graph *g, uint32_t old, uint32_t now)
     npu_spec as = *from;
     as.dtype = to->dtype;
     as.wrapped = to->wrapped;
+    for (uint32_t i = 0; i < as.rank && as.rank == to->rank; i++) {
+        as.dims[i] = npu__dims_agree(as.dims[i], to->dims[i]) ? to->dims[i] : as.dims[i]; /* a run knows both */
+    }
     if (!npu_spec_equal(&as, to)) {
         npu__graph_fail(g, NPU_ERR_SHAPE, "a write changes the shape of what it writes to");
         return 0;
@@ -33211,11 +33225,12 @@ static npu_status npu__json_print_list(npu__json_writer *w, const char *head, ui
     return status;
 }
 
-/* Bounds of a dim by name. */
+/* Bounds of a dim by name: first those that inputs have, as who reads the file meets them, then those of results. */
 static npu_status npu__json_print_range(npu__json_writer *w, uint32_t i)
 {
-    const npu__symbol *s = &w->g->symbols[i];
-    if (s->min || s->max) {
+    bool is_deduced = i >= w->g->num_symbols;
+    const npu__symbol *s = &w->g->symbols[is_deduced ? i - w->g->num_symbols : i];
+    if (s->is_deduced == is_deduced && (s->min || s->max)) {
         npu__text_json(w->text, s->name);
         npu_text_printf(w->text, ": {\"min_val\": %lld", (long long)s->min);
         if (s->max) {
@@ -33323,7 +33338,7 @@ static npu_status npu__json_print(npu__json_writer *w)
                          npu__json_print_input, "],\n");
     npu__json_print_list(w, "  \"graph_outputs\": [", 0, g->num_outputs, npu__json_print_output, "],\n");
     if (g->num_symbols) {
-        npu__json_print_list(w, "  \"range_constraints\": {", 0, g->num_symbols, npu__json_print_range, "},\n");
+        npu__json_print_list(w, "  \"range_constraints\": {", 0, 2 * g->num_symbols, npu__json_print_range, "},\n");
     }
     npu__json_print_list(w, "  \"weights\": [", 1, g->num_values, npu__json_print_weight, "],\n");
     npu__json_print_list(w, "  \"weight_name_mapping\": {", 0, g->num_aliases, npu__json_print_alias,
@@ -38598,15 +38613,15 @@ static npu_status npu__pass_match(const npu__pass_row *row, npu__pass_call *c, n
     return status;
 }
 
-/* Is the refusal one of a size that the pass made known, and known at run time only before? The graph, valid as it
-   was, then stays: a run refuses it. */
-static bool npu__pass_gives_way(const npu_graph *g, npu_status status)
+/* Is the refusal one of a size or of data that the pass made known, and known at run time only before? The graph, valid
+   as it was, then stays. */
+static bool npu__pass_gives_way(const npu_graph *g, npu_pass_id pass, npu_status status)
 {
-    bool has_unknown = false;
+    bool has_unknown = pass == NPU_PASS_CONSTANTS;
     for (uint32_t id = 1; id < g->num_ops && status && !has_unknown; id++) {
         has_unknown = npu__op_has_symbols(g, &g->ops[id]);
     }
-    return has_unknown && status != NPU_ERR_NO_MEMORY && status != NPU_ERR_NO_FIXED_POINT;
+    return status && has_unknown && status != NPU_ERR_NO_MEMORY && status != NPU_ERR_NO_FIXED_POINT;
 }
 
 static npu_status npu__pass_start(npu_pass_id id, void *ctx, npu_graph **out, const npu_graph *g, npu_diag *diag)
@@ -38626,7 +38641,7 @@ static npu_status npu__pass_start(npu_pass_id id, void *ctx, npu_graph **out, co
             status = row->run ? row->run(&c, out, g, diag) : npu__pass_match(row, &c, out, g, diag);
         }
     }
-    if (npu__pass_gives_way(g, status)) {
+    if (npu__pass_gives_way(g, id, status)) {
         c.report.num_changes = 0;
         snprintf(refusal, sizeof refusal, "%s", diag ? diag->message : npu_status_text(status));
         c.report.reason = refusal;

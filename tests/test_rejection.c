@@ -188,6 +188,32 @@ static void odd_numbers(conf_case *c, const char *op)
     }
 }
 
+/* Lists of more numbers than a tensor has dims: refused, or run without harm. */
+static void long_lists(conf_case *c, const char *op)
+{
+    for (uint32_t i = 0; i < c->num_args; i++) {
+        const npu_arg *a = &c->args[i].arg;
+        int64_t ints[3 * NPU_MAX_RANK];
+        call k;
+        npu_op emitted;
+        if (a->form != NPU_ARG_INTS || !a->count) {
+            continue;
+        }
+        for (uint32_t n = 0; n < 3 * NPU_MAX_RANK; n++) {
+            ints[n] = a->as.ints[n % a->count];
+        }
+        begin(&k, op, c);
+        k.args[i] = npu_arg_ints(a->name, ints, 3 * NPU_MAX_RANK);
+        emitted = emit(&k);
+        if (emitted.id) {
+            run_whatever(&k, emitted);
+        } else if (!npu_graph_diag(k.graph)->message[0]) {
+            NPU_CHECK_STR(op, "an error with a message");
+        }
+        npu_graph_destroy(k.graph);
+    }
+}
+
 /* Index operands that point far outside: an error, or a result that does not depend on them. */
 static void odd_indices(conf_case *c, const char *op)
 {
@@ -228,6 +254,7 @@ static void spoil(const char *op, conf_case *c)
     }
     npu_graph_destroy(k.graph);
     odd_numbers(c, op);
+    long_lists(c, op);
     odd_indices(c, op);
 }
 
