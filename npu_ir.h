@@ -1499,7 +1499,15 @@ typedef struct npu_op_table {
       "the same, and the norms that v had") \
     X(0x090d, NPU_ATEN_FUSED_RMS_NORM, NPU_COMPOSITE, npu__type_composite, \
       "_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, " \
-      "Tensor)", "rms_norm, and 1 / the root mean square")
+      "Tensor)", "rms_norm, and 1 / the root mean square") \
+    X(0x0a38, NPU_ATEN_CUDNN_BATCH_NORM, NPU_COMPOSITE, npu__type_composite, \
+      "cudnn_batch_norm(Tensor input, Tensor weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, " \
+      "bool training, float exponential_average_factor, float epsilon) -> (Tensor, Tensor, Tensor, Tensor)", \
+      "native_batch_norm, and an empty tensor") \
+    X(0x0a39, NPU_ATEN_MIOPEN_BATCH_NORM, NPU_COMPOSITE, npu__type_composite, \
+      "miopen_batch_norm(Tensor input, Tensor weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, " \
+      "bool training, float exponential_average_factor, float epsilon) -> (Tensor, Tensor, Tensor)", \
+      "native_batch_norm")
 
 /* ---- aten: pooling ---- */
 #define NPU_IR_OPS_ATEN_POOLING(X)                                                                           \
@@ -2306,7 +2314,14 @@ typedef struct npu_op_table {
       "Device? device=None, bool? pin_memory=None) -> Tensor", "frequencies of fft_fft") \
     X(0x0949, NPU_ATEN_FFT_RFFTFREQ, NPU_COMPOSITE, npu__type_composite, \
       "fft_rfftfreq(int n, float d=1.0, *, ScalarType? dtype=None, Layout? layout=None, " \
-      "Device? device=None, bool? pin_memory=None) -> Tensor", "frequencies of fft_rfft")
+      "Device? device=None, bool? pin_memory=None) -> Tensor", "frequencies of fft_rfft") \
+    X(0x0a30, NPU_ATEN_NEW_EMPTY, 0, npu__type_create, \
+      "new_empty(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, " \
+      "bool? pin_memory=None) -> Tensor", "any elements, dtype of self; here 0") \
+    X(0x0a31, NPU_ATEN_NEW_EMPTY_STRIDED, 0, npu__type_create, \
+      "new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? " \
+      "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", \
+      "any elements, dense, dtype of self; here 0")
 
 /* ---- aten: shape ---- */
 #define NPU_IR_OPS_ATEN_SHAPE(X)                                                                             \
@@ -2979,7 +2994,10 @@ typedef struct npu_op_table {
       "Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, bool use_gelu, bool norm_first, " \
       "float eps, Tensor norm_weight_1, Tensor norm_bias_1, Tensor norm_weight_2, Tensor norm_bias_2, " \
       "Tensor ffn_weight_1, Tensor ffn_bias_1, Tensor ffn_weight_2, Tensor ffn_bias_2, " \
-      "Tensor? mask=None, int? mask_type=None) -> Tensor", "a whole encoder layer")
+      "Tensor? mask=None, int? mask_type=None) -> Tensor", "a whole encoder layer") \
+    X(0x0a3c, NPU_ATEN_EMBEDDING_RENORM, NPU_COMPOSITE, npu__type_composite, \
+      "embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor", \
+      "rows that indices name and whose norm is over max_norm, scaled to it")
 
 /* ---- aten: recurrent ---- */
 #define NPU_IR_OPS_ATEN_RECURRENT(X)                                                               \
@@ -3028,7 +3046,14 @@ typedef struct npu_op_table {
       "float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)", "rnn_relu over packed sequences") \
     X(0x0a2d, NPU_ATEN_RNN_TANH_DATA, 0, npu__type_rnn, \
       "rnn_tanh.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int num_layers, " \
-      "float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)", "rnn_tanh over packed sequences")
+      "float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)", "rnn_tanh over packed sequences") \
+    X(0x0a3a, NPU_ATEN_THNN_FUSED_LSTM_CELL, NPU_COMPOSITE, npu__type_composite, \
+      "_thnn_fused_lstm_cell(Tensor input_gates, Tensor hidden_gates, Tensor cx, Tensor? input_bias=None, Tensor? " \
+      "hidden_bias=None) -> (Tensor, Tensor, Tensor)", "lstm_cell after its products; last its four gates") \
+    X(0x0a3b, NPU_ATEN_THNN_FUSED_GRU_CELL, NPU_COMPOSITE, npu__type_composite, \
+      "_thnn_fused_gru_cell(Tensor input_gates, Tensor hidden_gates, Tensor hx, Tensor? input_bias=None, Tensor? " \
+      "hidden_bias=None) -> (Tensor, Tensor)", \
+      "gru_cell after its products; last its three gates, hx and what the reset gate scales")
 
 /* ---- aten: loss: losses and similarity ---- */
 #define NPU_IR_OPS_ATEN_LOSS(X)                                                                    \
@@ -3223,7 +3248,18 @@ typedef struct npu_op_table {
     X(0x0361, NPU_ATEN_ASSERT_TENSOR_METADATA, 0, npu__type_assert_metadata,                       \
       "_assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, "             \
       "ScalarType? dtype=None, *, Device? device=None, Layout? layout=None) -> ()",                \
-      "nothing: size and dtype are checked while the graph is built")
+      "nothing: size and dtype are checked while the graph is built") \
+    X(0x0a32, NPU_ATEN_ASSERT_ASYNC, NPU_EFFECT, npu__type_assert_true, \
+      "_assert_async(Tensor self) -> ()", "the run fails (RANGE) where self, one element, is 0") \
+    X(0x0a33, NPU_ATEN_ASSERT_ASYNC_MSG, NPU_EFFECT, npu__type_assert_true, \
+      "_assert_async.msg(Tensor self, str assert_msg) -> ()", "the same") \
+    X(0x0a34, NPU_ATEN_ASSERT_SCALAR, NPU_EFFECT, npu__type_assert_number, \
+      "_assert_scalar(Scalar self, str assert_msg) -> ()", "the same of a number") \
+    X(0x0a35, NPU_ATEN_SYM_CONSTRAIN_RANGE, NPU_EFFECT, npu__type_assert_number, \
+      "sym_constrain_range(Scalar size, *, int? min=None, int? max=None) -> ()", \
+      "fails (RANGE) where size is not from min to max") \
+    X(0x0a36, NPU_ATEN_SYM_CONSTRAIN_RANGE_FOR_SIZE, NPU_EFFECT, npu__type_assert_number, \
+      "sym_constrain_range_for_size(Scalar size, *, int? min=None, int? max=None) -> ()", "the same")
 
 /* ---- aicf: the 23 device kinds, numbers as in OpKind ---- */
 #define NPU_IR_OPS_AICF(X)                                                                                   \
@@ -4329,6 +4365,8 @@ NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*report)(void
    gives where all its operands' dims are at their largest. npu_emit_typed gives such a dim a symbol of the
    caller's, with a bound of the caller's. */
 NPU_IR_API int64_t npu_graph_add_symbol(npu_graph *g, const char *name, int64_t min, int64_t max);
+/* NULL where dim is no symbol of the graph: its symbols are -2, -3 .. up to the first that has no name. The name lives
+   as long as the graph. */
 NPU_IR_API const char *npu_graph_symbol_name(const npu_graph *g, int64_t dim);
 /* Bounds of a dim, which may be a number; false where it has none above: an unbounded symbol, or
    NPU_DYNAMIC_DIM. */
@@ -11989,7 +12027,7 @@ static int64_t npu__symbol_fresh(npu_graph *g, int64_t max)
 NPU_IR_API const char *npu_graph_symbol_name(const npu_graph *g, int64_t dim)
 {
     const npu__symbol *s = g ? npu__symbol_of(g, dim) : NULL;
-    return s ? s->name : "?";
+    return s ? s->name : NULL;
 }
 
 NPU_IR_API bool npu_graph_dim_bounds(const npu_graph *g, int64_t dim, int64_t *min, int64_t *max)
@@ -12587,14 +12625,15 @@ static bool npu__is_fixed_number(const npu_deduce *d, const npu_bound_arg *arg)
            NPU_KIND_NAMESPACE(d->def->kind) == NPU_NS_ATEN;
 }
 
-/* What one number is read from: an integer for an int, a register for a Scalar, which tile programs alone allow. */
+/* What one number is read from: an integer for an int, a register for a Scalar, which tile programs alone allow, and
+   assertions. */
 static npu_status npu__check_dynamic_item(npu_deduce *d, const npu_bound_arg *arg, const npu_spec *x)
 {
     bool is_scalar = arg->form == NPU_ARG_TENSOR;
     if (npu__is_fixed_number(d, arg)) {
         return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, arg->name, "%s is dynamic, expected a number", arg->name);
     }
-    if (is_scalar && !d->is_tile) {
+    if (is_scalar && !d->is_tile && !(d->def->traits & NPU_EFFECT)) {
         return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, arg->name, "%s is dynamic, which tile programs alone allow",
                                arg->name);
     }
@@ -21028,6 +21067,29 @@ NPU__COLD static npu_status npu__type_assert_metadata(npu_deduce *d)
     return d->status;
 }
 
+NPU__COLD static npu_status npu__type_assert_true(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "self");
+    size_t len = 1;
+    return npu_spec_len(x, &len) || len == 1
+               ? d->status : npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "self has %llu elements, expected 1",
+                                             (unsigned long long)len);
+}
+
+/* A number that is known is checked here, one that a value feeds while it runs. */
+NPU__COLD static npu_status npu__type_assert_number(npu_deduce *d)
+{
+    const char *name = npu_op_arg(d->op, "size") ? "size" : "self";
+    bool is_size = name[1] == 'i';
+    double x = npu_scalar_value(npu_op_scalar(d->op, name, npu_scalar_int(1)));
+    double min = (double)npu_op_int(d->op, "min", is_size ? INT64_MIN : 0),
+           max = (double)npu_op_int(d->op, "max", INT64_MAX);
+    if (npu_op_operand(d->op, name) < 0 && (is_size ? !(x >= min && x <= max) : x == 0)) {
+        return npu_deduce_fail(d, NPU_ERR_RANGE, name, "%s is %g, which is not as asserted", name, x);
+    }
+    return d->status;
+}
+
 NPU__COLD static npu_status npu__type_nothing(npu_deduce *d)
 {
     (void)d;
@@ -23536,10 +23598,13 @@ static bool npu__compose_own(npu__compose *c, const char *name, npu_arg *to, npu
     case NPU_ARG_TENSORS: return npu__compose_values(c, from, to, room);
     case NPU_ARG_FLOAT: to->as.f = from->f; return true;
     case NPU_ARG_STR:
-        npu__copy_head(room->text, from->count < sizeof room->text ? from->count + 1 : sizeof room->text,
-                       (const char *)from->data);
+        if (from->count >= sizeof room->text) {
+            return false;
+        }
+        memcpy(room->text, from->data, from->count); /* no 0 ends it there */
+        room->text[from->count] = 0;
         to->as.str = room->text;
-        return from->count < sizeof room->text;
+        return true;
     case NPU_ARG_INTS: case NPU_ARG_BOOLS: case NPU_ARG_FLOATS:
         if (from->count > NPU__COMPOSE_ITEMS - at) {
             return false;
@@ -24727,6 +24792,113 @@ NPU__COLD static void npu__compose_matrix_exp(npu__compose *c)
     npu__yield(c, npu__cast(c, y, t));
 }
 
+static void npu__compose_device_batch_norm(npu__compose *c)
+{
+    npu__yield_all(c, npu__do(c, NPU_ATEN_NATIVE_BATCH_NORM, "input weight bias running_mean running_var training "
+                              "exponential_average_factor epsilon"));
+    if (c->op->kind == (uint32_t)NPU_ATEN_CUDNN_BATCH_NORM) {
+        int64_t none = 0;
+        npu__yield(c, NPU__MAKE(NPU_ATEN_ZEROS, "%L %t", &none, 1u, (int)NPU_U8));
+    }
+}
+
+/* Gate i of `gates` in a row of their sums, `wide`: of the input, of the state, with their biases. */
+static npu_value npu__fused_gate(npu__compose *c, const char *gates, const char *bias, int64_t i, int64_t n,
+                                 npu_dtype wide)
+{
+    npu_value x = npu__cast(c, npu__operand(c, gates), wide), b = npu__operand(c, bias);
+    x = b.id ? NPU__MAKE(NPU_ATEN_ADD, "%v %v", x, npu__cast(c, b, wide)) : x;
+    return npu__part(c, x, 1, i * n, (i + 1) * n);
+}
+
+static npu_value npu__fused_sum(npu__compose *c, int64_t i, int64_t n, npu_dtype wide)
+{
+    return NPU__MAKE(NPU_ATEN_ADD, "%v %v", npu__fused_gate(c, "input_gates", "input_bias", i, n, wide),
+                     npu__fused_gate(c, "hidden_gates", "hidden_bias", i, n, wide));
+}
+
+/* Gates [N, gates H] and a state [N,H] of one float type; H must be known. */
+static bool npu__fused_operands(npu__compose *c, const char *state, int64_t gates)
+{
+    npu_value h = npu__operand(c, state), x[2];
+    npu_dtype t = npu__dtype_at(c, h);
+    int64_t n = npu__dim_of(c, h, 1), width = 0;
+    bool fits = npu__spec_of(c, h)->rank == 2 && n > 0 && npu__dim_mul(n, gates, &width);
+    x[0] = npu__operand(c, "input_gates"), x[1] = npu__operand(c, "hidden_gates");
+    for (uint32_t i = 0; i < 2; i++) {
+        fits = npu__dim_of(c, x[i], 1) == width && fits && npu__spec_of(c, x[i])->rank == 2 &&
+               npu__dtype_at(c, x[i]) == t;
+    }
+    if (!npu_graph_status(c->g) && (!fits || !npu__is_float(t))) {
+        npu__graph_fail(c->g, npu__is_float(t) ? NPU_ERR_SHAPE : NPU_ERR_DTYPE,
+                        "%s is no [N,H] of floats, or gates are no [N,%lldH] of them", state, (long long)gates);
+    }
+    return npu_graph_status(c->g) == NPU_OK;
+}
+
+static void npu__compose_fused_lstm(npu__compose *c)
+{
+    npu_value cx = npu__operand(c, "cx"), gate[4], h;
+    npu_dtype t = npu__dtype_at(c, cx), wide = npu__compose_class(t);
+    if (!npu__fused_operands(c, "cx", 4)) {
+        return;
+    }
+    for (int64_t i = 0; i < 4; i++) {
+        gate[i] = NPU__MAKE(i == 2 ? NPU_ATEN_TANH : NPU_ATEN_SIGMOID, "%v",
+                            npu__fused_sum(c, i, npu__dim_of(c, cx, 1), wide));
+    }
+    cx = NPU__MAKE(NPU_ATEN_MUL, "%v %v", gate[1], npu__cast(c, cx, wide));
+    cx = NPU__MAKE(NPU_ATEN_ADD, "%v %v", cx, NPU__MAKE(NPU_ATEN_MUL, "%v %v", gate[0], gate[2]));
+    h = NPU__MAKE(NPU_ATEN_MUL, "%v %v", gate[3], NPU__MAKE(NPU_ATEN_TANH, "%v", cx));
+    npu__yield(c, npu__cast(c, h, t));
+    npu__yield(c, npu__cast(c, cx, t));
+    npu__yield(c, npu__cast(c, NPU__MAKE(NPU_ATEN_CAT, "%V 1", gate, 4u), t));
+}
+
+static void npu__compose_fused_gru(npu__compose *c)
+{
+    npu_value hx = npu__operand(c, "hx"), parts[5], h;
+    npu_dtype t = npu__dtype_at(c, hx), wide = npu__compose_class(t);
+    int64_t n;
+    if (!npu__fused_operands(c, "hx", 3)) {
+        return;
+    }
+    n = npu__dim_of(c, hx, 1);
+    parts[0] = NPU__MAKE(NPU_ATEN_SIGMOID, "%v", npu__fused_sum(c, 0, n, wide));
+    parts[1] = NPU__MAKE(NPU_ATEN_SIGMOID, "%v", npu__fused_sum(c, 1, n, wide));
+    parts[3] = npu__cast(c, hx, wide);
+    parts[4] = npu__fused_gate(c, "hidden_gates", "hidden_bias", 2, n, wide);
+    parts[2] = NPU__MAKE(NPU_ATEN_MUL, "%v %v", parts[0], parts[4]);
+    parts[2] = NPU__MAKE(NPU_ATEN_ADD, "%v %v", npu__fused_gate(c, "input_gates", "input_bias", 2, n, wide), parts[2]);
+    parts[2] = NPU__MAKE(NPU_ATEN_TANH, "%v", parts[2]);
+    h = NPU__MAKE(NPU_ATEN_MUL, "%v %v", parts[1], NPU__MAKE(NPU_ATEN_SUB, "%v %v", parts[3], parts[2]));
+    npu__yield(c, npu__cast(c, NPU__MAKE(NPU_ATEN_ADD, "%v %v", parts[2], h), t));
+    npu__yield(c, npu__cast(c, NPU__MAKE(NPU_ATEN_CAT, "%V 1", parts, 5u), t));
+}
+
+/* All rows scaled, those that are named chosen. */
+static void npu__compose_embedding_renorm(npu__compose *c)
+{
+    npu_value x = npu__operand(c, "self"), norm, scale, named;
+    npu_dtype t = npu__dtype_at(c, x), wide = npu__compose_class(t);
+    int64_t last = 1, all = -1, rows = npu__dim_of(c, x, 0), flat[2];
+    double most = npu_op_float(c->op, "max_norm", 0);
+    if (npu__spec_of(c, x)->rank != 2 || !npu__is_float(t)) {
+        npu__graph_fail(c->g, npu__is_float(t) ? NPU_ERR_RANK : NPU_ERR_DTYPE, "self is no [V,D] of floats");
+        return;
+    }
+    x = npu__cast(c, x, wide);
+    norm = NPU__MAKE(NPU_ATEN_LINALG_VECTOR_NORM, "%v norm_type %L true", x, &last, 1u);
+    scale = NPU__MAKE(NPU_ATEN_RECIPROCAL, "%v", NPU__MAKE(NPU_ATEN_ADD_SCALAR, "%v %f", norm, 1e-7));
+    scale = NPU__MAKE(NPU_ATEN_MUL, "%v %v", x, NPU__MAKE(NPU_ATEN_MUL_SCALAR, "%v %f", scale, most));
+    named = NPU__MAKE(NPU_ATEN_SCATTER_VALUE, "%v 0 %v 1", NPU__MAKE(NPU_ATEN_ZEROS, "%L %t", &rows, 1u, (int)NPU_I32),
+                      npu__cast(c, npu__reshaped(c, npu__operand(c, "indices"), 1, &all), NPU_I64));
+    flat[0] = rows, flat[1] = 1;
+    named = NPU__MAKE(NPU_ATEN_LOGICAL_AND, "%v %v", npu__reshaped(c, named, 2, flat),
+                      NPU__MAKE(NPU_ATEN_GT_SCALAR, "%v %f", norm, most));
+    npu__yield(c, npu__cast(c, NPU__MAKE(NPU_ATEN_WHERE, "%v %v %v", named, scale, x), t));
+}
+
 /* Each composition: another op with rearranged arguments, or a function and an op that this cannot do without: itself, or
    for complex numbers alone one that takes them apart. It is there where both are listed. */
 #define NPU__COMPOSITIONS(X) \
@@ -24830,6 +25002,11 @@ NPU__COLD static void npu__compose_matrix_exp(npu__compose *c)
     X(NPU_ATEN_ARGSORT_STABLE, NPU_ATEN_ARGSORT_STABLE, NULL, npu__compose_argsort) \
     X(NPU_ATEN_MAX_UNPOOL2D, NPU_ATEN_MAX_UNPOOL2D, NULL, npu__compose_max_unpool2d) \
     X(NPU_ATEN_UNSAFE_MASKED_INDEX, NPU_ATEN_UNSAFE_MASKED_INDEX, NULL, npu__compose_masked_index) \
+    X(NPU_ATEN_CUDNN_BATCH_NORM, NPU_ATEN_CUDNN_BATCH_NORM, NULL, npu__compose_device_batch_norm) \
+    X(NPU_ATEN_MIOPEN_BATCH_NORM, NPU_ATEN_MIOPEN_BATCH_NORM, NULL, npu__compose_device_batch_norm) \
+    X(NPU_ATEN_THNN_FUSED_LSTM_CELL, NPU_ATEN_THNN_FUSED_LSTM_CELL, NULL, npu__compose_fused_lstm) \
+    X(NPU_ATEN_THNN_FUSED_GRU_CELL, NPU_ATEN_THNN_FUSED_GRU_CELL, NULL, npu__compose_fused_gru) \
+    X(NPU_ATEN_EMBEDDING_RENORM, NPU_ATEN_EMBEDDING_RENORM, NULL, npu__compose_embedding_renorm) \
     X(NPU_ATEN_TRILINEAR, NPU_ATEN_TRILINEAR, NULL, npu__compose_trilinear) \
     X(NPU_ATEN_AFFINE_GRID_GENERATOR, NPU_ATEN_AFFINE_GRID_GENERATOR, NULL, npu__compose_affine_grid) \
     X(NPU_ATEN_GRADIENT_SCALARINT, NPU_ATEN_GRADIENT_SCALARINT, NULL, npu__compose_gradient) \
@@ -27550,7 +27727,8 @@ static void npu__text_dim(npu_text *text, const npu_graph *g, int64_t dim)
     } else if (dim == NPU_DYNAMIC_DIM) {
         npu__text_str(text, "?");
     } else {
-        npu__text_name(text, npu_graph_symbol_name(g, dim));
+        const char *name = npu_graph_symbol_name(g, dim);
+        npu__text_name(text, name ? name : "?");
     }
 }
 

@@ -7353,7 +7353,43 @@ static npu_status npu__ref_combinations_launch(const npu_launch *l, uint32_t par
     NPU__REF_ROW(NPU_ATEN_TRIL_INDICES, "plain", 0, NULL, npu__ref_indices_prepare,   \
       npu__ref_indices_launch),                                                       \
     NPU__REF_ROW(NPU_ATEN_TRIU_INDICES, "plain", 0, NULL, npu__ref_indices_prepare,   \
-      npu__ref_indices_launch),
+      npu__ref_indices_launch), \
+    NPU__REF_CREATE_KERNEL(NPU_ATEN_NEW_EMPTY),                                       \
+    NPU__REF_CREATE_KERNEL(NPU_ATEN_NEW_EMPTY_STRIDED),
+
+/* What an assertion lets pass: numbers from min to max; without bounds any but 0. */
+typedef struct npu__ref_assertion {
+    bool bounded;
+    double min, max;
+} npu__ref_assertion;
+
+static npu_status npu__ref_assert_prepare(npu_prepare *p)
+{
+    npu__ref_assertion *s = (npu__ref_assertion *)npu_prepare_alloc(p, sizeof *s);
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    s->bounded = npu_op_arg(p->op, "size") != NULL;
+    s->min = (double)npu_op_int(p->op, "min", INT64_MIN);
+    s->max = (double)npu_op_int(p->op, "max", INT64_MAX);
+    p->state = s;
+    return NPU_OK;
+}
+
+/* A number that no value feeds was looked at when the op was made. */
+static npu_status npu__ref_assert_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_assertion *s = (const npu__ref_assertion *)l->state;
+    double x = 0;
+    (void)part, (void)parts;
+    if (l->num_in == 0 || !l->x[0]) {
+        return NPU_OK;
+    }
+    npu__ref_load_f64(&x, l->x[0], l->in[0].dtype, 0, 1, 1);
+    return (s->bounded ? x >= s->min && x <= s->max : x != 0) ? NPU_OK : NPU_ERR_RANGE;
+}
+
+#define NPU__REF_ASSERT_ROW(kind) NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_assert_prepare, npu__ref_assert_launch)
 
 static npu_status npu__ref_nothing_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
@@ -7381,7 +7417,12 @@ static npu_status npu__ref_nothing_launch(const npu_launch *l, uint32_t part, ui
       npu__ref_dropout_launch),                                                                                       \
     NPU__REF_ROW_OF(NPU_KERNEL_ANY, NPU_ATEN_ASSERT_TENSOR_METADATA, "plain", 0, NULL, NULL, npu__ref_nothing_launch, \
                    NULL), \
-    NPU__REF_COPY_KERNEL(NPU_ATEN_LIFT_FRESH, npu__ref_same_prepare),
+    NPU__REF_COPY_KERNEL(NPU_ATEN_LIFT_FRESH, npu__ref_same_prepare), \
+    NPU__REF_ASSERT_ROW(NPU_ATEN_ASSERT_ASYNC),                                                                       \
+    NPU__REF_ASSERT_ROW(NPU_ATEN_ASSERT_ASYNC_MSG),                                                                   \
+    NPU__REF_ASSERT_ROW(NPU_ATEN_ASSERT_SCALAR),                                                                      \
+    NPU__REF_ASSERT_ROW(NPU_ATEN_SYM_CONSTRAIN_RANGE),                                                                \
+    NPU__REF_ASSERT_ROW(NPU_ATEN_SYM_CONSTRAIN_RANGE_FOR_SIZE),
 
 #define NPU__REF_KERNELS_NPU                                                                             \
     NPU__REF_COPY_KERNEL(NPU_NPU_GETITEM, npu__ref_same_prepare),                                        \
@@ -12491,7 +12532,7 @@ typedef struct npu__ref_pack {
     int64_t steps, batch, rows; /* of the packed tensor */
     size_t row;                 /* bytes */
     bool batch_first;
-    char fill[16];              /* an element of padding */
+    int64_t fill[2];            /* an element of padding */
     size_t size;                /* of an element */
 } npu__ref_pack;
 

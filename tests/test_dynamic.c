@@ -27,7 +27,7 @@ static void check_symbols(const symbols_row *row)
         fprintf(stderr, "%s: %s\n", row->ops, diag.message);
         return;
     }
-    for (int64_t dim = -4; strcmp(npu_graph_symbol_name(g, dim), "?") != 0; dim--) {
+    for (int64_t dim = -4; npu_graph_symbol_name(g, dim); dim--) {
         bool bounded = npu_graph_dim_bounds(g, dim, &min, &max);
         NPU_CHECK_EQ(min, 0);
         npu_text_printf(&symbols, symbols.len ? " %s" : "%s", npu_graph_symbol_name(g, dim));

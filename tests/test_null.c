@@ -159,7 +159,7 @@ static void test_graphs(void)
     NUMBER(npu_op_num_saved(NULL, op), 0);
     STATUS(npu_graph_validate(NULL, NULL, NULL), NPU_ERR_NO_MEMORY);
     NUMBER(npu_graph_add_symbol(NULL, NULL, 0, 0), 0);
-    TEXT(npu_graph_symbol_name(NULL, 0), "?");
+    NUMBER(npu_graph_symbol_name(NULL, 0), NULL);
     NUMBER(npu_graph_dim_bounds(NULL, 0, NULL, NULL), 1);
     STATUS(npu_graph_specialize(NULL, NULL, NULL, NULL, 0, NULL), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_graph_specialize(&made.graph, NULL, NULL, NULL, 0, &diag), NPU_ERR_GRAPH);
