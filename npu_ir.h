@@ -27569,6 +27569,13 @@ static uint64_t npu__element_load(const uint8_t *p, uint32_t bytes)
     }
 }
 
+/* Is an element of so many bytes the same in a file, whose bytes rise, and in host memory? */
+static bool npu__is_host_order(uint32_t bytes)
+{
+    static const uint8_t one[2] = { 1, 0 };
+    return bytes == 1 || npu__element_load(one, 2) == 1;
+}
+
 static void npu__element_store(uint8_t *p, uint64_t bits, uint32_t bytes)
 {
     uint16_t half = (uint16_t)bits;
@@ -33734,13 +33741,6 @@ static npu_status npu__tensors_read(npu__tensors *t, const npu_bytes *file)
     return status ? status : npu__tensors_check(t, &root);
 }
 
-/* Is an element of so many bytes the same in the file and in host memory? */
-static bool npu__is_host_order(uint32_t bytes)
-{
-    static const uint8_t one[2] = { 1, 0 };
-    return bytes == 1 || npu__element_load(one, 2) == 1;
-}
-
 /* Copies elements to or from little-endian bytes: turning them round is the same both ways. */
 static void npu__copy_le(uint8_t *out, const uint8_t *in, size_t size, uint32_t bytes)
 {
@@ -35016,7 +35016,6 @@ NPU_IR_API npu_status npu_op_call(const npu_backend *backend, const npu_op_call_
     return status;
 }
 
-#ifndef NPU_IR_NO_REWRITE
 /* ---- the backend of control flow ----
 
    A plan with an npu.if or npu.while has one backend more than the caller gave, after all others, which takes these ops
@@ -35109,6 +35108,7 @@ static const npu_backend npu__control_backend = {
     .compile = npu__control_compile, .submit = npu__control_submit, .release = npu__control_release
 };
 
+#ifndef NPU_IR_NO_REWRITE
 /* -----------------------------------------------------------------------------------------------------------
   10  REWRITING                                                                                 >>impl-rewrite
 

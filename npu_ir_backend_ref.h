@@ -12551,7 +12551,7 @@ static npu_status npu__ref_pack_prepare(npu_prepare *p)
     s->size = npu__ref_size(padded->dtype);
     s->row = npu__ref_dims_len(packed, 1, packed->rank) * s->size;
     if (npu__ref_compute_class(padded->dtype) == NPU__I64) {
-        int64_t whole = (int64_t)fill;
+        int64_t whole = npu__ref_to_i64(fill);
         npu__ref_store_i64(s->fill, padded->dtype, 0, 1, &whole, 1);
     } else {
         npu__ref_store_f64(s->fill, padded->dtype, 0, 1, &fill, 1);
