@@ -1441,8 +1441,10 @@ typedef struct npu_op_table {
 /* ---- aten: normalisation ---- */
 #define NPU_IR_OPS_ATEN_NORMALIZATION(X)                                                                     \
     X(0x0060, NPU_ATEN_BATCH_NORM, 0, npu__type_batch_norm,                                                  \
-      "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, " \
-      "float momentum, float eps, bool cudnn_enabled) -> Tensor", "per-channel normalisation over N and the spatial dims") \
+      "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, " \
+      "bool training, " \
+      "float momentum, float eps, bool cudnn_enabled) -> Tensor", \
+      "per-channel normalisation over N and the spatial dims") \
     X(0x0061, NPU_ATEN_LAYER_NORM, 0, npu__type_layer_norm,                                                  \
       "layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, " \
       "bool cudnn_enable=True) -> Tensor", "normalisation over the trailing dims")                           \
@@ -1710,7 +1712,8 @@ typedef struct npu_op_table {
     X(0x00b3, NPU_ATEN_CLAMP, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_clamp,                                \
       "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", "min(max(x, min), max)")           \
     X(0x00b4, NPU_ATEN_CLAMP_TENSOR, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_clamp,                         \
-      "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", "min(max(x, min), max), broadcasting") \
+      "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", \
+      "min(max(x, min), max), broadcasting") \
     X(0x00b5, NPU_ATEN_MAXIMUM, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_binary,                             \
       "maximum(Tensor self, Tensor other) -> Tensor", "larger of two; NaN wins")                             \
     X(0x00b6, NPU_ATEN_MINIMUM, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_binary,                             \
@@ -2039,17 +2042,23 @@ typedef struct npu_op_table {
 /* ---- aten: comparison and selection ---- */
 #define NPU_IR_OPS_ATEN_COMPARISON(X)                                                                        \
     X(0x0100, NPU_ATEN_EQ, NPU_ELEMENTWISE, npu__type_compare, "eq.Tensor(Tensor self, Tensor other) -> Tensor", "==") \
-    X(0x0101, NPU_ATEN_EQ_SCALAR, NPU_ELEMENTWISE, npu__type_compare, "eq.Scalar(Tensor self, Scalar other) -> Tensor", "==") \
+    X(0x0101, NPU_ATEN_EQ_SCALAR, NPU_ELEMENTWISE, npu__type_compare, \
+      "eq.Scalar(Tensor self, Scalar other) -> Tensor", "==") \
     X(0x0102, NPU_ATEN_NE, NPU_ELEMENTWISE, npu__type_compare, "ne.Tensor(Tensor self, Tensor other) -> Tensor", "!=") \
-    X(0x0103, NPU_ATEN_NE_SCALAR, NPU_ELEMENTWISE, npu__type_compare, "ne.Scalar(Tensor self, Scalar other) -> Tensor", "!=") \
+    X(0x0103, NPU_ATEN_NE_SCALAR, NPU_ELEMENTWISE, npu__type_compare, \
+      "ne.Scalar(Tensor self, Scalar other) -> Tensor", "!=") \
     X(0x0104, NPU_ATEN_LT, NPU_ELEMENTWISE, npu__type_compare, "lt.Tensor(Tensor self, Tensor other) -> Tensor", "<") \
-    X(0x0105, NPU_ATEN_LT_SCALAR, NPU_ELEMENTWISE, npu__type_compare, "lt.Scalar(Tensor self, Scalar other) -> Tensor", "<") \
+    X(0x0105, NPU_ATEN_LT_SCALAR, NPU_ELEMENTWISE, npu__type_compare, \
+      "lt.Scalar(Tensor self, Scalar other) -> Tensor", "<") \
     X(0x0106, NPU_ATEN_LE, NPU_ELEMENTWISE, npu__type_compare, "le.Tensor(Tensor self, Tensor other) -> Tensor", "<=") \
-    X(0x0107, NPU_ATEN_LE_SCALAR, NPU_ELEMENTWISE, npu__type_compare, "le.Scalar(Tensor self, Scalar other) -> Tensor", "<=") \
+    X(0x0107, NPU_ATEN_LE_SCALAR, NPU_ELEMENTWISE, npu__type_compare, \
+      "le.Scalar(Tensor self, Scalar other) -> Tensor", "<=") \
     X(0x0108, NPU_ATEN_GT, NPU_ELEMENTWISE, npu__type_compare, "gt.Tensor(Tensor self, Tensor other) -> Tensor", ">") \
-    X(0x0109, NPU_ATEN_GT_SCALAR, NPU_ELEMENTWISE, npu__type_compare, "gt.Scalar(Tensor self, Scalar other) -> Tensor", ">") \
+    X(0x0109, NPU_ATEN_GT_SCALAR, NPU_ELEMENTWISE, npu__type_compare, \
+      "gt.Scalar(Tensor self, Scalar other) -> Tensor", ">") \
     X(0x010a, NPU_ATEN_GE, NPU_ELEMENTWISE, npu__type_compare, "ge.Tensor(Tensor self, Tensor other) -> Tensor", ">=") \
-    X(0x010b, NPU_ATEN_GE_SCALAR, NPU_ELEMENTWISE, npu__type_compare, "ge.Scalar(Tensor self, Scalar other) -> Tensor", ">=") \
+    X(0x010b, NPU_ATEN_GE_SCALAR, NPU_ELEMENTWISE, npu__type_compare, \
+      "ge.Scalar(Tensor self, Scalar other) -> Tensor", ">=") \
     X(0x010c, NPU_ATEN_WHERE, NPU_ELEMENTWISE, npu__type_where,                                              \
       "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", "self where condition, else other") \
     X(0x010d, NPU_ATEN_WHERE_SCALAR_SELF, NPU_ELEMENTWISE, npu__type_where,                                  \
@@ -2344,10 +2353,12 @@ typedef struct npu_op_table {
     X(0x0148, NPU_ATEN_UNSQUEEZE, NPU_VIEW | NPU_ALIAS_ORDER, npu__type_unsqueeze,                           \
       "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", "a dim of 1 inserted")                              \
     X(0x0149, NPU_ATEN_EXPAND, NPU_KEEPS, npu__type_expand,                                                  \
-      "expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", "dims of 1 repeated; -1 keeps a dim") \
+      "expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", \
+      "dims of 1 repeated; -1 keeps a dim") \
     X(0x014a, NPU_ATEN_REPEAT, 0, npu__type_repeat, "repeat(Tensor self, SymInt[] repeats) -> Tensor", "tiled copies") \
     X(0x014b, NPU_ATEN_CAT, 0, npu__type_cat, "cat(Tensor[] tensors, int dim=0) -> Tensor", "joined along a dim") \
-    X(0x014c, NPU_ATEN_STACK, 0, npu__type_stack, "stack(Tensor[] tensors, int dim=0) -> Tensor", "joined along a new dim") \
+    X(0x014c, NPU_ATEN_STACK, 0, npu__type_stack, "stack(Tensor[] tensors, int dim=0) -> Tensor", \
+      "joined along a new dim") \
     X(0x014d, NPU_ATEN_SPLIT, NPU_SLICE | NPU_VARIADIC | NPU_ALIAS_PARTS, npu__type_split,                   \
       "split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]", "pieces of one size") \
     X(0x014e, NPU_ATEN_SPLIT_SIZES, NPU_SLICE | NPU_VARIADIC | NPU_ALIAS_PARTS, npu__type_split,             \
@@ -3273,7 +3284,8 @@ typedef struct npu_op_table {
     X(4, NPU_AICF_REDUCE_SUM, 0, npu__type_aicf_reduce_sum,                                                  \
       "reduce_sum(Tensor x, *, int axis) -> Tensor", "sum over one axis")                                    \
     X(5, NPU_AICF_MSE_GRAD, NPU_ELEMENTWISE, npu__type_equal,                                                \
-      "mse_grad(Tensor pred, Tensor target, *, float? scale=None) -> Tensor", "scale (pred - target), scale 2 / elements") \
+      "mse_grad(Tensor pred, Tensor target, *, float? scale=None) -> Tensor", \
+      "scale (pred - target), scale 2 / elements") \
     X(6, NPU_AICF_RELU_BWD, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_equal,                                  \
       "relu_bwd(Tensor dout, Tensor x) -> Tensor", "dout where x > 0")                                       \
     X(7, NPU_AICF_SGD_STEP, NPU_ELEMENTWISE | NPU_INPLACE | NPU_REUSES_0, npu__type_equal,                   \
@@ -3283,7 +3295,8 @@ typedef struct npu_op_table {
     X(10, NPU_AICF_ADAM_STEP, NPU_REUSES_0 | NPU_REUSES_2 | NPU_REUSES_3, npu__type_aicf_adam_step,          \
       "adam_step(Tensor p, Tensor g, Tensor m, Tensor v, Tensor bc1, Tensor bc2, *, float lr=0.001, float beta1=0.9, " \
       "float beta2=0.999, float eps=1e-08) -> (Tensor, Tensor, Tensor)", "one Adam step; bc are 1 / (1 - beta^t)") \
-    X(11, NPU_AICF_STEP_INC, NPU_INPLACE, npu__type_aicf_step, "step_inc(Tensor step) -> Tensor", "step + 1, i32 scalar") \
+    X(11, NPU_AICF_STEP_INC, NPU_INPLACE, npu__type_aicf_step, "step_inc(Tensor step) -> Tensor", \
+      "step + 1, i32 scalar") \
     X(12, NPU_AICF_BIAS_CORR, 0, npu__type_aicf_bias_corr,                                                   \
       "bias_corr(Tensor step, *, float beta1=0.9, float beta2=0.999) -> (Tensor, Tensor)", "1 / (1 - beta^step)") \
     X(13, NPU_AICF_LAYERNORM_FWD, 0, npu__type_aicf_layernorm,                                               \
@@ -3300,12 +3313,14 @@ typedef struct npu_op_table {
       "batchnorm_bwd(Tensor x, Tensor dy, Tensor? gamma, Tensor save_mean, Tensor save_rstd) -> "            \
       "(Tensor, Tensor, Tensor)", "gradients of x, gamma, beta")                                             \
     X(17, NPU_AICF_GEMM_EPILOGUE, 0, npu__type_aicf_gemm,                                                    \
-      "gemm_epilogue(Tensor a, Tensor b, Tensor bias, *, bool transA=False, bool transB=False, bool relu=True) -> Tensor", \
+      "gemm_epilogue(Tensor a, Tensor b, Tensor bias, *, bool transA=False, bool transB=False, " \
+      "bool relu=True) -> Tensor", \
       "gemm, bias_add and relu in one")                                                                      \
     X(18, NPU_AICF_SOFTMAX, 0, npu__type_same, "softmax(Tensor x) -> Tensor", "softmax of the last dim")     \
     X(19, NPU_AICF_SOFTMAX_BWD, 0, npu__type_equal,                                                          \
       "softmax_bwd(Tensor y, Tensor dy) -> Tensor", "y (dy - sum(y dy))")                                    \
-    X(20, NPU_AICF_MSE_LOSS, 0, npu__type_aicf_loss, "mse_loss(Tensor pred, Tensor target) -> Tensor", "mean square error") \
+    X(20, NPU_AICF_MSE_LOSS, 0, npu__type_aicf_loss, "mse_loss(Tensor pred, Tensor target) -> Tensor", \
+      "mean square error") \
     X(21, NPU_AICF_CROSS_ENTROPY_FWD, 0, npu__type_aicf_cross_entropy,                                       \
       "cross_entropy_fwd(Tensor logits, Tensor target) -> (Tensor, Tensor)",                                 \
       "mean of -log softmax at the target index; also the softmax [M,N]")                                    \
@@ -3820,8 +3835,8 @@ typedef struct npu_op_table {
      double   the upper half of 2 sum m is rounded, then divided by 2^-s and rounded again, halves away from 0: bit for
               bit what TensorFlow Lite for Microcontrollers and CMSIS-NN make by default
    What is no sum of products (qsigmoid .. qgelu, qlayer_norm, resizing, qsoftmax with `single`) gives the number
-   nearest to the real result, computed in double. A sum that 32 bits might not hold is refused where the op is built; a bias
-   that takes one beyond them saturates it. */
+   nearest to the real result, computed in double. A sum that 32 bits might not hold is refused where the op is built; a
+   bias that takes one beyond them saturates it. */
 #define NPU_IR_SCALES "float[] in_scales, int[] in_zeros, float scale, int zero, int? low=None, int? high=None, " \
                       "str rounding='single'"
 #define NPU_IR_OPS_NPU_QUANTISED(X)                                                                          \
@@ -4270,7 +4285,8 @@ NPU_IR_API npu_level npu_graph_level(const npu_graph *g);
 
 /* The source location of what is built from now on, until it is given again: npu_relu(NPU_AT(g), x). */
 #define NPU_AT(g) npu_graph_set_location((g), __FILE__, __LINE__)
-NPU_IR_API npu_graph *npu_graph_set_location(npu_graph *g, const char *file, int line); /* `file` is borrowed; returns g */
+/* `file` is borrowed; returns g */
+NPU_IR_API npu_graph *npu_graph_set_location(npu_graph *g, const char *file, int line);
 
 /* A graph owns its child graphs; `index` is what a Graph attribute holds. Children of children are at most
    NPU_MAX_GRAPH_DEPTH levels below the main graph: OVERFLOW. */
@@ -5191,7 +5207,8 @@ NPU_IR_API npu_status npu_graph_print_mermaid(const npu_graph *g, const npu_merm
    NOT_FOUND (a tensor before its
    producer), RANGE (producer_output_idx), DUPLICATE, ARITY (tensors that do not add up), ATTRIBUTE,
    DYNAMIC_SHAPE (a dim that no input and no op defines; with static_shapes one that is no number), CONVERSION (a lifted
-   constant without data: make it a buffer, whose data is bound), SHAPE and DTYPE (a result is not what the file says), and those of emit. */
+   constant without data: make it a buffer, whose data is bound), SHAPE and DTYPE (a result is not what the file says),
+   and those of emit. */
 NPU_IR_API npu_status npu_graph_parse_json(npu_graph **out, const char *text, size_t len,
                                            const npu_graph_desc *desc, npu_diag *diag);
 /* Writes that form, which reads back to the same ops. Saved values and constraints are left out. Errors:
@@ -5573,8 +5590,8 @@ typedef struct npu_backend {
     npu_status (*submit)(void *ctx, void *program, const npu_binding *binding, npu_fence *fence);
     void (*release)(void *ctx, void *program);
     /* Optional, both or none: a program as bytes, for a file (npu_program_save). bytes NULL asks for *size;
-       UNSUPPORTED = not this program. load gets the same group again, with other ids perhaps, and bytes as they were saved, and does
-       all that compile does; where it fails the group is compiled. */
+       UNSUPPORTED = not this program. load gets the same group again, with other ids perhaps, and bytes as they were
+       saved, and does all that compile does; where it fails the group is compiled. */
     npu_status (*save)(void *ctx, void *program, void *bytes, uint64_t *size);
     npu_status (*load)(void *ctx, const npu_group *group, const void *bytes, uint64_t size, npu_compiled *out);
 
@@ -5753,7 +5770,8 @@ typedef struct npu_conversion_target {
     uint32_t num_rules;
     bool is_full; /* unknown ops may not stay either */
 } npu_conversion_target;
-NPU_IR_API npu_legality npu_conversion_target_legality(const npu_conversion_target *target, const npu_graph *g, npu_op op);
+NPU_IR_API npu_legality npu_conversion_target_legality(const npu_conversion_target *target, const npu_graph *g,
+                                                       npu_op op);
 
 /* Applies patterns until no op matches that is not legal: legal ops stay, illegal ones must go, unknown ones are
    converted where a pattern matches and stay otherwise (partial conversion). Errors: NOT_LEGAL (names the op that is
@@ -5981,7 +5999,7 @@ typedef struct npu_plan_desc {
     /* on any but the last backend; the smallest are given up first, with costs those that save least; 0 = no limit */
     uint32_t max_groups;
     uint64_t max_transfer_bytes;        /* of the whole plan: more is NPU_ERR_BUDGET; 0 = no limit */
-    bool no_fallback;                   /* an op on the last backend is NPU_ERR_BUDGET, even where that would be faster */
+    bool no_fallback;                   /* an op on the last backend is NPU_ERR_BUDGET, even if that is faster */
     bool no_inplace;                    /* results never take an operand's memory */
     /* Groups are the longest runs of ops with one target in the order of emission, as document 001 says. Plans are made
        so, too, where values on the host would else take more than 1 MiB, and more than 1.25 times what they take in
@@ -6065,7 +6083,7 @@ NPU_IR_API int npu_plan_op_backend(const npu_plan *plan, npu_op op, uint32_t *re
    since one before it took the op. words may be NULL; they belong to the plan. */
 NPU_IR_API uint32_t npu_plan_op_refusal(const npu_plan *plan, npu_op op, uint32_t backend, const char **words);
 /* The plan of a child graph of an npu.if (0 then_body, 1 else_body) or npu.while (0 condition, 1 body), which what is
-   said of the plan does not count; NULL = there is none. Belongs to the plan; that of a program's plan to the program. */
+   said of the plan does not count; NULL = there is none. Belongs to the plan, or to the program whose plan it is. */
 NPU_IR_API const npu_plan *npu_plan_body(const npu_plan *plan, npu_op op, uint32_t body);
 /* What an op is predicted to take on a backend; 0 = it does not take it, or the plan has no costs. */
 NPU_IR_API double npu_plan_op_ns(const npu_plan *plan, npu_op op, uint32_t backend);
@@ -6161,8 +6179,8 @@ typedef struct npu_load_report {
     uint32_t num_loaded, num_compiled; /* groups of backends with save slots */
     char text[200];                    /* why not all were loaded, "" = all were: the first that was not */
 } npu_load_report;
-/* npu_program_create, but what was saved is not compiled: groups with the same ops, attributes, types and weights, for a
-   device with the same name and version. What is missing, stale, damaged, cut off or of another device is refused in
+/* npu_program_create, but what was saved is not compiled: groups with the same ops, attributes, types and weights, for
+   a device with the same name and version. What is missing, stale, damaged, cut off or of another device is refused in
    words and compiled anew: never an error. bytes is borrowed during the call; report may be NULL. Errors: those of
    npu_program_create. */
 NPU_IR_API npu_status npu_program_load(npu_program **out, const npu_plan *plan, const void *bytes, uint64_t size,
@@ -6890,8 +6908,8 @@ typedef struct npu_plan_write_desc {
 } npu_plan_write_desc;
 /* Appends a planned model to `file` (with an empty text: the file). The plan's ops run on its host backends. The arena
    is planned anew, inputs and outputs in it. Errors: INVALID_ARGUMENT (desc, a name that is no identifier),
-   UNSUPPORTED (an op on a device, or one that no library lowers), DYNAMIC_SHAPE, MISSING_WEIGHT, OVERFLOW (2 GB), NO_MEMORY; diag names
-   the op. Then nothing is appended. */
+   UNSUPPORTED (an op on a device, or one that no library lowers), DYNAMIC_SHAPE, MISSING_WEIGHT, OVERFLOW (2 GB),
+   NO_MEMORY; diag names the op. Then nothing is appended. */
 NPU_IR_API npu_status npu_plan_write(const npu_plan *plan, const npu_plan_write_desc *desc, npu_text *file,
                                      npu_diag *diag);
 #endif /* NPU_IR_RUNTIME_ONLY */
@@ -11050,7 +11068,8 @@ struct npu_graph {
 };
 
 #define NPU__RESERVE(g, array, extra) \
-    npu__reserve(&(g)->allocator, (void **)&(g)->array, &(g)->cap_##array, (uint64_t)(g)->num_##array + (extra), sizeof *(g)->array)
+    npu__reserve(&(g)->allocator, (void **)&(g)->array, &(g)->cap_##array, (uint64_t)(g)->num_##array + (extra), \
+                 sizeof *(g)->array)
 #define NPU__RELEASE(g, array) npu__free(&(g)->allocator, (void *)(g)->array, (g)->cap_##array * sizeof *(g)->array)
 
 static void npu__graph_log(const npu_graph *g, int level, const char *format, ...) NPU_IR_PRINTF(3, 4);
@@ -24141,8 +24160,8 @@ NPU__COLD static void npu__compose_complex_addmm(npu__compose *c)
                        : NPU__MAKE(NPU_ATEN_MUL_SCALAR, "%v alpha", y));
 }
 
-/* Sums, means and running sums: of pairs of real numbers, whose dims keep their places. A real result of complex numbers
-   is that of their real parts. */
+/* Sums, means and running sums: of pairs of real numbers, whose dims keep their places. A real result of complex
+   numbers is that of their real parts. */
 NPU__COLD static void npu__compose_complex_sum(npu__compose *c)
 {
     npu_value x = npu__operand(c, "self"), y;
@@ -24401,7 +24420,8 @@ static npu_value npu__overlap(npu__compose *c, npu_value frames, const npu__stft
     int64_t num = npu__dim_of(c, frames, 1), dims[3] = { npu__dim_of(c, frames, 0), 0, 2 };
     npu_value starts = NPU__MAKE(NPU_ATEN_MUL_SCALAR, "%v %i", NPU__MAKE(NPU_ATEN_ARANGE, "%i", num), s->hop), index, y;
     if (num < 1 || !npu__dim_mul(s->hop, num - 1, &dims[1]) || !npu__dim_add(dims[1], s->n_fft, &dims[1])) {
-        npu__graph_fail(c->g, NPU_ERR_OVERFLOW, "%lld frames, hop_length %lld apart", (long long)num, (long long)s->hop);
+        npu__graph_fail(c->g, NPU_ERR_OVERFLOW, "%lld frames, hop_length %lld apart", (long long)num,
+                        (long long)s->hop);
         return npu__make_value(0);
     }
     index = NPU__MAKE(NPU_ATEN_ADD, "%v %v", NPU__MAKE(NPU_ATEN_UNSQUEEZE, "%v 1", starts),
@@ -24899,8 +24919,8 @@ static void npu__compose_embedding_renorm(npu__compose *c)
     npu__yield(c, npu__cast(c, NPU__MAKE(NPU_ATEN_WHERE, "%v %v %v", named, scale, x), t));
 }
 
-/* Each composition: another op with rearranged arguments, or a function and an op that this cannot do without: itself, or
-   for complex numbers alone one that takes them apart. It is there where both are listed. */
+/* Each composition: another op with rearranged arguments, or a function and an op that this cannot do without: itself,
+   or for complex numbers alone one that takes them apart. It is there where both are listed. */
 #define NPU__COMPOSITIONS(X) \
     X(NPU_ATEN_NATIVE_MULTI_HEAD_ATTENTION, NPU_ATEN_NATIVE_MULTI_HEAD_ATTENTION, NULL, npu__compose_multi_head) \
     X(NPU_ATEN_TRANSFORMER_ENCODER_LAYER_FWD, NPU_ATEN_TRANSFORMER_ENCODER_LAYER_FWD, \
@@ -24973,7 +24993,8 @@ static void npu__compose_embedding_renorm(npu__compose *c)
     X(NPU_ATEN_NUCLEAR_NORM_DIM, NPU_ATEN_LINALG_MATRIX_NORM_STR_ORD, "self 'nuc' dim keepdim", NULL) \
     X(NPU_ATEN_TRIANGULAR_SOLVE, NPU_ATEN_TRIANGULAR_SOLVE, NULL, npu__compose_triangular_solve) \
     X(NPU_ATEN_EMBEDDING_BAG_FORWARD_ONLY, NPU_ATEN_EMBEDDING_BAG_RAW, \
-      "weight indices offsets scale_grad_by_freq mode sparse per_sample_weights include_last_offset padding_idx", NULL) \
+      "weight indices offsets scale_grad_by_freq mode sparse per_sample_weights include_last_offset padding_idx", \
+      NULL) \
     X(NPU_ATEN_WEIGHT_NORM, NPU_ATEN_WEIGHT_NORM, NULL, npu__compose_weight_norm) \
     X(NPU_ATEN_WEIGHT_NORM_INTERFACE, NPU_ATEN_WEIGHT_NORM_INTERFACE, NULL, npu__compose_weight_norm) \
     X(NPU_ATEN_FUSED_RMS_NORM, NPU_ATEN_FUSED_RMS_NORM, NULL, npu__compose_fused_rms_norm) \
@@ -25037,7 +25058,8 @@ typedef struct npu__composition {
 /* Listed ones stand one after the other, as rows of ops do. */
 #define NPU__IS_COMPOSED(symbol, as) (NPU_IR_HAS_OP(symbol) && NPU_IR_HAS_OP(as))
 #define NPU__COMPOSED(symbol, as, words, write) \
-    NPU__COMPOSED_##symbol, NPU__LAST_COMPOSED_##symbol = NPU__COMPOSED_##symbol - (NPU__IS_COMPOSED(symbol, as) ? 0 : 1),
+    NPU__COMPOSED_##symbol,                                                                        \
+    NPU__LAST_COMPOSED_##symbol = NPU__COMPOSED_##symbol - (NPU__IS_COMPOSED(symbol, as) ? 0 : 1),
 enum { NPU__BEGIN_COMPOSED = -1, NPU__COMPOSITIONS(NPU__COMPOSED) NPU__NUM_COMPOSED };
 #undef NPU__COMPOSED
 #pragma GCC diagnostic push
@@ -25834,7 +25856,8 @@ NPU_IR_API npu_value npu_upsample_nearest2d(npu_graph *g, npu_value x, int64_t r
     return npu__first(g, npu__emit_rows_columns(g, NPU_ATEN_UPSAMPLE_NEAREST2D, x, rows, columns));
 }
 
-NPU_IR_API npu_value npu_upsample_bilinear2d(npu_graph *g, npu_value x, int64_t rows, int64_t columns, bool align_corners)
+NPU_IR_API npu_value npu_upsample_bilinear2d(npu_graph *g, npu_value x, int64_t rows, int64_t columns,
+                                             bool align_corners)
 {
     int64_t size[2];
     size[0] = rows;
@@ -32467,7 +32490,8 @@ static npu_op npu__json_emit(npu__loader *l, const char *op_type, const npu__jso
     for (uint32_t i = 0; l->is_listed && i < num_specs; i++) {
         if (npu__has_open_dim(&specs[i])) {
             npu__json_fail(l, NULL, NPU_ERR_DYNAMIC_SHAPE,
-                           "output %u has a dim that no input defines, and %.60s has no type rule", (unsigned)i, op_type);
+                           "output %u has a dim that no input defines, and %.60s has no type rule",
+                           (unsigned)i, op_type);
             return op;
         }
     }
@@ -33690,7 +33714,8 @@ static npu_status npu__tensors_check(npu__tensors *t, const npu__json *root)
         const npu__tensor_range *r = &t->ranges[i];
         if (r->begin != end) {
             return npu__tensors_fail(t, r->json, NPU_ERR_PARSE,
-                                     "'%.80s' begins at %llu of the data, the tensor before it ends at %llu", r->json->key,
+                                     "'%.80s' begins at %llu of the data, the tensor before it ends at %llu",
+                                     r->json->key,
                                      (unsigned long long)r->begin, (unsigned long long)end);
         }
         end = r->end;
@@ -35019,8 +35044,8 @@ NPU_IR_API npu_status npu_op_call(const npu_backend *backend, const npu_op_call_
 /* ---- the backend of control flow ----
 
    A plan with an npu.if or npu.while has one backend more than the caller gave, after all others, which takes these ops
-   alone. Its memory is the host's; its groups are not compiled, and what they do is >>impl-exec's, which knows the execs
-   of their child graphs. */
+   alone. Its memory is the host's; its groups are not compiled, and what they do is >>impl-exec's, which knows the
+   execs of their child graphs. */
 
 static bool npu__is_control(npu_kind kind) { return kind == (npu_kind)NPU_NPU_IF || kind == (npu_kind)NPU_NPU_WHILE; }
 
@@ -35103,7 +35128,8 @@ static const npu_region npu__control_region = {
 };
 static const npu_backend npu__control_backend = {
     .size = (uint32_t)sizeof(npu_backend), .api_version = NPU_BACKEND_API, .name = "control",
-    .traits = NPU_BACKEND_HOST, .num_regions = 1, .regions = &npu__control_region, .supports = npu__control_supports, .alloc = npu__control_alloc,
+    .traits = NPU_BACKEND_HOST, .num_regions = 1, .regions = &npu__control_region,
+    .supports = npu__control_supports, .alloc = npu__control_alloc,
     .free = npu__control_free, .upload = npu__control_upload, .download = npu__control_download,
     .compile = npu__control_compile, .submit = npu__control_submit, .release = npu__control_release
 };
@@ -35726,7 +35752,8 @@ static npu_status npu__extract_into(npu_rewrite *rw, const npu_op *ops, uint32_t
     return status;
 }
 
-NPU__COLD NPU_IR_API npu_status npu_graph_extract(npu_graph **out, const npu_graph *g, const npu_op *ops, uint32_t num_ops,
+NPU__COLD NPU_IR_API npu_status npu_graph_extract(npu_graph **out, const npu_graph *g, const npu_op *ops,
+                                                  uint32_t num_ops,
                                         npu_diag *diag)
 {
     npu_rewrite rw;
@@ -35873,7 +35900,8 @@ typedef struct npu__sweep {
     uint32_t left;                       /* op that should have been converted, 0 = none */
 } npu__sweep;
 
-NPU_IR_API npu_legality npu_conversion_target_legality(const npu_conversion_target *target, const npu_graph *g, npu_op op)
+NPU_IR_API npu_legality npu_conversion_target_legality(const npu_conversion_target *target, const npu_graph *g,
+                                                       npu_op op)
 {
     const npu_op_def *def = npu_op_definition(g, op);
     const npu_legality_rule *found = NULL;
@@ -45584,7 +45612,10 @@ static npu_status npu__replan(npu_plan *plan, bool contiguous, npu_diag *diag)
     return status ? status : npu__fit_plan(plan, diag);
 }
 
-static bool npu__is_on_host(const npu_plan *plan, uint32_t op) { return !npu__is_device(plan, plan->targets[op].backend); }
+static bool npu__is_on_host(const npu_plan *plan, uint32_t op)
+{
+    return !npu__is_device(plan, plan->targets[op].backend);
+}
 
 /* Bytes of results that lie in host memory at one time, were each op to run where it was emitted, and were nothing
    shared; the largest number where there is no memory to find that out. */
@@ -46769,7 +46800,8 @@ static npu_status npu__find_refused(npu_program *p, const npu_step *s, uint32_t 
 }
 
 /* Takes from a refused step what is to blame: one op, or all of them where none can be found. */
-static npu_status npu__reject_step(npu_program *p, uint32_t step, const npu_compiled *c, npu_status why, uint32_t *local)
+static npu_status npu__reject_step(npu_program *p, uint32_t step, const npu_compiled *c, npu_status why,
+                                   uint32_t *local)
 {
     npu_plan *plan = p->plan;
     const npu_step *s = &plan->steps[step];
@@ -47500,7 +47532,8 @@ NPU_IR_API npu_status npu_program_create(npu_program **out, const npu_plan *plan
     return npu__program_make(out, plan, &none, diag);
 }
 
-NPU__COLD NPU_IR_API npu_status npu_program_load(npu_program **out, const npu_plan *plan, const void *bytes, uint64_t size,
+NPU__COLD NPU_IR_API npu_status npu_program_load(npu_program **out, const npu_plan *plan, const void *bytes,
+                                                 uint64_t size,
                                        npu_load_report *report, npu_diag *diag)
 {
     npu__context context;
@@ -52307,7 +52340,8 @@ static void npu__compare_numbers(const npu_array *got, const npu_array *want, co
     d->status = d->num_wrong ? NPU_ERR_MISMATCH : NPU_OK;
 }
 
-NPU__COLD NPU_IR_API npu_status npu_array_compare(const npu_array *got, const npu_array *want, const npu_tolerance *tolerance,
+NPU__COLD NPU_IR_API npu_status npu_array_compare(const npu_array *got, const npu_array *want,
+                                                  const npu_tolerance *tolerance,
                                   npu_difference *out)
 {
     npu_tolerance t = npu__tolerance(tolerance);

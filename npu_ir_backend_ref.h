@@ -168,8 +168,8 @@ typedef struct npu_ref_desc {
 NPU_IR_API npu_status npu_ref_create(npu_backend **out, const npu_ref_desc *desc);
 NPU_IR_API void npu_ref_destroy(npu_backend *backend);
 /* Names of the instruction sets that kernels are compiled for and this machine has, the best one first: "avx512_vnni",
-   "avx512", "avx2_vnni", "avx2", "neon", and always "base", what every machine of its kind has. NULL past the last one. npu_ref_backend()
-   takes the first. Static strings; thread-safe.
+   "avx512", "avx2_vnni", "avx2", "neon", and always "base", what every machine of its kind has. NULL past the last one.
+   npu_ref_backend() takes the first. Static strings; thread-safe.
 
    "base" gives the same bits on every machine, of either byte order, with any C library and any number of threads: its
    functions are its own (errors stand at each npu__math function), its sums have one order. A NaN is a NaN, but its
@@ -438,7 +438,8 @@ typedef bool (*npu__ref_takes_fn)(const npu_op_info *op, uint32_t operand, const
 #define NPU__REF_ROW_TAKES(kind, variant, priority, supported, prepare, launch, takes) \
     NPU__REF_ROW_OF(NPU_KERNEL_NUMBERS, kind, variant, priority, supported, prepare, launch, takes)
 #define NPU__REF_ROW_MODE(mode, kind, variant, priority, supported, prepare, launch) \
-    NPU__REF_ROW_ALL(NPU_KERNEL_NUMBERS, mode, kind, variant, priority, supported, prepare, launch, (npu__ref_takes_fn)0)
+    NPU__REF_ROW_ALL(NPU_KERNEL_NUMBERS, mode, kind, variant, priority, supported, prepare, launch, \
+                     (npu__ref_takes_fn)0)
 #define NPU__REF_ROW_OF(dtypes, kind, variant, priority, supported, prepare, launch, takes) \
     NPU__REF_ROW_ALL(dtypes, 0, kind, variant, priority, supported, prepare, launch, takes)
 #define NPU__REF_ROW_VALUE(dtypes, mode, kind, variant, priority, supported, prepare, launch, takes)     \
@@ -503,9 +504,9 @@ static int npu__ref_compare(npu_kind a, npu_kind b) { return a < b ? -1 : a > b;
    processor.
 
    X(set, narrow, wide): `narrow` is the set whose loops it takes in families that do not gain by this one, `wide` in
-   those that gain by wide registers alone. Sets of "_vnni" have dot products of bytes besides. The functions of a family are
-   stamped for all sets that stand in a column by NPU__REF_ON_NARROW and NPU__REF_ON_WIDE, as calls of a body that is
-   inlined: NPU__REF_LOOP_OF(set, name, parameters, arguments), or NPU__REF_VALUE_OF where it returns something. */
+   those that gain by wide registers alone. Sets of "_vnni" have dot products of bytes besides. The functions of a
+   family are stamped for all sets that stand in a column by NPU__REF_ON_NARROW and NPU__REF_ON_WIDE, as calls of a body
+   that is inlined: NPU__REF_LOOP_OF(set, name, parameters, arguments), or NPU__REF_VALUE_OF where it returns one. */
 #if (defined(__x86_64__) || defined(__i386__)) && (defined(__clang__) ? __clang_major__ >= 12 : __GNUC__ >= 11)
 #define NPU__REF_HAS_VNNI
 #define NPU__REF_ISAS(X) \
@@ -7763,7 +7764,8 @@ typedef struct npu__ref_tile_loops {
         }                                                                                                    \
     }                                                                                                        \
     static const npu__ref_tile_loops npu__ref_tile_##NAME = {                                                \
-        ROWS, VECTORS * WIDTH, npu__ref_tile_##NAME##_product, npu__ref_tile_##NAME##_row, npu__ref_tile_##NAME##_dots, \
+        ROWS, VECTORS * WIDTH, npu__ref_tile_##NAME##_product, npu__ref_tile_##NAME##_row, \
+        npu__ref_tile_##NAME##_dots, \
         npu__ref_tile_##NAME##_add_rows, npu__ref_tile_##NAME##_copy, npu__ref_tile_##NAME##_combine         \
     };
 
@@ -15727,7 +15729,8 @@ static npu_status npu__ref_instance_norm_prepare_f32(npu_prepare *p)
 #define NPU__REF_F32_KERNELS_TAKE(mode, kind, supported, prepare, launch, launch_f32, takes)       \
     NPU__REF_ROW_ALL(NPU_KERNEL_NUMBERS, mode, kind, "f32", 1, supported, npu__ref_##prepare##_prepare_f32, \
                      npu__ref_##launch_f32, takes),                                                \
-    NPU__REF_ROW_ALL(NPU_KERNEL_NUMBERS, mode, kind, "plain", 0, NULL, npu__ref_##prepare##_prepare, npu__ref_##launch, \
+    NPU__REF_ROW_ALL(NPU_KERNEL_NUMBERS, mode, kind, "plain", 0, NULL, npu__ref_##prepare##_prepare, \
+                     npu__ref_##launch, \
                      takes)
 #define NPU__REF_NORM_KERNELS(kind, prepare) \
     NPU__REF_F32_KERNELS(kind, npu__ref_all_f32, prepare, norm_launch, norm_launch)
@@ -20679,7 +20682,8 @@ static double npu__ref_poisson_loss(const npu__ref_loss *s, double x, double t)
 /* weight of the classes that are 1. */
 static double npu__ref_logits_loss(double x, double t, double weight)
 {
-    return (1.0 - t) * x + (1.0 + (weight - 1.0) * t) * (npu__math_log1p(npu__math_exp(-fabs(x))) + (x < 0.0 ? -x : 0.0));
+    double soft = npu__math_log1p(npu__math_exp(-fabs(x))) + (x < 0.0 ? -x : 0.0);
+    return (1.0 - t) * x + (1.0 + (weight - 1.0) * t) * soft;
 }
 
 /* x are the operands; those that are not there are 1. */
@@ -22009,10 +22013,11 @@ static npu_status npu__ref_token_qparams_launch(const npu_launch *l, uint32_t pa
 
 /* ---- products of bytes ----
 
-   Sums of 32 bits, which wrap, so that their order is free. The next few elements along k of a row of A or a column of B
-   are a word: as many bytes, or integers of 16 bits, as one instruction multiplies and adds up. Operand x, of i8 or u8,
-   has an integer taken off as it becomes words: its zero point, or what makes bytes of it that the instruction takes; what
-   that leaves of the zero point is taken off the sums. Operand w is i8, its words have zeros behind the last k.
+   Sums of 32 bits, which wrap, so that their order is free. The next few elements along k of a row of A or a column of
+   B are a word: as many bytes, or integers of 16 bits, as one instruction multiplies and adds up. Operand x, of i8 or
+   u8, has an integer taken off as it becomes words: its zero point, or what makes bytes of it that the instruction
+   takes; what that leaves of the zero point is taken off the sums. Operand w is i8, its words have zeros behind the
+   last k.
 
    A tile of sums stays in registers over all k. A is packed tile by tile, B in panels of a tile's columns. */
 
@@ -22023,7 +22028,7 @@ enum {
     NPU__REF_BYTE_GRAIN = 1 << 23  /* multiplications that are worth a part */
 };
 
-/* sums[i][j] of rows x panels of columns, with B's word w of panel p at b + p * step + offsets[w]; A is [words, rows]. */
+/* sums[i][j] of rows x panels of columns; B's word w of panel p is at b + p * step + offsets[w], A is [words, rows]. */
 typedef void (*npu__ref_byte_product_fn)(int32_t rows, int64_t words, const int32_t *a, const int32_t *b,
                                          const int64_t *offsets, int64_t step, int64_t panels, int32_t *sums);
 
@@ -22254,7 +22259,8 @@ typedef struct npu__ref_byte_matrix {
 static int64_t npu__ref_byte_words(const npu__ref_byte_loops *l, int64_t k) { return npu__ref_ceil_div(k, l->depth); }
 
 /* Elements first .. first + depth of a row; zeros behind the last one. */
-static int32_t npu__ref_byte_word(const npu__ref_byte_loops *l, const npu__ref_byte_matrix *m, int64_t row, int64_t first)
+static int32_t npu__ref_byte_word(const npu__ref_byte_loops *l, const npu__ref_byte_matrix *m, int64_t row,
+                                  int64_t first)
 {
     uint32_t word = 0, bits = l->depth == 2 ? 16 : 8, mask = l->depth == 2 ? 0xffffu : 0xffu;
     for (int64_t i = 0; i < l->depth && first + i < m->k && row < m->n; i++) {
@@ -22267,7 +22273,8 @@ static int32_t npu__ref_byte_word(const npu__ref_byte_loops *l, const npu__ref_b
 
 /* The words of a row, `step` apart. Four bytes that lie side by side are one already, but for their highest bits: it is
    0 or 128 that is taken off. */
-static void npu__ref_byte_pack_row(const npu__ref_byte_loops *l, const npu__ref_byte_matrix *m, int64_t row, int32_t *to,
+static void npu__ref_byte_pack_row(const npu__ref_byte_loops *l, const npu__ref_byte_matrix *m, int64_t row,
+                                   int32_t *to,
                                    int64_t step)
 {
     const uint8_t *x = (const uint8_t *)m->x + row * m->row;
@@ -22303,7 +22310,8 @@ static void npu__ref_byte_pack_a(const npu__ref_byte_loops *l, const npu__ref_by
 }
 
 /* A panel of B whose columns lie side by side. */
-static void npu__ref_byte_pack_panel(const npu__ref_byte_loops *l, const npu__ref_byte_matrix *m, int64_t first, int64_t n,
+static void npu__ref_byte_pack_panel(const npu__ref_byte_loops *l, const npu__ref_byte_matrix *m, int64_t first,
+                                     int64_t n,
                                      int32_t *to)
 {
     int16_t lines[4][NPU__REF_BYTE_COLS] = { { 0 } };
@@ -22362,7 +22370,7 @@ typedef struct npu__ref_byte_gemm {
     const void *context;
 } npu__ref_byte_gemm;
 
-/* Rows row .. end, row being a multiple of the loops' rows, and columns col .. end_col, col being the first of a panel. */
+/* Rows row .. end, row being a multiple of the loops' rows, and columns col .. end_col, col the first of a panel. */
 static void npu__ref_byte_gemm_run(const npu__ref_byte_gemm *g, int64_t row, int64_t end, int64_t col, int64_t end_col)
 {
     const npu__ref_byte_loops *l = g->loops;
@@ -22463,7 +22471,8 @@ static void npu__ref_byte_linear_run(const npu__ref_byte_linear *s, npu__ref_byt
 {
     int64_t row = part % s->row_parts, col = part / s->row_parts, col_parts = parts / s->row_parts;
     int64_t tiles = npu__ref_ceil_div(s->x.n, s->loops->rows), panels = npu__ref_ceil_div(s->w.n, s->loops->cols);
-    int64_t end = tiles * (row + 1) / s->row_parts * s->loops->rows, end_col = panels * (col + 1) / col_parts * s->loops->cols;
+    int64_t end = tiles * (row + 1) / s->row_parts * s->loops->rows,
+            end_col = panels * (col + 1) / col_parts * s->loops->cols;
     g->loops = s->loops, g->x_is_a = true;
     g->m = s->x.n, g->words = s->words;
     g->a = (const int32_t *)l->workspace;
@@ -23121,7 +23130,8 @@ static void npu__ref_dyn_tile(const npu_launch *l, const npu__ref_dyn *s, int64_
     int32_t products[NPU__REF_BYTE_ROWS * 32];
     float sums[NPU__REF_BYTE_ROWS * 32] = { 0 };
     for (int64_t g = 0; g < s->groups; g++) {
-        s->loops->product[1](rows, s->words, a + g * s->words * rows, s->packed + col * all + g * s->words * width, s->steps,
+        s->loops->product[1](rows, s->words, a + g * s->words * rows, s->packed + col * all + g * s->words * width,
+                             s->steps,
                              0, 1, products);
         for (int32_t i = 0; i < rows; i++) {
             npu__ref_dyn_add(s, sums + i * width, products + i * width, g, col, cols,
@@ -24016,9 +24026,9 @@ static npu_status npu__ref_byte_conv_launch(const npu_launch *l, uint32_t part, 
 /* ---- convolution, linear: products of words ----
 
    A convolution multiplies its weights, packed as A, with a slab: the inputs of a band of output rows as words, so that
-   what a tap reads lies side by side for the places of a row. A word holds one place of several channels, or, where there
-   are few channels, several taps of a row. Inputs that a stride skips lie in phases of their own. Sums between the rows of
-   a band, where the slab's rows are longer than the result's, are dropped. */
+   what a tap reads lies side by side for the places of a row. A word holds one place of several channels, or, where
+   there are few channels, several taps of a row. Inputs that a stride skips lie in phases of their own. Sums between
+   the rows of a band, where the slab's rows are longer than the result's, are dropped. */
 
 /* How the sums of each channel become results. */
 typedef struct npu__ref_byte_scales {
@@ -24080,7 +24090,8 @@ static const npu__ref_byte_finish_fn npu__ref_byte_finish_of[] = {
 };
 
 /* Sums with a bias that the offsets do not have: the sum itself fits. */
-static void npu__ref_byte_add_bias(int32_t *to, const int32_t *sums, size_t n, const npu__ref_byte_scales *s, size_t first,
+static void npu__ref_byte_add_bias(int32_t *to, const int32_t *sums, size_t n, const npu__ref_byte_scales *s,
+                                   size_t first,
                                    size_t step)
 {
     for (size_t i = 0; i < n; i++) {
@@ -24138,7 +24149,8 @@ typedef struct npu__ref_byte_slab {
     bool by_taps;             /* words hold taps, not channels */
     int64_t words;            /* of an output channel */
     int64_t quads;            /* words of the channels of one tap, or of the taps of a row of one channel */
-    int64_t phases[2], rows, row; /* of a plane of the slab, which is for one of the quads and one phase of rows and columns */
+    /* of a plane of the slab, which is for one of the quads and one phase of rows and columns */
+    int64_t phases[2], rows, row;
     int64_t band, bands, chunk, chunks, items;
     int64_t line, *offsets;
     int32_t *packed;          /* weights, group by group; NULL = they are not constant */
@@ -24293,7 +24305,8 @@ static npu_status npu__ref_byte_slab_prepare(npu_prepare *p)
 }
 
 /* One row of the slab for a quad: words of every phase of columns, from the row `y` of its first channel. */
-static void npu__ref_byte_slab_row(const npu__ref_byte_slab *s, const uint8_t *x, int64_t y, int64_t quad, int16_t *lines,
+static void npu__ref_byte_slab_row(const npu__ref_byte_slab *s, const uint8_t *x, int64_t y, int64_t quad,
+                                   int16_t *lines,
                                    int32_t *to)
 {
     const npu__ref_conv_shape *c = &s->c;
@@ -24327,7 +24340,8 @@ static void npu__ref_byte_slab_lines(const npu__ref_byte_slab *s, int16_t *lines
 /* A row of the slab above or below the input. */
 static void npu__ref_byte_slab_outside(const npu__ref_byte_slab *s, int32_t *to)
 {
-    uint32_t word = s->loops->depth == 2 ? (uint32_t)(s->left & 0xffff) * 0x10001u : (uint32_t)(s->left & 0xff) * 0x1010101u;
+    uint32_t word = s->loops->depth == 2 ? (uint32_t)(s->left & 0xffff) * 0x10001u
+                                         : (uint32_t)(s->left & 0xff) * 0x1010101u;
     for (int64_t phase = 0; phase < s->phases[1]; phase++, to += s->rows * s->row) {
         for (int64_t i = 0; i < s->row; i++) {
             to[i] = (int32_t)word;
@@ -24336,7 +24350,8 @@ static void npu__ref_byte_slab_outside(const npu__ref_byte_slab *s, int32_t *to)
 }
 
 /* The slab of `rows` output rows from `row` on; x: the first channel of the group. */
-static void npu__ref_byte_slab_fill(const npu__ref_byte_slab *s, const uint8_t *x, int64_t row, int64_t rows, int32_t *to)
+static void npu__ref_byte_slab_fill(const npu__ref_byte_slab *s, const uint8_t *x, int64_t row, int64_t rows,
+                                    int32_t *to)
 {
     const npu__ref_conv_shape *c = &s->c;
     int16_t *lines = (int16_t *)(void *)((char *)to + s->slab_bytes);
@@ -24487,7 +24502,8 @@ static void npu__ref_byte_rows_finish(const npu__ref_byte_gemm *g, int64_t row, 
     npu__ref_byte_scales scales = s->scales;
     scales.bias = scales.is_bias_apart ? (const int32_t *)l->x[2] : NULL;
     for (int64_t i = row; i < row + rows; i++, sums += stride) {
-        npu__ref_byte_finish(&s->plain.q, s->isa, (uint8_t *)l->y[0] + i * s->linear.w.n + col, sums, (size_t)cols, &scales,
+        npu__ref_byte_finish(&s->plain.q, s->isa, (uint8_t *)l->y[0] + i * s->linear.w.n + col, sums, (size_t)cols,
+                             &scales,
                              (size_t)col, false);
     }
 }
