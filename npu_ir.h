@@ -42675,7 +42675,7 @@ static void npu__mincut_send(npu__mincut *f)
    side. */
 static void npu__mincut_run(npu__mincut *f)
 {
-    uint32_t begin, end;
+    uint32_t begin = 0, end = 0;
     while (npu__mincut_reach(f, &begin, &end)) {
         for (uint32_t i = begin; i < end; i++) {
             for (uint32_t a = f->heads[f->queue[i]]; a; a = f->arcs[a - 1].next) {

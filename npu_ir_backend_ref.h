@@ -10354,7 +10354,7 @@ static npu_status npu__ref_winograd_launch(const npu_launch *l, uint32_t part, u
 {
     const npu__ref_winograd *s = l->state;
     const npu__ref_conv_shape *c = &s->conv;
-    float *slab = (float *)((char *)l->workspace + s->packed_bytes + part * s->part_bytes);
+    float *slab = (float *)(void *)((char *)l->workspace + s->packed_bytes + part * s->part_bytes);
     float *pixels = slab + s->slab.slab_bytes / sizeof *slab;
     int64_t plane = s->slab.rows * s->slab.row;
     for (int64_t i = s->slab.items * part / parts; i < s->slab.items * (part + 1) / parts; i++) {
