@@ -11996,6 +11996,19 @@ static void npu__symbols_truncate(npu_graph *g, uint32_t num)
     }
 }
 
+/* Another name, kept by the graph and not in use, for symbol i. The table forgets names in the order opposite to that in
+   which it learned them. */
+static void npu__symbol_rename(npu_graph *g, uint32_t i, const char *name)
+{
+    for (uint32_t k = g->num_symbols; k-- > i;) {
+        *npu__symbol_slot(g, g->symbols[k].name) = 0;
+    }
+    g->symbols[i].name = name;
+    for (uint32_t k = i; k < g->num_symbols; k++) {
+        *npu__symbol_slot(g, g->symbols[k].name) = k + 1;
+    }
+}
+
 /* A new symbol; 0 = out of memory. */
 static int64_t npu__symbol_add(npu_graph *g, const char *name, int64_t min, int64_t max)
 {
@@ -17344,8 +17357,10 @@ static npu_status npu__histogramdd_bins(npu_deduce *d, uint32_t i, int64_t *bins
                                npu_dtype_name(npu__dtype_of(given)), (unsigned)given->rank);
     }
     *edges = given ? given->dims[0] : NPU_DYNAMIC_DIM;
-    *bins = given ? (given->dims[0] < 0 ? NPU_DYNAMIC_DIM : given->dims[0] - 1) : *bins;
-    if (*bins != NPU_DYNAMIC_DIM || !given) {
+    *bins = given ? given->dims[0] - 1 : *bins;
+    if (given && given->dims[0] < 0) {
+        *bins = NPU_DYNAMIC_DIM;
+    } else {
         npu__check_attribute(d, "bins", *bins, 1);
     }
     return given || d->status || npu__dim_add(*bins, 1, edges) ? d->status : npu__too_large(d, "bins");
@@ -31387,15 +31402,18 @@ static bool npu__json_is_deduced(const npu__loader *l, int64_t dim)
     return s && s->is_deduced;
 }
 
-/* Calls a dim that data decides what the file calls it, and takes its bound: the newest symbol gets that name, an older
-   one is known by it, too. */
+enum { NPU__JSON_NEW_SYMBOLS = 64 }; /* more than ops have dims that data decides */
+
+/* Calls a dim that data decides what the file calls it, and takes its bound: a new symbol gets that name, an older one is
+   known by it, too. */
 static npu_status npu__json_name_dim(npu__loader *l, const char *name, int64_t dim)
 {
     npu_graph *g = l->p.g;
     npu__symbol *s = npu__symbol_of(g, dim);
-    bool is_newest = s == &g->symbols[g->num_symbols - 1];
-    npu__name_entry *other = is_newest ? NULL : npu__map_add(&l->dims, name);
-    const char *copy = is_newest ? npu__arena_str(&g->arena, name) : NULL;
+    uint32_t at = (uint32_t)(s - g->symbols);
+    bool is_new = g->num_symbols - at <= NPU__JSON_NEW_SYMBOLS;
+    npu__name_entry *other = is_new ? NULL : npu__map_add(&l->dims, name);
+    const char *copy = is_new ? npu__arena_str(&g->arena, name) : NULL;
     int64_t min, max;
     npu_status status = npu__json_range(l, name, &min, &max);
     if (status || (!other && !copy)) {
@@ -31403,11 +31421,9 @@ static npu_status npu__json_name_dim(npu__loader *l, const char *name, int64_t d
     }
     s->max = max && (!s->max || max < s->max) ? max : s->max;
     if (other) {
-        other->first = (uint32_t)(s - g->symbols);
+        other->first = at;
     } else {
-        *npu__symbol_slot(g, s->name) = 0;
-        s->name = copy;
-        *npu__symbol_slot(g, copy) = g->num_symbols;
+        npu__symbol_rename(g, at, copy);
     }
     return NPU_OK;
 }
@@ -33371,7 +33387,8 @@ static void npu__json_print_constant(npu__json_writer *w, uint32_t id)
     npu_spec_len(spec, &len);
     npu__text_json(w->text, npu__json_label(w, id));
     npu__text_str(w->text, ": {\"data\": ");
-    if (npu__is_readable((npu_dtype)spec->dtype, bytes, len)) {
+    /* nothing has lists of as many lists as its other dims say */
+    if ((len || spec->rank < 2) && npu__is_readable((npu_dtype)spec->dtype, bytes, len)) {
         npu__json_print_elements(w->text, spec, 0, &bytes);
     } else {
         npu__text_str(w->text, "\"");
@@ -36735,12 +36752,12 @@ static npu_status npu__pass_dead_code(npu__pass_call *c, npu_graph **out, const 
 static bool npu__is_no_op(const npu_graph *g, const npu__op *o)
 {
     uint32_t traits = o->def->traits, x = o->num_operands ? g->uses[o->first_operand].value : 0;
-    const npu_spec *spec = g->specs[g->values[x].spec];
-    bool keeps = (traits & (NPU_VIEW | NPU_SLICE | NPU_KEEPS)) != 0;
-    for (uint32_t i = 0; i < spec->rank; i++) {
-        keeps = keeps && spec->dims[i] != NPU_DYNAMIC_DIM; /* two of them need not be equal */
+    const npu_spec *spec = x ? g->specs[g->values[x].spec] : NULL;
+    bool keeps = x && (traits & (NPU_VIEW | NPU_SLICE | NPU_KEEPS)) != 0;
+    for (uint32_t i = 0; keeps && i < spec->rank; i++) {
+        keeps = spec->dims[i] != NPU_DYNAMIC_DIM; /* two of them need not be equal */
     }
-    return keeps && x && o->num_results == 1 && o->def->kind != NPU_NPU_GETITEM &&
+    return keeps && o->num_results == 1 && o->def->kind != NPU_NPU_GETITEM &&
            !(traits & (NPU_EFFECT | NPU_RANDOM | NPU_NO_KERNEL)) &&
            g->values[x].spec == g->values[o->first_result].spec;
 }

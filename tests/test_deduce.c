@@ -2314,6 +2314,8 @@ static void test_composites(void)
         { "segment_reduce", "data=f32[6] reduce='sum' offsets=i64[0]", "SHAPE" },
         { "histogramdd", "self=f32[s,2] bins=[3,2]", "f32[3,2] f32[4] f32[3]" },
         { "histogramdd", "self=f32[5,2] bins=[3]", "ATTRIBUTE" },
+        { "aten.histogramdd.TensorList_bins", "self=f32[5,2] bins={f32[s],f32[4]}", "f32[?,3] f32[s] f32[4]" },
+        { "aten.histogramdd.TensorList_bins", "self=f32[5,2] bins={f32[0],f32[4]}", "ATTRIBUTE" },
         { "histogramdd", "self=f32[5,2] bins=[3,0]", "ATTRIBUTE" },
         { "histogramdd", "self=f32[5,1] bins=[3] range=[1,2,3,4]", "ATTRIBUTE" },
         { "histogramdd", "self=f32[5,1] bins=[3] range=[2,1]", "ATTRIBUTE" },

@@ -867,6 +867,21 @@ static void test_known_too_late(void)
     }
 }
 
+/* A graph without a tensor: an assertion of a number is optimised, planned and run. */
+static void test_no_tensors(void)
+{
+    npu_graph *g = parse("graph g\naten.sym_constrain_range.default(3, min=1, max=4)\n", NPU_OK), *now = NULL;
+    const npu_backend *cpu = npu_ref_backend();
+    npu_exec *exec = NULL;
+    NPU_CHECK_STATUS(npu_graph_optimize(&now, g, NULL, NULL, NULL), NPU_OK);
+    NPU_CHECK_EQ(npu_graph_num_ops(now), 1);
+    NPU_CHECK_STATUS(npu_exec_create_simple(&exec, now, &cpu, 1, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
+    npu_exec_destroy(exec);
+    npu_graph_destroy(now);
+    npu_graph_destroy(g);
+}
+
 static void check_folding(npu_optimize_desc *desc, uint32_t num_params, uint32_t num_norms, const char *names, const char *reason)
 {
     static const float w[8] = { 1.5f, 2, 0.5f, -1, 0.25f, 1, 2, -0.5f }, s[2] = { 0.5f, 2 };
@@ -1233,6 +1248,7 @@ int main(void)
     NPU_RUN(test_pipeline);
     NPU_RUN(test_logged);
     NPU_RUN(test_known_too_late);
+    NPU_RUN(test_no_tensors);
     NPU_RUN(test_folding);
     NPU_RUN(test_equal_counts);
     NPU_RUN(test_regressions);
