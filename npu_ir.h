@@ -19427,8 +19427,10 @@ NPU__COLD static npu_status npu__type_qmean(npu_deduce *d)
 
 NPU__COLD static npu_status npu__type_qcat(npu_deduce *d)
 {
-    npu__check_quantised(d, d->op->num_in);
-    return npu__type_cat(d);
+    if (d->op->num_in) {
+        npu__check_quantised(d, d->op->num_in);
+    }
+    return npu__type_cat(d); /* it wants tensors */
 }
 
 /* Twice rounded, it is TFLite's: a result of 1/256, and exponentials summed with 12 digits before the point. */
@@ -32959,24 +32961,30 @@ static const char *npu__json_unique(npu__json_writer *w, const char *name, uint3
     return npu__map_add(&w->names, name) ? name : NULL;
 }
 
-/* Names of all nodes, and which numbers are written as tensors. */
 static npu_status npu__json_prepare(npu__json_writer *w)
 {
     const npu_graph *g = w->g;
-    char label[24];
     w->nodes = (const char **)npu__arena_alloc(&w->arena, g->num_ops * sizeof *w->nodes);
     w->is_operand = (bool *)npu__arena_alloc(&w->arena, g->num_values * sizeof *w->is_operand);
     if (!w->nodes || !w->is_operand) {
         return NPU_ERR_NO_MEMORY;
     }
     memset(w->is_operand, 0, g->num_values * sizeof *w->is_operand);
-    for (uint32_t i = 1; i < g->num_values; i++) { /* inputs and weights: ops come after them */
-        if (!g->values[i].producer && !npu__json_unique(w, npu__json_label(w, i), i)) {
-            return NPU_ERR_NO_MEMORY;
-        }
-    }
     for (uint32_t i = 0; i < g->num_outputs; i++) {
         w->is_operand[g->outputs[i].a] = true;
+    }
+    return NPU_OK;
+}
+
+/* Names of all nodes, once it is known which numbers are written as tensors. */
+static npu_status npu__json_name_nodes(npu__json_writer *w)
+{
+    const npu_graph *g = w->g;
+    char label[24];
+    for (uint32_t i = 1; i < g->num_values; i++) { /* inputs and weights: ops come after them */
+        if (!g->values[i].producer && !npu__json_is_inline(w, i) && !npu__json_unique(w, npu__json_label(w, i), i)) {
+            return NPU_ERR_NO_MEMORY;
+        }
     }
     for (uint32_t i = 1; i < g->num_ops; i++) {
         const npu__op *o = &g->ops[i];
@@ -33555,6 +33563,7 @@ static npu_status npu__json_print(npu__json_writer *w)
     const npu_graph *g = w->g;
     npu_status status = npu__json_prepare(w);
     status = status ? status : npu__json_mark_operands(w);
+    status = status ? status : npu__json_name_nodes(w);
     if (status) {
         return status;
     }
@@ -37800,6 +37809,9 @@ static npu_value npu__aicf_of(npu_rewrite *rw, npu_op op, const npu_op_info *inf
     npu_value a = npu_rewrite_operand(rw, op, 0), b = npu_rewrite_operand(rw, op, 1), none = { 0 };
     int64_t dim = npu_op_int(info, "dim", 0);
     bool plain = npu_op_float(info, "alpha", 1) == 1 && npu_op_float(info, "beta", 1) == 1;
+    if (npu_dtype_is_complex((npu_dtype)x->dtype)) {
+        return none;
+    }
     switch (info->kind) {
     case NPU_ATEN_ADD:
         if (plain && npu_spec_equal(x, y)) {

@@ -9263,7 +9263,7 @@ NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_tile(const npu__ref_pla
                                                               float bias, float *y, int64_t row, int64_t col)
 {
     const uint32_t *masks = p->masks + col / 16 * p->taps[1];
-    const int32_t rows = taps ? 3 * step + taps : 4;
+    const int32_t rows = taps ? 3 * step + taps : 0;
     __mmask16 wanted = (__mmask16)(p->out[1] - col < 16 ? (1 << (p->out[1] - col)) - 1 : 0xffff);
     int64_t top = row * p->step[0] - p->first[0], left = col * step - p->first[1];
     __m512 sum[4];
@@ -9284,7 +9284,7 @@ NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_tile(const npu__ref_pla
         }
     }
     NPU__REF_UNROLL_LOOP
-    for (int32_t r = 0; taps && r < rows; r++) {
+    for (int32_t r = 0; r < rows; r++) {
         const float *from = top + r < 0 || top + r >= p->in[0] ? p->zeros : x + (top + r) * p->in[1];
         NPU__REF_UNROLL_LOOP
         for (int32_t k = 0; k < taps; k++) {

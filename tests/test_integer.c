@@ -850,6 +850,7 @@ static const struct { const char *inputs, *call; npu_status status; const char *
     { "i8[4]", "npu.requantise(x, in_scales=[0.5], in_zeros=[], scale=0.5, zero=0)", NPU_ERR_ATTRIBUTE, "in_zeros has 0 numbers, expected operands = 1" },
     { "f32[4]", "npu.qsigmoid(x, " GOOD ")", NPU_ERR_DTYPE, "self is f32, expected i8 or u8" },
     { "i8[4]", "npu.qadd(x, x, " GOOD ")", NPU_ERR_ATTRIBUTE, "in_scales has 1 numbers, expected operands = 2" },
+    { "i8[4]", "npu.qcat([], 0, in_scales=[], in_zeros=[], scale=0.5, zero=0)", NPU_ERR_ARITY, "" },
     { "i8[4]", "npu.qcat([x, x, x], 0, " PAIR ")", NPU_ERR_ATTRIBUTE, "in_scales has 2 numbers, expected operands = 3" },
     { "i8[1,4]\ninput w : i8[3,4]", "npu.qlinear(x, w, w_scales=[0.5, 0.5], " GOOD ")", NPU_ERR_ATTRIBUTE, "w_scales has 2 numbers, expected 1, or output channels = 3" },
     { "i8[1,4]\ninput w : i8[3,4]", "npu.qlinear(x, w, w_scales=[0.5, -0.5, 1.0], " GOOD ")", NPU_ERR_ATTRIBUTE, "w_scales is -0.5" },

@@ -458,6 +458,8 @@ static const struct {
       "%4 = aicf.gemm_epilogue(a=x, b=w, bias=b, transB=true) : f32[2,4]\n"
       "%5 = aten.add.Tensor(self=%4, other=%4, alpha=2) : f32[2,4]\ny = aicf.softmax(x=%5) : f32[2,4]\n"
       "output y = y\n" },
+    { "complex numbers stay aten", PASS(ATEN_TO_AICF), 0,
+      "input x : c64[2]\ny = aten.add.Tensor(self=x, other=x) : c64[2]\noutput y = y\n", NULL },
     { "convolution and activation", PASS(CONV_ACTIVATION), 0,
       "input x : f32[1,2,5,5]\ninput w : f32[3,2,3,3]\ninput b : f32[3]\n"
       "%4 = aten.conv2d.default(input=x, weight=w, bias=b) : f32[1,3,3,3]\n"
