@@ -56168,7 +56168,7 @@ static npu_status npu__planned_live_ports(npu_planned_writer *w)
 
 static bool npu__planned_larger(const npu__planned_memory *m, uint32_t a, uint32_t b)
 {
-    return m[a].most > m[b].most || (m[a].most == m[b].most && a < b);
+    return m[a].most != m[b].most ? m[a].most > m[b].most : a < b;
 }
 
 /* Does memory b, which has its place, meet some of the chain from `a` on at that place? */

@@ -29016,8 +29016,8 @@ NPU__PLANNED(max_pool_i8)
             for (uint32_t k = 0; k < v.count; k++) {
                 const int8_t *row = plane + k * d->dilation[0] * d->in[1] + h.at;
                 for (uint32_t i = 0; i < h.count; i++) {
-                    int32_t e = row[i * d->dilation[1]];
-                    best = e > best ? e : best;
+                    const int8_t *e = row + i * d->dilation[1];
+                    best = *e > best ? *e : best;
                 }
             }
             *y++ = (int8_t)npu__planned_clamp(&s->q, best);

@@ -262,10 +262,12 @@ static const char *const every_op[] = {
     "child going\ninput x : f32[2,3]\nc = aten.sum.default(x)\nd = aten.gt.Scalar(c, 0)\noutput d = d\nend\ninput truth0 : bool[]\n"
     "flow1 = npu.if(truth0, [a], then_body=graph 0, else_body=graph 0)\n"
     "flow2 = npu.while([a], [], condition=graph 5, body=graph 0, max_iterations=4)\n",
-    "truth1 = aten.ones.default([1], dtype=bool)\naten._assert_async.default(truth1)\n"
+    "truth1 = aten.ones.default([1], dtype=bool)\n"
+    "aten._assert_async.default(truth1)\n"
     "aten._assert_async.msg(truth1, 'is 0')\n"
     "aten._assert_scalar.default(1, 'is 0')\n"
-    "aten.sym_constrain_range.default(3, min=1, max=4)\naten.sym_constrain_range_for_size.default(3, min=0)\n"
+    "aten.sym_constrain_range.default(3, min=1, max=4)\n"
+    "aten.sym_constrain_range_for_size.default(3, min=0)\n"
     "output y = t6\n"
 };
 
