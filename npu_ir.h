@@ -23557,6 +23557,7 @@ NPU_IR_API npu_op npu_emit_typed(npu_graph *g, const char *name, const npu_arg *
 typedef struct npu__compose {
     npu_graph *g;
     const npu_op_info *op;
+    uint32_t newest; /* value that was yielded, by id */
 } npu__compose;
 
 enum { NPU__COMPOSE_ARGS = 32, NPU__COMPOSE_ITEMS = 64, NPU__COMPOSE_VALUES = 256 };
@@ -23738,10 +23739,11 @@ static void npu__yield(npu__compose *c, npu_value v)
 {
     bool is_free = npu_value_producer(c->g, v, NULL).id != 0;
     char name[16];
-    for (uint32_t i = 0; i < c->g->num_outputs; i++) {
+    for (uint32_t i = 0; i < c->g->num_outputs && v.id <= c->newest; i++) {
         is_free = is_free && npu_graph_output(c->g, i).id != v.id;
     }
     v = is_free || !v.id ? v : NPU__MAKE(NPU_ATEN_CLONE, "%v", v);
+    c->newest = v.id > c->newest ? v.id : c->newest;
     snprintf(name, sizeof name, "y%u", (unsigned)c->g->num_outputs);
     if (!npu_graph_status(c->g)) {
         npu_output(c->g, name, v);
@@ -25123,7 +25125,7 @@ static npu_graph *npu__compose_graph(const npu_op_info *op, const npu_graph *of,
 {
     const npu__composition *row = npu__composition_of(op->kind);
     npu_graph_desc desc;
-    npu__compose c = { NULL, op };
+    npu__compose c = { NULL, op, 0 };
     memset(&desc, 0, sizeof desc);
     desc.registry = of ? of->registry : op->registry;
     desc.name = "composite";
