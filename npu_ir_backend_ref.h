@@ -11663,7 +11663,7 @@ typedef struct npu__ref_fft {
     npu__ref_fft_dim dims[NPU_MAX_RANK]; /* in the order listed */
     uint32_t num_dims, real;         /* real: the dtype of numbers in memory */
     int64_t numbers, longest;        /* of the complex side; of a line */
-    bool from_real, to_real;
+    bool from_real, to_real, is_empty;
     double scale;
 } npu__ref_fft;
 
