@@ -11996,8 +11996,8 @@ static void npu__symbols_truncate(npu_graph *g, uint32_t num)
     }
 }
 
-/* Another name, kept by the graph and not in use, for symbol i. The table forgets names in the order opposite to that in
-   which it learned them. */
+/* Another name, kept by the graph and not in use, for symbol i. The table forgets names in the order opposite to that
+   in which it learned them. */
 static void npu__symbol_rename(npu_graph *g, uint32_t i, const char *name)
 {
     for (uint32_t k = g->num_symbols; k-- > i;) {
@@ -31408,8 +31408,8 @@ static bool npu__json_is_deduced(const npu__loader *l, int64_t dim)
 
 enum { NPU__JSON_NEW_SYMBOLS = 64 }; /* more than ops have dims that data decides */
 
-/* Calls a dim that data decides what the file calls it, and takes its bound: a new symbol gets that name, an older one is
-   known by it, too. */
+/* Calls a dim that data decides what the file calls it, and takes its bound: a new symbol gets that name, an older one
+   is known by it, too. */
 static npu_status npu__json_name_dim(npu__loader *l, const char *name, int64_t dim)
 {
     npu_graph *g = l->p.g;

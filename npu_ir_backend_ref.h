@@ -11973,6 +11973,12 @@ static npu__ref_complex npu__ref_complex_tanh(npu__ref_complex a)
 static npu__ref_complex npu__ref_complex_turned(npu__ref_complex a, double by) { return npu__ref_pair_of(-a.im * by,
                                                                                                          a.re * by); }
 
+static npu__ref_complex npu__ref_complex_sigmoid(npu__ref_complex a)
+{
+    npu__ref_complex one = { 1, 0 }, power = npu__ref_complex_exp(npu__ref_pair_of(-a.re, -a.im));
+    return npu__ref_complex_over(one, npu__ref_pair_of(1 + power.re, power.im));
+}
+
 #define NPU__REF_COMPLEX(name, value)                                                              \
     static npu__ref_complex npu__ref_complex_of_##name(const npu__ref_complex *x)                  \
     {                                                                                              \
@@ -12007,11 +12013,7 @@ NPU__REF_COMPLEX(tanh, npu__ref_complex_tanh(a))
 NPU__REF_COMPLEX(sin, npu__ref_complex_turned(npu__ref_complex_sinh(npu__ref_complex_turned(a, 1)), -1))
 NPU__REF_COMPLEX(cos, npu__ref_complex_cosh(npu__ref_complex_turned(a, 1)))
 NPU__REF_COMPLEX(tan, npu__ref_complex_turned(npu__ref_complex_tanh(npu__ref_complex_turned(a, 1)), -1))
-NPU__REF_COMPLEX(sigmoid, npu__ref_complex_over(one,
-                                                npu__ref_pair_of(1 + npu__ref_complex_exp(npu__ref_pair_of(-a.re,
-                                                                                                           -a.im)).re,
-                                                                      npu__ref_complex_exp(npu__ref_pair_of(-a.re,
-                                                                                                            -a.im)).im)))
+NPU__REF_COMPLEX(sigmoid, npu__ref_complex_sigmoid(a))
 NPU__REF_COMPLEX(eq, NPU__REF_TRUTH(a.re == b.re && a.im == b.im))
 NPU__REF_COMPLEX(ne, NPU__REF_TRUTH(a.re != b.re || a.im != b.im))
 NPU__REF_COMPLEX(where, a.re != 0 ? b : c)

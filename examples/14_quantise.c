@@ -2,131 +2,11 @@
    set: how many digits it names, what its weights take, how long an image takes, and what quantising did to each value and op.
    The net of 8 bits then runs on a simulated accelerator, whole.
    cc -O2 -I.. 14_quantise.c -lm -lpthread      (run it from the repository's root) */
-#define NPU_IR_IMPLEMENTATION
-#include "npu_ir.h"
-#include "npu_ir_backend_ref.h"
-#define NPU_SIM_IMPLEMENTATION
-#include "sim/npu_sim.h"
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
+#define main digits_main /* its model, weights and images are those of that example */
+#include "02_digits.c"
+#undef main
 
-#define DIGITS "examples/digits/"
-enum { SIDE = 28, PIXELS = SIDE * SIDE, CLASSES = 10, SHIPPED = 40 };
-
-static const char *const shipped[] = {
-#include "digits/images.inc"
-};
-
-/* ---- files ---- */
-
-static uint8_t *read_file(const char *path, size_t *size)
-{
-    FILE *file = fopen(path, "rb");
-    uint8_t *data = NULL;
-    long end;
-    *size = 0;
-    if (file && fseek(file, 0, SEEK_END) == 0 && (end = ftell(file)) > 0) {
-        rewind(file);
-        data = malloc((size_t)end);
-        *size = data ? fread(data, 1, (size_t)end, file) : 0;
-    }
-    if (file) {
-        fclose(file);
-    }
-    return data;
-}
-
-static uint64_t little(const uint8_t *p, int bytes)
-{
-    uint64_t x = 0;
-    for (int i = bytes; i-- > 0;) {
-        x = x << 8 | p[i];
-    }
-    return x;
-}
-
-/* Binds every tensor of a weights file ("NPUW", see digits/README.md), which stays where it is. */
-static npu_status bind_weights(npu_graph *g, uint8_t *file, size_t size)
-{
-    const uint8_t *end = file + size;
-    uint8_t *p = file + 12;
-    uint32_t count = size >= 12 && memcmp(file, "NPUW", 4) == 0 ? (uint32_t)little(file + 8, 4) : 0;
-    for (uint32_t i = 0; i < count; i++) {
-        char name[64];
-        uint64_t name_len = end - p >= 4 ? little(p, 4) : sizeof name, rank, len = 1;
-        if (name_len >= sizeof name || (uint64_t)(end - p) < 8 + name_len) {
-            return NPU_ERR_PARSE;
-        }
-        memcpy(name, p + 4, name_len);
-        name[name_len] = 0;
-        rank = little(p + 4 + name_len, 4);
-        p += 8 + name_len;
-        for (uint64_t d = 0; d < rank && end - p >= 8; d++, p += 8) {
-            len *= little(p, 8);
-        }
-        if (rank > NPU_MAX_RANK || len > (uint64_t)(end - p) / 4) {
-            return NPU_ERR_PARSE;
-        }
-        for (uint64_t k = 0; k < len; k++) {
-            uint32_t bits = (uint32_t)little(p + 4 * k, 4);
-            memcpy(p + 4 * k, &bits, 4);
-        }
-        if (npu_graph_bind_param(g, name, p, len * 4)) {
-            return NPU_ERR_NOT_FOUND;
-        }
-        p += len * 4;
-    }
-    return count ? NPU_OK : NPU_ERR_PARSE;
-}
-
-static bool read_pgm(const char *path, float *image)
-{
-    uint8_t pixels[PIXELS];
-    int width = 0, height = 0, max = 0;
-    FILE *file = fopen(path, "rb");
-    bool ok = file && fscanf(file, "P5 %d %d %d", &width, &height, &max) == 3 && fgetc(file) != EOF && width == SIDE && height == SIDE &&
-              fread(pixels, 1, PIXELS, file) == PIXELS;
-    for (int i = 0; i < PIXELS && ok; i++) {
-        image[i] = (float)pixels[i] / 255.0f;
-    }
-    if (file) {
-        fclose(file);
-    }
-    return ok;
-}
-
-/* ---- the model ---- */
-
-static npu_value stage(npu_model *m, npu_value x, const char *conv, const char *bn, int64_t in, int64_t out)
-{
-    npu_layer_conv2d c = npu_layer_conv2d_init(conv, in, out, 3);
-    npu_layer_batch_norm n = npu_layer_batch_norm_init(bn, out);
-    npu_max_pool2d_attrs pool = { .kernel_size = { 2, 2 } };
-    npu_graph *g = npu_model_graph(m);
-    c.attrs.padding[0] = c.attrs.padding[1] = 1;
-    return npu_max_pool2d(g, npu_relu(g, npu_model_add(m, &n.base, npu_model_add(m, &c.base, x))), &pool);
-}
-
-static npu_value dense(npu_graph *g, npu_value x, const char *weight, const char *bias, int64_t in, int64_t out)
-{
-    npu_value w = npu_param(g, weight, npu_spec_tensor(NPU_F32, 2, (int64_t[]){ out, in }));
-    npu_value b = npu_param(g, bias, npu_spec_tensor(NPU_F32, 1, (int64_t[]){ out }));
-    return npu_linear(g, x, w, b);
-}
-
-static npu_model *classifier(void)
-{
-    npu_model *m = npu_model_create(NULL);
-    npu_graph *g = npu_model_graph(m);
-    npu_value x = npu_model_input(m, "image", npu_spec_tensor(NPU_F32, 4, (int64_t[]){ 1, 1, SIDE, SIDE }));
-    x = stage(m, x, "conv1", "bn1", 1, 16);
-    x = stage(m, x, "conv2", "bn2", 16, 32);
-    x = npu_relu(g, dense(g, npu_flatten(g, x, 1, -1), "fc1.weight", "fc1.bias", 1568, 64));
-    npu_model_output(m, "digit", npu_softmax(g, dense(g, x, "fc2.weight", "fc2.bias", 64, CLASSES), -1));
-    return m;
-}
+enum { SHIPPED = 40 };
 
 /* ---- measuring ---- */
 
@@ -146,7 +26,7 @@ static uint64_t weight_bytes(const npu_graph *g)
 }
 
 /* The share of the test set that is named right, in percent. */
-static double measure(const char *what, const npu_graph *g, const npu_backend *const *backends, uint32_t num_backends,
+static double accuracy(const char *what, const npu_graph *g, const npu_backend *const *backends, uint32_t num_backends,
                       const uint8_t *set)
 {
     uint32_t count = (uint32_t)little(set + 4, 4);
@@ -191,7 +71,7 @@ static double measure_on_accelerator(const npu_graph *g, const uint8_t *set)
     printf("\n%s", text.data);
     npu_text_free(&text);
     npu_plan_destroy(plan);
-    double right = measure("8 bits, on the accelerator", g, backends, 2, set);
+    double right = accuracy("8 bits, on the accelerator", g, backends, 2, set);
     npu_sim_destroy(sim);
     return right;
 }
@@ -234,29 +114,33 @@ int main(void)
         return 1;
     }
     for (int i = 0; i < SHIPPED; i++) {
-        if (!read_pgm(shipped[i], images[i])) {
+        uint8_t pixels[PIXELS];
+        if (!read_pgm(shipped[i], pixels)) {
             fprintf(stderr, "%s is no binary PGM of %d x %d\n", shipped[i], SIDE, SIDE);
             return 1;
+        }
+        for (int k = 0; k < PIXELS; k++) {
+            images[i][k] = (float)pixels[k] / 255.0f;
         }
         inputs[i] = (npu_array){ "image", npu_spec_tensor(NPU_F32, 4, (int64_t[]){ 1, 1, SIDE, SIDE }), images[i] };
     }
     npu_quantize_desc desc = { .backends = &cpu, .num_backends = 1, .inputs = inputs, .num_samples = SHIPPED };
 
-    right[0] = measure("f32", g, &cpu, 1, set);
+    right[0] = accuracy("f32", g, &cpu, 1, set);
     desc.per_tensor = true;
     made = to_integer(g, &desc);
-    right[1] = measure("8 bits, weights with one scale", made, &cpu, 1, set);
+    right[1] = accuracy("8 bits, weights with one scale", made, &cpu, 1, set);
     npu_graph_destroy(made);
     desc.per_tensor = false;
     desc.form = NPU_QUANTIZE_WEIGHTS4;
     check(npu_graph_quantize(&made, g, &desc, &diag), &diag);
-    right[2] = measure("weights of linears in 4 bits", made, &cpu, 1, set);
+    right[2] = accuracy("weights of linears in 4 bits", made, &cpu, 1, set);
     npu_graph_destroy(made);
     desc.form = NPU_QUANTIZE_8BIT;
     desc.num_measured = 4;
     desc.report = print_report;
     made = to_integer(g, &desc);
-    right[3] = measure("8 bits, a scale per channel", made, &cpu, 1, set);
+    right[3] = accuracy("8 bits, a scale per channel", made, &cpu, 1, set);
     right[4] = measure_on_accelerator(made, set);
     npu_graph_destroy(made);
     npu_model_destroy(m);
