@@ -31,6 +31,9 @@ NODES = /usr/share/libonnx-testdata/data/node
 WAYS =
 OPS =
 OP =
+MODELS =
+# Looked for only where it is used, the system's first.
+PYTHON = $(shell for p in /usr/bin/python3 python3; do $$p -c 'import torch, numpy' 2> /dev/null && echo $$p && break; done)
 N = 1000
 SEED = 1
 FUZZ_LEVEL = -O1
@@ -41,7 +44,7 @@ FUZZ_FLAGS = $(shell echo 'int main(void) { return 0; }' | $(FUZZ_CC) -fsanitize
 OPENCL = $(shell echo 'int main(void) { return clFinish(0); }' | $(CC) -include CL/cl.h -x c - -lOpenCL -o /dev/null 2> /dev/null && echo yes)
 
 help: ## this list
-	@grep -E '^[a-z]+( [a-z]+)*:.*##' Makefile | awk -F ':.*## ' '{ printf "  make %-14s %s\n", $$1, $$2 }'
+	@grep -E '^[a-z-]+( [a-z-]+)*:.*##' Makefile | awk -F ':.*## ' '{ printf "  make %-14s %s\n", $$1, $$2 }'
 
 all: $(TESTS:%=$(BUILD)/%) $(EXAMPLES:%=$(BUILD)/examples/%) $(BUILD)/conformance $(BUILD)/ops $(BUILD)/bench ## build everything, run nothing
 
@@ -67,6 +70,20 @@ ops: $(BUILD)/ops ## every op: name, category, schema, shapes, kernels, traits, 
 
 onnx: $(BUILD)/onnx_nodes ## the ONNX project's node tests through examples/onnx: make onnx [NODES=dir]
 	@$(RUN) $(BUILD)/onnx_nodes $(NODES)
+
+firmware: ## planned models on microcontrollers under qemu: sizes, memory, instructions, and the host's bits
+	@CC="$(CC)" bash examples/firmware/firmware.sh $(BUILD)/firmware
+
+zoo: $(BUILD)/zoo ## some 330 small models of as many architectures, exported from PyTorch and run: make zoo [MODELS="resnet18 gpt2"]
+	@if [ "$(PYTHON)" ]; then $(PYTHON) -B examples/pytorch/zoo.py $(BUILD)/models $(MODELS) && $(RUN) $(BUILD)/zoo $(BUILD)/models; \
+	else echo "SKIP: zoo: no Python with PyTorch (apt-get install python3-torch)"; fi
+
+zoo-list: ## their names
+	@if [ "$(PYTHON)" ]; then $(PYTHON) -B examples/pytorch/zoo.py --list; \
+	else echo "SKIP: zoo-list: no Python with PyTorch (apt-get install python3-torch)"; fi
+
+ocr: $(BUILD)/examples/16_ocr ## read the text in drawn pictures, and compare with ONNX Runtime; fetches models with npm
+	@BUILD=$(BUILD) PYTHON="$(PYTHON)" sh examples/ocr/run.sh $(BUILD)/ocr
 
 sections: ## the outline of both headers: line, lines and functions of each section and of its parts
 	@awk -f tests/sections.awk $(HEADERS)
@@ -112,6 +129,9 @@ $(INNER:%=$(BUILD)/%): $(BUILD)/%: tests/%.c $(TEST_HEADERS)
 FROZEN = tests/compile/backend_0_2.c tests/compile/backend_next.c
 $(BUILD)/test_frozen: $(FROZEN) tests/compile/frozen_0_2.h
 $(BUILD)/test_frozen: LIBS += $(FROZEN)
+# A model as C calls, with an implementation of its own.
+$(BUILD)/test_emitted: tests/golden/planned.c
+$(BUILD)/test_emitted: LIBS += -I. tests/golden/planned.c
 $(BUILD)/test_fuzz: $(wildcard tests/fuzz/*.[ch] tests/fuzz/*.txt)
 
 $(BUILD)/conformance: tests/conformance/conformance.c tests/conformance/cases.h tests/conformance/accelerator.h $(TEST_HEADERS) $(IMPL)
@@ -121,6 +141,9 @@ $(BUILD)/conformance_opencl: tests/conformance/conformance.c tests/conformance/c
 	$(COMPILE) -DHAVE_OPENCL -I. $< $(IMPL) -lOpenCL $(LIBS) -o $@
 
 $(BUILD)/ops: tests/ops.c tests/conformance/cases.h $(IMPL)
+	$(COMPILE) $< $(IMPL) $(LIBS) -o $@
+
+$(BUILD)/zoo: tests/zoo.c $(wildcard examples/files/*.h) examples/sim/npu_sim.h $(IMPL)
 	$(COMPILE) $< $(IMPL) $(LIBS) -o $@
 
 $(BUILD)/onnx_nodes: tests/onnx_nodes.c examples/onnx/npu_onnx.h $(IMPL)
@@ -139,5 +162,5 @@ $(EXAMPLES:%=$(BUILD)/examples/%): $(BUILD)/examples/%: examples/%.c $(TEST_HEAD
 $(BUILD)/examples/11_opencl: examples/opencl/npu_opencl.h
 $(BUILD)/examples/11_opencl: LIBS += $(if $(OPENCL),-DHAVE_OPENCL -lOpenCL)
 
-.PHONY: help all test check run conformance bench ops onnx sections record asan ubsan tsan coverage fuzz clean
+.PHONY: help all test check run conformance bench ops onnx ocr firmware zoo zoo-list sections record asan ubsan tsan coverage fuzz clean
 .DEFAULT_GOAL = help

@@ -49,8 +49,9 @@
            return 0;
        }
 
-   What it does not do: it does not train, download models, generate code, choose tile sizes for your device,
-   or guess: what cannot be done is a status with a message, never an abort and never a silent substitute.
+   What it does not do: it does not train, download models, generate code (but for planned models, as calls of its
+   kernels: >>planned), choose tile sizes for your device, or guess: what cannot be done is a status with a message,
+   never an abort and never a silent substitute.
 
    CONTENTS                          declarations   implementation   tests
      1 config, status, allocator     >>config       >>impl-config    tests/test_config.c
@@ -70,7 +71,7 @@
     14 plan forms, profile, verify   >>report       >>impl-report    tests/test_report.c
     15 tile programs                 >>tiles        >>impl-tiles     tests/test_tiles.c
     16 quantisation                  >>quantise     >>impl-quantise  tests/test_quantize.c, test_calibration.c
-    17 planned models                >>planned      >>impl-planned   tests/test_planned.c
+    17 planned models                >>planned      >>impl-planned   tests/test_planned.c, test_emitted.c
 
    A section calls only sections above it. Licence (public domain or MIT, your choice) at the end.
 
@@ -196,6 +197,7 @@ extern "C" {
    NPU_IR_HAS_OP(kind)     1                implementation file: a constant expression, which built-in ops there are
    NPU_IR_NO_TEXT ...      undefined        every file: parts that are left out, see below
    NPU_IR_RUNTIME_ONLY     undefined        every file: >>planned alone, the profile that runs planned models
+   NPU_IR_PLANNED_CALLS    undefined        files that npu_plan_write writes as C calls: places are not checked
 
    A program for a small machine lists its ops before it includes the implementation. The rows, type rules and
    kernels of all others are not compiled in, and registries do not hold them: a graph of six kinds of ops with
@@ -289,7 +291,8 @@ extern "C" {
     X(33, NPU_ERR_NO_MATCH, "a pattern does not match")                                            \
     X(34, NPU_ERR_NO_FIXED_POINT, "patterns match again and again")                                \
     X(35, NPU_ERR_MISMATCH, "numbers differ by more than the tolerance")                           \
-    X(36, NPU_ERR_CHECKSUM, "a checksum is not that of the bytes")
+    X(36, NPU_ERR_CHECKSUM, "a checksum is not that of the bytes")                                 \
+    X(37, NPU_ERR_BUSY, "not done yet: ask again")
 
 typedef enum npu_status {
 #define NPU_X(number, symbol, text) symbol = number,
@@ -2589,10 +2592,10 @@ typedef struct npu_op_table {
       "elements at indices that broadcast; holes keep a dim")                                     \
     X(0x0401, NPU_ATEN_UNSAFE_INDEX, NPU_DATA, npu__type_index,                                   \
       "_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", "index")                  \
-    X(0x0402, NPU_ATEN_INDEX_PUT, 0, npu__type_index_put,                                         \
+    X(0x0402, NPU_ATEN_INDEX_PUT, NPU_INPLACE, npu__type_index_put,                               \
       "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> "       \
       "Tensor", "values written or added where indices say")                                      \
-    X(0x0403, NPU_ATEN_UNSAFE_INDEX_PUT, 0, npu__type_index_put,                                  \
+    X(0x0403, NPU_ATEN_UNSAFE_INDEX_PUT, NPU_INPLACE, npu__type_index_put,                        \
       "_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool "                    \
       "accumulate=False) -> Tensor", "index_put")                                                 \
     X(0x0404, NPU_ATEN_INDEX_SELECT, 0, npu__type_index_select,                                   \
@@ -2602,46 +2605,46 @@ typedef struct npu_op_table {
     X(0x0406, NPU_ATEN_TAKE_ALONG_DIM, 0, npu__type_take_along_dim,                               \
       "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",                     \
       "gather that broadcasts")                                                                   \
-    X(0x0407, NPU_ATEN_SCATTER, 0, npu__type_scatter,                                             \
+    X(0x0407, NPU_ATEN_SCATTER, NPU_INPLACE, npu__type_scatter,                                   \
       "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",                    \
       "src written at indices of a dim")                                                          \
-    X(0x0408, NPU_ATEN_SCATTER_VALUE, 0, npu__type_scatter,                                       \
+    X(0x0408, NPU_ATEN_SCATTER_VALUE, NPU_INPLACE, npu__type_scatter,                             \
       "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",                \
       "a number written at indices of a dim")                                                     \
-    X(0x0409, NPU_ATEN_SCATTER_REDUCE_WORD, 0, npu__type_scatter,                                 \
+    X(0x0409, NPU_ATEN_SCATTER_REDUCE_WORD, NPU_INPLACE, npu__type_scatter,                       \
       "scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> "         \
       "Tensor", "src added or multiplied at indices of a dim")                                    \
-    X(0x040a, NPU_ATEN_SCATTER_VALUE_REDUCE, 0, npu__type_scatter,                                \
+    X(0x040a, NPU_ATEN_SCATTER_VALUE_REDUCE, NPU_INPLACE, npu__type_scatter,                      \
       "scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str "            \
       "reduce) -> Tensor", "a number added or multiplied at indices of a dim")                    \
-    X(0x040b, NPU_ATEN_SCATTER_ADD, 0, npu__type_scatter,                                         \
+    X(0x040b, NPU_ATEN_SCATTER_ADD, NPU_INPLACE, npu__type_scatter,                               \
       "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",                    \
       "src added at indices of a dim")                                                            \
-    X(0x040c, NPU_ATEN_SCATTER_REDUCE, 0, npu__type_scatter,                                      \
+    X(0x040c, NPU_ATEN_SCATTER_REDUCE, NPU_INPLACE, npu__type_scatter,                            \
       "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, "        \
       "bool include_self=True) -> Tensor", "src reduced at indices of a dim")                     \
-    X(0x040d, NPU_ATEN_INDEX_ADD, 0, npu__type_index_slices,                                      \
+    X(0x040d, NPU_ATEN_INDEX_ADD, NPU_INPLACE, npu__type_index_slices,                            \
       "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> "       \
       "Tensor", "slices added at indices of a dim")                                               \
-    X(0x040e, NPU_ATEN_INDEX_COPY, 0, npu__type_index_slices,                                     \
+    X(0x040e, NPU_ATEN_INDEX_COPY, NPU_INPLACE, npu__type_index_slices,                           \
       "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",                  \
       "slices written at indices of a dim")                                                       \
-    X(0x040f, NPU_ATEN_INDEX_FILL, 0, npu__type_index_fill,                                       \
+    X(0x040f, NPU_ATEN_INDEX_FILL, NPU_INPLACE, npu__type_index_fill,                             \
       "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",        \
       "a number written at indices of a dim")                                                     \
-    X(0x0410, NPU_ATEN_INDEX_REDUCE, 0, npu__type_index_slices,                                   \
+    X(0x0410, NPU_ATEN_INDEX_REDUCE, NPU_INPLACE, npu__type_index_slices,                         \
       "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool "      \
       "include_self=True) -> Tensor", "slices reduced at indices of a dim")                       \
-    X(0x0411, NPU_ATEN_PUT, 0, npu__type_put,                                                     \
+    X(0x0411, NPU_ATEN_PUT, NPU_INPLACE, npu__type_put,                                           \
       "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",           \
       "elements written or added by their number")                                                \
-    X(0x0412, NPU_ATEN_SELECT_SCATTER, 0, npu__type_select_scatter,                               \
+    X(0x0412, NPU_ATEN_SELECT_SCATTER, NPU_INPLACE, npu__type_select_scatter,                     \
       "select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor",                 \
       "one index of a dim replaced")                                                              \
-    X(0x0413, NPU_ATEN_SLICE_SCATTER, 0, npu__type_slice_scatter,                                 \
+    X(0x0413, NPU_ATEN_SLICE_SCATTER, NPU_INPLACE, npu__type_slice_scatter,                       \
       "slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? "            \
       "end=None, SymInt step=1) -> Tensor", "a slice replaced")                                   \
-    X(0x0414, NPU_ATEN_DIAGONAL_SCATTER, 0, npu__type_diagonal_scatter,                           \
+    X(0x0414, NPU_ATEN_DIAGONAL_SCATTER, NPU_INPLACE, npu__type_diagonal_scatter,                 \
       "diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> "       \
       "Tensor", "a diagonal replaced")                                                            \
     X(0x0415, NPU_ATEN_AS_STRIDED_SCATTER, NPU_STORAGE, npu__type_as_strided_scatter,             \
@@ -4507,8 +4510,10 @@ NPU_IR_API npu_value npu_constant(npu_graph *g, const char *name, npu_spec spec,
 NPU_IR_API npu_value npu_constant_ref(npu_graph *g, const char *name, npu_spec spec, const void *data); /* borrows it */
 /* a wrapped number: what x * 0.5 holds as its second operand */
 NPU_IR_API npu_value npu_number(npu_graph *g, npu_scalar x);
-/* State lives in the exec across runs (zero at first); npu_update names the value that it has in the next
-   run, else it stays. */
+/* State lives in the exec across runs (zero at first); npu_update names the value that it has in the next run, else it
+   stays. That value takes the state's memory where it may and nothing reads the state later, so that index_copy,
+   index_put, slice_scatter and the like write only their part of a large state. A run that fails or is cancelled may
+   then have updated it: no_inplace in npu_plan_desc keeps states as they were. */
 NPU_IR_API npu_value npu_state(npu_graph *g, const char *name, npu_spec spec);
 NPU_IR_API npu_status npu_update(npu_graph *g, npu_value state, npu_value next);
 /* Lists v as an output. name NULL = the value's name. Errors: DUPLICATE (name), INVALID_ARGUMENT. */
@@ -5326,7 +5331,9 @@ typedef struct npu_support {
 enum { /* traits of a backend */
     NPU_BACKEND_HOST = 1u << 0,    /* buffers are host memory: handle is the address, no copies are needed */
     NPU_BACKEND_DYNAMIC = 1u << 1, /* takes ops with runtime dims: uses npu_binding.dynamic */
-    NPU_BACKEND_EVERYTHING = 1u << 2 /* worth asking for any op; set by the CPU backend */
+    NPU_BACKEND_EVERYTHING = 1u << 2, /* worth asking for any op; set by the CPU backend */
+    /* A host backend without forms of its own order: more threads than planned work in npu_binding.more_workers */
+    NPU_BACKEND_MORE_WORKERS = 1u << 3
 };
 
 typedef struct npu_region {
@@ -5543,6 +5550,12 @@ typedef struct npu_binding {
        set_result_dims name it. Never NULL; an id that is none of the group's is taken for not said. */
     uint32_t *failed_op;
     const npu_dynamic *dynamic;  /* NULL = all dims of the group are known */
+    uint32_t num_workers;        /* that each op's scratch has worker_bytes for; at least 1 */
+    uint32_t _reserved;
+    /* What the threads of `parallel` beyond those have, whatever op runs: worker num_workers + i at i * more_step.
+       Aligned as each scratch is. NULL = there are none; with NPU_BACKEND_MORE_WORKERS only. */
+    void *more_workers;
+    uint64_t more_step;
 } npu_binding;
 
 typedef uint64_t npu_fence; /* the backend's; 0 = nothing to wait for */
@@ -5862,7 +5875,8 @@ NPU_IR_API const npu_pass *npu_conversion_pass(const char *name);
     X(9, NPU_PASS_RMS_NORM, "rms-norm",                                                            \
       "weight x rsqrt(mean(x x) + eps), cast between or not: aten.rms_norm; rounds otherwise")     \
     X(11, NPU_PASS_ATTENTION, "attention",                                                         \
-      "softmax(q k' [times or over a number] [+ mask]) v: aten.scaled_dot_product_attention; rounds otherwise") \
+      "softmax(q k' [q, k or both scaled] [+ mask, or chosen by one]) v, through views that keep matrices, heads of k " \
+      "and v repeated or not: aten.scaled_dot_product_attention; rounds otherwise") \
     X(13, NPU_PASS_ATEN_TO_AICF, "aten-to-aicf",                                                   \
       "* add of equal specs or of a bias, relu, mm, linear of matrices, addmm with a bias, softmax of the last dim; " \
       "f16 and bf16 are rounded before a bias, too")                                               \
@@ -6012,7 +6026,9 @@ typedef struct npu_plan_desc {
     /* Weights that do not fit into a device stay on the host, and every run uploads them before their step; groups are
        cut so that few are there at once. False, or with overlap: their ops go to the next backend. */
     bool stream_weights;
-    uint32_t num_workers;               /* threads for which backends that ask have scratch each; default 1 */
+    /* Threads for which backends that ask have scratch each; default 1. An exec with more of them has what they take on
+       the CPU backend besides the plan, as much as the op of the group that takes most of it. */
+    uint32_t num_workers;
     /* Compiles that a program may spend on finding the op for which a backend refuses a group, where that does not say
        npu_compiled.failed_op: then that op alone goes to another backend, else the whole group. 0 = 32, 1 = none. */
     uint32_t max_compiles;
@@ -6237,7 +6253,7 @@ typedef struct npu_exec_desc {
     const npu_allocator *allocator;
     uint32_t _canary;
 } npu_exec_desc;
-/* Errors: INVALID_ARGUMENT (canary; more threads than num_workers of the plan where a backend has scratch for each),
+/* Errors: INVALID_ARGUMENT (canary; more threads than num_workers of the plan where a device has scratch for each),
    VERSION (parallel), NO_MEMORY (of a device: names the region, the bytes, the largest values). */
 NPU_IR_API npu_status npu_exec_create(npu_exec **out, npu_program *program, const npu_exec_desc *desc,
                                       npu_diag *diag);
@@ -6716,6 +6732,25 @@ NPU_IR_API npu_status npu_graph_quantize(npu_graph **out, const npu_graph *g, co
    machine, little-endian unless the writer was asked for the other one; the bytes are the same from every host. A place
    is an offset in bytes into the file, or with NPU_PLANNED_ARENA into the arena.
 
+   C CALLS: for a product that is never updated npu_plan_write writes a C file instead, which calls the same kernels in
+   order, with the words as constant structs and the constants as arrays of their own: nothing is opened, walked or
+   checked when it runs, and compilers fold what is constant. It includes the two headers and nothing else. Compile it, or
+   include it where it is used; a file that is only to see its declarations defines DIGITS_DECLARATIONS before.
+
+       static uint64_t arena[DIGITS_ARENA / 8];                         // aligned to DIGITS_ALIGNMENT
+       memcpy((char *)arena + DIGITS_IN_IMAGE_PLACE, image, sizeof image);
+       npu_status status = digits_run(arena);                           // or digits_step(arena, 0 to DIGITS_STEPS - 1)
+       const float *score = (const float *)((char *)arena + DIGITS_OUT_SCORE_PLACE);
+
+   digits_reset sets states to 0, which is needed before the first run of a model that has some. Errors:
+   INVALID_ARGUMENT (arena, or no such step), RANGE (an index that data hold). Kernels of your own are called as
+   npu_planned_<name>, compiled elsewhere.
+
+   An accelerator is a row of the list, too, from number NPU_PLANNED_ACCELERATOR on, for each thing that it does: it gets
+   what its compiler made as a constant, runs it, copies to and from a memory of its own. A step of it may answer BUSY, at
+   once, and is called again: model.waits says how often it has been, 0 the first time, so that a device that hangs ends
+   as the row's TIMEOUT. npu_planned_step gives BUSY back, for a loop that has other things to do; npu_planned_run waits.
+
    Kernels reach memory through npu_planned_read, _write and _constant alone, which know the limits. open calls every
    kernel once to check: it asks for the same places, adds up its work, and does nothing else. So what was opened
    cannot leave its memory, whatever the file says, and does no more work than the file says.
@@ -6752,11 +6787,11 @@ typedef struct npu_planned_port {
 
 struct npu_planned;
 /* What a step does with its words; work not NULL: only checks them, and adds what it will do. Errors: RANGE (a place is
-   outside), PARSE (the words are none of this kernel); of a run only: RANGE (an index that data hold). */
+   outside), PARSE (the words are none of this kernel); of a run only: RANGE (an index that data hold), BUSY (see above). */
 typedef npu_status (*npu_planned_fn)(const struct npu_planned *m, const uint32_t *words, uint32_t num_words,
                                      uint32_t *work);
 typedef struct npu_planned_kernel {
-    uint32_t id;                    /* 1 to 0x7fff: of the library; from 0x8000 on: yours */
+    uint32_t id;                    /* 1 to 0x7fff: of the library; from 0x8000 on: yours; 0xc000: of accelerators */
     npu_planned_fn run;
 } npu_planned_kernel;
 
@@ -6771,20 +6806,22 @@ typedef struct npu_planned_desc {
     uint32_t _canary;               /* must be 0 */
 } npu_planned_desc;
 
-/* An open model: 20 bytes on a machine of 32 bits, and no others are needed besides the arena. One thread at a time. */
+/* An open model: 24 bytes on a machine of 32 bits, and no others are needed besides the arena. One thread at a time. */
 typedef struct npu_planned {
     const npu_planned_head *head;   /* NULL = not open */
     uint8_t *arena;
     const npu_planned_kernel *kernels;
     uint32_t num_kernels;
     uint32_t next;                  /* the word of the file where the next step stands */
+    uint32_t waits;                 /* how often that has answered BUSY */
 } npu_planned;
 
+#ifndef NPU_IR_PLANNED_CALLS
 /* Checks the whole head and every step, sets all states to 0; constants are not read. Errors, and then *m is not open:
    INVALID_ARGUMENT (desc, or no file, arena or alignment of them), PARSE (no planned model, or an inconsistent one),
    VERSION (another version or byte order), IO (the file is cut), OVERFLOW (2 GB or more), CHECKSUM (of the head),
-   NO_MEMORY (the arena is too small), BUDGET (max_work), NOT_IMPLEMENTED (a kernel that is not listed), RANGE (a step
-   leaves its memory). */
+   NO_MEMORY (the arena is too small), BUDGET (max_work), NOT_IMPLEMENTED (a kernel that is not listed), NOT_FOUND (an
+   accelerator that is not), RANGE (a step leaves its memory). */
 NPU_IR_API npu_status npu_planned_open(npu_planned *m, const npu_planned_desc *desc);
 /* Reads all constants, about 12 instructions for a byte. Errors: STATE (not open), CHECKSUM. */
 NPU_IR_API npu_status npu_planned_check_data(const npu_planned *m);
@@ -6794,18 +6831,50 @@ NPU_IR_API const npu_planned_port *npu_planned_port_at(const npu_planned *m, uin
    after it; an output stays until the next run begins; a state is there from run to run. */
 NPU_IR_API void *npu_planned_data(const npu_planned *m, uint32_t i);
 NPU_IR_API void npu_planned_reset(npu_planned *m); /* all states to 0, and the next step is the first */
-/* Does one step. Errors: STATE (not open, or the run is done: npu_planned_start begins another), those of kernels. */
+/* Does one step, or with BUSY a part of it. Errors: STATE (not open, or the run is done: npu_planned_start begins
+   another), those of kernels. */
 NPU_IR_API npu_status npu_planned_step(npu_planned *m);
 NPU_IR_API bool npu_planned_is_done(const npu_planned *m);
 NPU_IR_API void npu_planned_start(npu_planned *m); /* the next step is the first */
 /* All steps from the first to the last. Errors: STATE (not open), those of kernels. */
 NPU_IR_API npu_status npu_planned_run(npu_planned *m);
+#endif
 
 /* For kernels: `count` elements of `size` bytes (a power of two) at a place, anywhere, in the arena, or in the file
    only; NULL = they are not all there, or not aligned to their size. */
+#ifdef NPU_IR_PLANNED_CALLS
+static inline void *npu_planned_write(const npu_planned *m, uint32_t place, uint32_t count, uint32_t size)
+{
+    (void)count;
+    (void)size;
+    return m->arena + (place & ~NPU_PLANNED_ARENA);
+}
+static inline const void *npu_planned_constant(const npu_planned *m, uint32_t place, uint32_t count, uint32_t size)
+{
+    (void)count;
+    (void)size;
+    return (const uint8_t *)m->head + place;
+}
+static inline const void *npu_planned_read(const npu_planned *m, uint32_t place, uint32_t count, uint32_t size)
+{
+    return place & NPU_PLANNED_ARENA ? npu_planned_write(m, place, count, size)
+                                     : npu_planned_constant(m, place, count, size);
+}
+/* A step of such a file, and one of the four with the most work: its kernel is compiled once more, for its words alone.
+   Defined as `static` before, it is not: the least code. */
+#if defined(NPU_PLANNED_HEAVY)
+#elif defined(__GNUC__)
+#define NPU_PLANNED_HEAVY static __attribute__((flatten))
+#else
+#define NPU_PLANNED_HEAVY static
+#endif
+#define NPU_PLANNED_CALL(kernel, model, words) \
+    npu_planned_##kernel((model), (const uint32_t *)(const void *)&(words), (uint32_t)(sizeof(words) / 4), NULL)
+#else
 NPU_IR_API const void *npu_planned_read(const npu_planned *m, uint32_t place, uint32_t count, uint32_t size);
 NPU_IR_API void *npu_planned_write(const npu_planned *m, uint32_t place, uint32_t count, uint32_t size);
 NPU_IR_API const void *npu_planned_constant(const npu_planned *m, uint32_t place, uint32_t count, uint32_t size);
+#endif
 /* Counts for them: 2^32 - 1 where the product or sum is more, which is never all there. */
 static inline uint32_t npu_planned_mul(uint32_t a, uint32_t b)
 {
@@ -6839,12 +6908,17 @@ static inline uint32_t npu_planned_add(uint32_t a, uint32_t b) { return a > 0xff
     X(21, map_f32)                                                                                 \
     X(22, map_i8)                                                                                  \
     X(23, layer_norm_f32)                                                                          \
-    X(24, gru_f32)
+    X(24, gru_f32)                                                                                 \
+    X(25, conv_columns_f32)                                                                        \
+    X(26, conv_columns_i8)                                                                         \
+    X(27, depthwise_f32)                                                                           \
+    X(28, depthwise_i8)
 enum {
 #define NPU_X(id, name) NPU_PLANNED_##name = id,
     NPU_IR_PLANNED_KERNELS(NPU_X)
 #undef NPU_X
-    NPU_PLANNED_OWN = 0x8000 /* the first number for kernels of yours */
+    NPU_PLANNED_OWN = 0x8000,        /* the first number for kernels of yours */
+    NPU_PLANNED_ACCELERATOR = 0xc000 /* and for those of accelerators */
 };
 /* The words of `copy`, which the writer itself needs: elements of 1, 2, 4 or 8 bytes, from x_first plus the indices
    times x_steps to y_first plus the indices times y_steps, in elements. */
@@ -6873,14 +6947,25 @@ typedef struct npu_planned_library {
     uint32_t num_kernels, num_lowerings;
     const npu_planned_kernel *kernels;
     const char *const *names;       /* of the kernels, as in the lists of C code */
+    /* Of the kernels, for C calls: "conv_f32 y x w b c.window.in:2 low:f ...", the struct npu_planned_conv_f32_words and its
+       members: letters i and f say int32_t and float, a digit how many in an array. NULL, or NULL for a kernel: the words
+       are numbers. */
+    const char *const *words;
     const npu_planned_lowering *lowerings;
+    /* Of an accelerator: steps for a whole partition of a backend that is no host: what its compiler makes of it as
+       data, uploads and downloads as steps. NULL = none. Errors: UNSUPPORTED (not of mine: the next library is asked). */
+    npu_status (*lower_partition)(npu_planned_writer *w, const npu_plan *plan, const npu_step *step);
 } npu_planned_library;
 
 /* Memory of a step, as what its words hold until places are known: of operand i or result i of the op being lowered
    (NPU_PLANNED_NONE where it is a hole), bytes for this step alone, or constants that the kernel needs besides. */
 NPU_IR_API uint32_t npu_planned_operand(const npu_planned_writer *w, uint32_t i);
 NPU_IR_API uint32_t npu_planned_result(npu_planned_writer *w, uint32_t i);
+/* Of any value that the partition being lowered reads or makes. */
+NPU_IR_API uint32_t npu_planned_value(npu_planned_writer *w, npu_value v);
 NPU_IR_API uint32_t npu_planned_scratch(npu_planned_writer *w, size_t bytes);
+/* Bytes that a step may take to be faster which works without, too: the desc's `scratch`. */
+NPU_IR_API uint32_t npu_planned_may_spare(const npu_planned_writer *w);
 NPU_IR_API uint32_t npu_planned_add_data(npu_planned_writer *w, npu_dtype dtype, size_t len, const void *data);
 /* What was added, to be filled until the next call; with data NULL it is zeros. NULL = it was not. */
 NPU_IR_API void *npu_planned_edit_data(npu_planned_writer *w, uint32_t memory);
@@ -6897,19 +6982,22 @@ typedef struct npu_plan_write_desc {
     const npu_planned_library *const *libraries; /* the first that lowers an op does; required, borrowed */
     uint32_t num_libraries;
     uint32_t alignment;             /* of constants and of what lies in the arena: 8 to 64; 0 = 8 */
+    uint32_t scratch;               /* bytes of the arena that a step may take to be faster; 0 = none: least memory */
     bool big_endian;                /* for machines of that byte order */
     /* C code for the model, as text: the file as an array `name`, and in capitals the bytes of its arena, its kernels
        as a list of X(kernel), and the number of each port: DIGITS_ARENA, DIGITS_KERNELS(X), DIGITS_IN_IMAGE. NULL =
        none */
     npu_text *code;
+    /* The model as a C file instead, as text: see C CALLS above; NULL = none */
+    npu_text *calls;
     const char *name;               /* an identifier; NULL = "model" */
     const npu_allocator *allocator; /* copied; NULL = NPU_IR_MALLOC */
     uint32_t _canary;               /* must be 0 */
 } npu_plan_write_desc;
-/* Appends a planned model to `file` (with an empty text: the file). The plan's ops run on its host backends. The arena
-   is planned anew, inputs and outputs in it. Errors: INVALID_ARGUMENT (desc, a name that is no identifier),
-   UNSUPPORTED (an op on a device, or one that no library lowers), DYNAMIC_SHAPE, MISSING_WEIGHT, OVERFLOW (2 GB),
-   NO_MEMORY; diag names the op. Then nothing is appended. */
+/* Appends a planned model to `file` (with an empty text: the file). Ops of a backend that is no host are lowered by a
+   library's lower_partition. The arena is planned anew, inputs and outputs in it. Errors: INVALID_ARGUMENT (desc, a name
+   that is no identifier), UNSUPPORTED (an op, or a partition of a device, that no library lowers), DYNAMIC_SHAPE,
+   MISSING_WEIGHT, OVERFLOW (2 GB), NO_MEMORY; diag names the op. Then nothing is appended. */
 NPU_IR_API npu_status npu_plan_write(const npu_plan *plan, const npu_plan_write_desc *desc, npu_text *file,
                                      npu_diag *diag);
 #endif /* NPU_IR_RUNTIME_ONLY */
@@ -18919,7 +19007,8 @@ static npu_status npu__batch_norm_statistics(npu_deduce *d, int64_t channels)
     const npu_spec *like = weight ? weight : running ? running : x;
     int64_t saved = npu_op_int(d->op, "training", 0) ? channels : 0;
     for (uint32_t i = 1; i < d->def->schema->num_returns && !d->status; i++) {
-        npu__result(d, npu__dtype_of(like), 1, i < 3 ? &saved : &channels);
+        const npu_spec *old = i < 3 ? NULL : npu_deduce_spec(d, i == 3 ? "running_mean" : "running_var");
+        npu__result(d, npu__dtype_of(like), 1, i < 3 ? &saved : old ? old->dims : &channels);
     }
     return d->status;
 }
@@ -28807,6 +28896,16 @@ static bool npu__makes_strides(const npu_op_def *def)
     return odd;
 }
 
+/* At most one dim that is not 1: there is one order only. */
+static bool npu__is_line(const npu_spec *spec)
+{
+    uint32_t num_wide = 0;
+    for (uint32_t i = 0; i < spec->rank; i++) {
+        num_wide += spec->dims[i] != 1;
+    }
+    return num_wide < 2;
+}
+
 /* Is what an op has made row-major in PyTorch, too? So it is where all that it came from is: elementwise ops keep the
    strides of their operands. `queue` has room for all values, `seen` a zero byte for each. */
 static bool npu__is_made_dense(const npu_graph *g, uint32_t root, uint32_t *queue, uint8_t *seen)
@@ -28817,9 +28916,11 @@ static bool npu__is_made_dense(const npu_graph *g, uint32_t root, uint32_t *queu
     memset(&none, 0, sizeof none);
     queue[0] = root;
     while (num) {
-        const npu__op *o = &g->ops[g->values[queue[--num]].producer];
+        const npu__value *v = &g->values[queue[--num]];
+        const npu__op *o = &g->ops[v->producer];
         npu_op_info info = o->def ? npu__view_info(g, o, args) : none;
-        bool is_packed = npu_op_has(&info, "memory_format") && npu_op_int(&info, "memory_format", 1) == 0;
+        bool is_packed = (npu_op_has(&info, "memory_format") && npu_op_int(&info, "memory_format", 1) == 0) ||
+                         npu__is_line(g->specs[v->spec]);
         if (o->def && npu__makes_strides(o->def)) {
             return false;
         }
@@ -34025,10 +34126,17 @@ NPU_IR_API bool npu_op_may_alias(const npu_op_info *op, uint32_t result, uint32_
     return allowed && x && y && x->dtype == y->dtype && npu__same_dims(x, y);
 }
 
+/* Whether an op reads operands after it has written to its destination, which may be none of them then. */
+static bool npu__reads_behind(const npu_op_def *def)
+{
+    return (def->traits & (NPU_DESTINATION | NPU_ELEMENTWISE)) == NPU_DESTINATION;
+}
+
 /* Why an operand must stay as it is when `op` has run; NULL = it need not. */
 static const char *npu__alias_obstacle(const npu_graph *g, uint32_t value, uint32_t op)
 {
     const npu__value *v = &g->values[value];
+    uint32_t num_reads = 0;
     if (!v->producer) {
         return "it is no temporary";
     }
@@ -34044,6 +34152,10 @@ static const char *npu__alias_obstacle(const npu_graph *g, uint32_t value, uint3
     for (uint32_t use = v->first_use; use; use = g->uses[use - 1].next) {
         if (g->uses[use - 1].op > op) {
             return "a later op reads it";
+        }
+        num_reads += g->uses[use - 1].op == op;
+        if (num_reads > 1 && npu__reads_behind(g->ops[op].def)) {
+            return "the op reads it as another operand, too";
         }
         if (g->ops[g->uses[use - 1].op].def->traits & (NPU_VIEW | NPU_SLICE)) {
             return "it has views";
@@ -34797,6 +34909,7 @@ static npu_status npu__single_run(npu__single *c, const npu_backend *b, uint64_t
     c->binding.places = &c->where;
     c->binding.stream = stream;
     c->binding.clock = npu__time_ns;
+    c->binding.num_workers = 1;
     c->binding.failed_op = &c->failed_op;
     status = b->place ? b->place(b->ctx, c->compiled.program, &c->where) : NPU_OK;
     return status ? status : b->submit(b->ctx, c->compiled.program, &c->binding, NULL);
@@ -37596,103 +37709,325 @@ static const npu_pattern npu__patterns_add_norm[] = {
 /* ---- attention from its matmul-softmax-matmul spelling ---- */
 
 typedef struct npu__spelled_attention {
-    npu_value q, k, v, mask; /* of the old graph; mask id 0 = none */
-    double scale;
-    npu_op first;            /* the product of q and k */
+    npu_value q, k, v, mask;     /* of the old graph; mask id 0 = none */
+    const npu_spec *scores;      /* where the mask is added, or those of softmax */
+    int64_t permutation[NPU_MAX_RANK]; /* of k; the first is -1 where its dims stand in order */
+    int64_t heads;               /* of k and v where several of q read one of theirs, else 0 */
+    bool is_choice, keeps;       /* the mask says which scores become `fill`, or stay */
+    double scale, fill;
+    npu_op first;                /* the product of q and k */
 } npu__spelled_attention;
 
-static npu_op npu__inner_product(const npu_graph *g, npu_op user, uint32_t i)
+/* Operand i of an op. */
+typedef struct npu__slot_of_op {
+    npu_op op;
+    uint32_t i;
+} npu__slot_of_op;
+
+static npu__slot_of_op npu__at(npu_op op, uint32_t i)
 {
-    npu_op op = npu__inner(g, user, i, NPU_ATEN_MATMUL);
-    return op.id ? op : npu__inner(g, user, i, NPU_ATEN_BMM);
+    npu__slot_of_op at;
+    at.op = op;
+    at.i = i;
+    return at;
 }
 
-/* x of transpose(x, -2, -1) that only operand 1 of `user` needs. */
-static npu_value npu__transposed(npu_rewrite *rw, npu_op user)
+static const npu_spec *npu__spec_of_operand(const npu_graph *g, npu__slot_of_op at)
 {
-    npu_op op = npu__inner(rw->from, user, 1, NPU_ATEN_TRANSPOSE);
-    const npu_op_info *info = op.id ? npu_rewrite_info(rw, op) : NULL;
-    npu_value x = npu_op_operand_value(rw->from, op, 0);
-    int64_t rank, a, b;
-    if (!info) {
-        return npu__make_value(0);
+    return g->specs[g->values[npu_op_operand_value(g, at.op, at.i).id].spec];
+}
+
+/* The first of `num` kinds that makes an operand, which nothing else needs; id 0 = none. */
+static npu_op npu__inner_of(const npu_graph *g, npu__slot_of_op at, const npu_kind *kinds, uint32_t num)
+{
+    npu_op op = npu__make_op(0);
+    for (uint32_t i = 0; i < num && !op.id; i++) {
+        op = npu__inner(g, at.op, at.i, kinds[i]);
     }
-    rank = npu__value_rank(rw->from, x);
-    a = npu_op_int(info, "dim0", 0);
-    b = npu_op_int(info, "dim1", 0);
-    a = a < 0 ? a : a - rank;
-    b = b < 0 ? b : b - rank;
-    return npu__make_value(a + b == -3 && a * b == 2 ? x.id : 0);
+    return op;
 }
 
-/* Scores: [q k' times or over a number] [plus a mask]. */
-static bool npu__match_scores(npu_rewrite *rw, npu_op user, npu__spelled_attention *a)
+/* The same matrices in the same order, whatever the dims in front of them. */
+static bool npu__same_matrices(const npu_spec *x, const npu_spec *y)
 {
-    static const npu_kind scalings[] = { NPU_ATEN_MUL_SCALAR, NPU_ATEN_MUL, NPU_ATEN_DIV_SCALAR, NPU_ATEN_DIV };
-    const npu_graph *g = rw->from;
-    npu_op add = npu__inner(g, user, 0, NPU_ATEN_ADD), scaled = { 0 };
-    const npu_op_info *info = add.id ? npu_rewrite_info(rw, add) : NULL;
+    size_t a, b;
+    return x->rank >= 2 && y->rank >= 2 && npu_spec_is_static(x) && npu_spec_is_static(y) && x->dtype == y->dtype &&
+           memcmp(&x->dims[x->rank - 2], &y->dims[y->rank - 2], 2 * sizeof x->dims[0]) == 0 &&
+           npu_spec_len(x, &a) == NPU_OK && npu_spec_len(y, &b) == NPU_OK && a == b;
+}
+
+/* In front of views that keep matrices as they are: exporters take batches apart and together around a product. */
+static npu__slot_of_op npu__behind_views(const npu_graph *g, npu__slot_of_op at)
+{
+    static const npu_kind kinds[] = { NPU_ATEN_VIEW, NPU_ATEN_RESHAPE, NPU_ATEN_UNSAFE_VIEW, NPU_ATEN_EXPAND,
+                                      NPU_ATEN_CLONE, NPU_ATEN_CONTIGUOUS };
+    npu_op op = npu__inner_of(g, at, kinds, NPU__COUNT(kinds));
+    while (op.id && npu__same_matrices(npu__spec_of_operand(g, at), npu__spec_of_operand(g, npu__at(op, 0)))) {
+        at = npu__at(op, 0);
+        op = npu__inner_of(g, at, kinds, NPU__COUNT(kinds));
+    }
+    return at;
+}
+
+/* In front of a multiplication by a number, or a division. */
+static npu__slot_of_op npu__behind_scale(npu_rewrite *rw, npu__slot_of_op at, double *scale)
+{
+    static const npu_kind kinds[] = { NPU_ATEN_MUL_SCALAR, NPU_ATEN_MUL, NPU_ATEN_DIV_SCALAR, NPU_ATEN_DIV };
+    npu_op op = npu__inner_of(rw->from, at, kinds, NPU__COUNT(kinds));
+    npu_kind kind = npu_op_kind(rw->from, op);
     npu_value x;
-    uint32_t i = 0;
-    if (info) {
-        a->mask = npu_op_operand_value(g, add, 1);
-        if (npu_op_float(info, "alpha", 1) != 1 || !npu__value_rank(g, a->mask)) {
-            return false;
-        }
-        user = add;
+    double number;
+    if (!op.id || !npu__number_operand_of(rw, op, false, &x, &number) || number == 0) {
+        return at;
     }
+    *scale = kind == kinds[2] || kind == kinds[3] ? *scale / number : *scale * number;
+    return npu__at(op, 0);
+}
+
+/* In front of what swaps the last two dims, perhaps together with a permutation of all, which k gets. */
+static npu__slot_of_op npu__behind_transpose(npu_rewrite *rw, npu__slot_of_op at, npu__spelled_attention *a)
+{
+    static const npu_kind kinds[] = { NPU_ATEN_TRANSPOSE, NPU_ATEN_PERMUTE };
+    npu_op op = npu__inner_of(rw->from, at, kinds, NPU__COUNT(kinds));
+    const npu_op_info *info = op.id ? npu_rewrite_info(rw, op) : NULL;
+    int64_t rank = info ? info->in[0]->rank : 0, *p = a->permutation, last;
+    bool in_order = true;
+    if (rank < 2) {
+        return npu__at(npu__make_op(0), 0);
+    }
+    for (int64_t i = 0; i < rank; i++) {
+        p[i] = i;
+    }
+    if (npu_op_kind(rw->from, op) == NPU_ATEN_PERMUTE) {
+        npu_op_ints(info, "dims", p, (uint32_t)rank);
+    } else {
+        int64_t i = npu_op_int(info, "dim0", 0), k = npu_op_int(info, "dim1", 0);
+        i += i < 0 ? rank : 0;
+        k += k < 0 ? rank : 0;
+        p[i] = k;
+        p[k] = i;
+    }
+    last = p[rank - 1];
+    p[rank - 1] = p[rank - 2];
+    p[rank - 2] = last;
+    for (int64_t i = 0; i < rank; i++) {
+        p[i] += p[i] < 0 ? rank : 0;
+        in_order = in_order && p[i] == i;
+    }
+    p[0] = in_order ? -1 : p[0];
+    return npu__at(npu__make_op(in_order || npu_op_kind(rw->from, op) == NPU_ATEN_PERMUTE ? op.id : 0), 0);
+}
+
+/* [times or over a number] q k', of which both may be scaled before. */
+static bool npu__match_product(npu_rewrite *rw, npu__slot_of_op at, npu__spelled_attention *a)
+{
+    static const npu_kind kinds[] = { NPU_ATEN_MATMUL, NPU_ATEN_BMM };
+    const npu_graph *g = rw->from;
+    npu__slot_of_op k;
     a->scale = 1;
-    for (i = 0; i < NPU__COUNT(scalings) && !scaled.id; i++) {
-        scaled = npu__inner(g, user, 0, scalings[i]);
-    }
-    if (scaled.id && (!npu__number_operand_of(rw, scaled, false, &x, &a->scale) || a->scale == 0)) {
+    at = npu__behind_views(g, npu__behind_scale(rw, npu__behind_views(g, at), &a->scale));
+    a->first = npu__inner_of(g, at, kinds, 2);
+    if (!a->first.id) {
         return false;
     }
-    a->scale = scaled.id && i > 2 ? 1 / a->scale : a->scale;
-    a->first = npu__inner_product(g, scaled.id ? scaled : user, 0);
-    a->q = npu_op_operand_value(g, a->first, 0);
-    a->k = a->first.id ? npu__transposed(rw, a->first) : npu__make_value(0);
+    at = npu__behind_views(g, npu__behind_scale(rw, npu__behind_views(g, npu__at(a->first, 0)), &a->scale));
+    k = npu__behind_views(g, npu__behind_scale(rw, npu__behind_views(g, npu__at(a->first, 1)), &a->scale));
+    k = npu__behind_transpose(rw, k, a);
+    k = k.op.id && a->permutation[0] < 0 ? npu__behind_views(g, npu__behind_scale(rw, k, &a->scale)) : k;
+    a->q = npu_op_operand_value(g, at.op, at.i);
+    a->k = npu_op_operand_value(g, k.op, k.i);
     return a->k.id != 0;
 }
 
-/* Equal ranks, and equal dims but for the last two. */
-static bool npu__same_batch(const npu_graph *g, npu_value a, npu_value b)
+/* A mask that chooses scores: where(mask, scores, number), where(mask, number, scores), masked_fill(scores, mask). */
+static bool npu__match_choice(npu_rewrite *rw, npu__slot_of_op at, npu__spelled_attention *a)
 {
-    const npu_spec *x = g->specs[g->values[a.id].spec], *y = g->specs[g->values[b.id].spec];
-    return x->rank == y->rank && x->rank >= 3 && x->dtype == y->dtype && npu_spec_is_static(x) &&
-           npu_spec_is_static(y) && memcmp(x->dims, y->dims, (x->rank - 2u) * sizeof x->dims[0]) == 0;
+    static const npu_kind kinds[] = { NPU_ATEN_WHERE, NPU_ATEN_WHERE_SCALAR_OTHER, NPU_ATEN_MASKED_FILL_SCALAR,
+                                      NPU_ATEN_MASKED_FILL_TENSOR };
+    const npu_graph *g = rw->from;
+    npu_op op = npu__inner_of(g, at, kinds, NPU__COUNT(kinds));
+    const npu_op_info *info = op.id ? npu_rewrite_info(rw, op) : NULL;
+    bool fills = npu_op_kind(g, op) == kinds[2] || npu_op_kind(g, op) == kinds[3];
+    const char *word = fills ? "value" : "other";
+    const npu_bound_arg *number = info ? npu_op_arg(info, word) : NULL;
+    if (!number) {
+        return false;
+    }
+    a->mask = npu_op_operand_value(g, op, fills ? 1 : 0);
+    a->is_choice = true;
+    a->keeps = !fills;
+    a->scores = g->specs[g->values[npu_op_result(g, op, 0).id].spec];
+    a->fill = npu_op_float(info, word, 0);
+    if (g->ops[op.id].num_operands == 3 && !npu__value_number(g, npu_op_operand_value(g, op, 2), &a->fill)) {
+        return false;
+    }
+    return npu__value_dtype(g, a->mask) == NPU_BOOL && npu__value_rank(g, a->mask) &&
+           npu__match_product(rw, npu__at(op, fills ? 0 : 1), a);
+}
+
+/* Scores: a scaled product [plus a mask, or chosen by one]. */
+static bool npu__match_scores(npu_rewrite *rw, npu_op softmax, npu__spelled_attention *a)
+{
+    const npu_graph *g = rw->from;
+    npu__slot_of_op at = npu__behind_views(g, npu__at(softmax, 0));
+    npu_op add = npu__inner(g, at.op, at.i, NPU_ATEN_ADD);
+    const npu_op_info *info = add.id ? npu_rewrite_info(rw, add) : NULL;
+    a->scores = npu__spec_of_operand(g, at);
+    for (uint32_t i = 0; info && i < 2; i++) {
+        a->mask = npu_op_operand_value(g, add, 1 - i);
+        if (npu_op_float(info, "alpha", 1) == 1 && npu__value_rank(g, a->mask) &&
+            npu__match_product(rw, npu__at(add, i), a)) {
+            return true;
+        }
+    }
+    if (info || npu__match_choice(rw, at, a)) {
+        return !info;
+    }
+    a->is_choice = false;
+    a->mask = npu__make_value(0);
+    a->scores = npu__spec_of_operand(g, at);
+    return npu__match_product(rw, at, a);
+}
+
+/* How many heads of a value were repeated for those of q: x of expand(x [N,H,1,L,D], [N,H,n,L,D]) as [N,H n,L,D]. */
+static int64_t npu__repeated_heads(const npu_graph *g, npu_value *x, const npu_spec *scores)
+{
+    npu_op op = npu_value_producer(g, *x, NULL);
+    const npu_spec *wide = g->specs[g->values[x->id].spec], *narrow;
+    if (npu_op_kind(g, op) != NPU_ATEN_EXPAND || wide->rank != 5 || scores->rank != 4) {
+        return 0;
+    }
+    narrow = npu__spec_of_operand(g, npu__at(op, 0));
+    if (narrow->rank != 5 || narrow->dims[2] != 1 || !npu_spec_is_static(wide) || wide->dims[0] != scores->dims[0] ||
+        narrow->dims[0] != wide->dims[0] || narrow->dims[1] != wide->dims[1] || narrow->dims[3] != wide->dims[3] ||
+        narrow->dims[4] != wide->dims[4] || wide->dims[1] < 1 || wide->dims[1] * wide->dims[2] != scores->dims[1]) {
+        return 0;
+    }
+    *x = npu_op_operand_value(g, op, 0);
+    return narrow->dims[1];
+}
+
+/* Both keys and values are repeated, or they are taken as they are. */
+static void npu__match_heads(const npu_graph *g, npu__spelled_attention *a)
+{
+    npu_value k = a->k, v = a->v;
+    int64_t heads = a->permutation[0] < 0 ? npu__repeated_heads(g, &k, a->scores) : 0;
+    if (heads && npu__repeated_heads(g, &v, a->scores) == heads) {
+        a->heads = heads;
+        a->k = k;
+        a->v = v;
+    }
+}
+
+/* x, permuted or not, as matrices of those last two dims in the batch of the scores; `heads` not 0: of so many. */
+static npu_value npu__as_matrices(npu_rewrite *rw, const npu__spelled_attention *a, npu_value x,
+                                  const int64_t *permutation, int64_t heads, const int64_t *last)
+{
+    npu_spec wanted = *a->scores;
+    const npu_spec *now = rw->from->specs[rw->from->values[x.id].spec];
+    npu_value y = npu_rewrite_value(rw, x);
+    if (permutation && permutation[0] >= 0) {
+        y = npu_permute(rw->to, y, permutation, now->rank);
+        now = npu_value_spec(rw->to, y);
+    }
+    wanted.dims[wanted.rank - 3] = heads ? heads : wanted.dims[wanted.rank - 3];
+    memcpy(&wanted.dims[wanted.rank - 2], last, 2 * sizeof *last);
+    return now && npu__same_dims(now, &wanted) ? y : npu_reshape(rw->to, y, wanted.dims, wanted.rank);
+}
+
+/* As many elements as matrices of those last two dims in the batch of the scores have. */
+static bool npu__fills_batch(const npu_graph *g, const npu__spelled_attention *a, npu_value x, const int64_t *last)
+{
+    npu_spec wanted = *a->scores;
+    const npu_spec *now = g->specs[g->values[x.id].spec];
+    size_t len, count;
+    wanted.dims[wanted.rank - 3] = a->heads && x.id != a->q.id ? a->heads : wanted.dims[wanted.rank - 3];
+    memcpy(&wanted.dims[wanted.rank - 2], last, 2 * sizeof *last);
+    return now->dtype == wanted.dtype && npu_spec_is_static(now) && npu_spec_len(now, &len) == NPU_OK &&
+           npu_spec_len(&wanted, &count) == NPU_OK && len == count;
+}
+
+/* The mask as what is added. */
+static npu_value npu__attention_addend(npu_rewrite *rw, const npu__spelled_attention *a)
+{
+    npu_arg args[3];
+    npu_value mask = npu_rewrite_value(rw, a->mask);
+    if (!a->is_choice) {
+        return mask;
+    }
+    args[0] = npu_arg_tensor("condition", mask);
+    args[1] = npu_arg_float("self", a->keeps ? 0 : a->fill);
+    args[2] = npu_arg_float("other", a->keeps ? a->fill : 0);
+    return npu__first(rw->to, npu_emit(rw->to, NPU_ATEN_WHERE_SCALAR, args, 3));
+}
+
+/* Rows and columns of q, k and v; false where they do not fit together. */
+static bool npu__attention_dims(const npu_graph *g, const npu__spelled_attention *a, int64_t dims[3][2])
+{
+    const npu_spec *q = g->specs[g->values[a->q.id].spec], *v = g->specs[g->values[a->v.id].spec];
+    if (a->scores->rank < 3 || !npu_spec_is_static(a->scores) || q->rank < 2 || v->rank < 2 ||
+        (a->mask.id && npu__value_dtype(g, a->mask) != npu__value_dtype(g, a->q) && !a->is_choice) ||
+        (a->is_choice && npu__value_dtype(g, a->q) != NPU_F32)) {
+        return false;
+    }
+    dims[0][0] = a->scores->dims[a->scores->rank - 2];
+    dims[1][0] = dims[2][0] = a->scores->dims[a->scores->rank - 1];
+    dims[0][1] = dims[1][1] = q->dims[q->rank - 1];
+    dims[2][1] = v->dims[v->rank - 1];
+    return npu__fills_batch(g, a, a->q, dims[0]) && npu__fills_batch(g, a, a->k, dims[1]) &&
+           npu__fills_batch(g, a, a->v, dims[2]);
+}
+
+/* The softmax whose weights an op multiplies v with, along the last dim and in its operand's dtype. */
+static bool npu__match_weights(npu_rewrite *rw, npu_op op, npu__spelled_attention *a)
+{
+    static const npu_kind kinds[] = { NPU_ATEN_SOFTMAX, NPU_ATEN_SOFTMAX_RAW };
+    const npu_graph *g = rw->from;
+    npu__slot_of_op at = npu__behind_views(g, npu__at(op, 0));
+    npu_op drop = npu__inner(g, at.op, at.i, NPU_ATEN_DROPOUT), softmax;
+    const npu_op_info *info;
+    int64_t dim;
+    at = drop.id ? npu__behind_views(g, npu__at(drop, 0)) : at;
+    softmax = npu__inner_of(g, at, kinds, 2);
+    info = softmax.id ? npu_rewrite_info(rw, softmax) : NULL;
+    dim = info ? npu_op_int(info, "dim", 0) : 0;
+    at = npu__behind_views(g, npu__at(op, 1));
+    a->v = npu_op_operand_value(g, at.op, at.i);
+    return info && (dim == -1 || dim + 1 == (int64_t)info->in[0]->rank) && !npu_op_has(info, "dtype") &&
+           !npu_op_int(info, "half_to_float", 0) && npu__match_scores(rw, softmax, a);
 }
 
 static npu_status npu__fuse_attention(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
 {
     npu__spelled_attention a;
-    npu_op drop = npu__inner(from, op, 0, NPU_ATEN_DROPOUT), softmax;
-    const npu_op_info *info;
-    npu_arg args[5];
-    uint32_t num_args = 0;
-    int64_t dim;
-    softmax = npu__inner(from, drop.id ? drop : op, 0, NPU_ATEN_SOFTMAX);
-    softmax = softmax.id ? softmax : npu__inner(from, drop.id ? drop : op, 0, NPU_ATEN_SOFTMAX_RAW);
-    info = softmax.id ? npu_rewrite_info(rw, softmax) : NULL;
-    dim = info ? npu_op_int(info, "dim", 0) : 0;
+    const npu_spec *old = from->specs[from->values[npu_op_result(from, op, 0).id].spec];
+    npu_arg args[6];
+    npu_value y;
+    uint32_t num_args = 3;
+    int64_t dims[3][2];
     memset(&a, 0, sizeof a);
-    a.v = npu_op_operand_value(from, op, 1);
-    if (!info || (dim != -1 && dim + 1 != (int64_t)npu__value_rank(from, npu_op_result(from, softmax, 0))) ||
-        npu_op_has(info, "dtype") || npu_op_int(info, "half_to_float", 0) || !npu__match_scores(rw, softmax, &a) ||
-        !npu__same_batch(from, a.q, a.k) || !npu__same_batch(from, a.q, a.v) ||
-        (a.mask.id && npu__value_dtype(from, a.mask) != npu__value_dtype(from, a.q))) {
+    if (!npu__match_weights(rw, op, &a)) {
         return npu_rewrite_no_match(rw, "no softmax of a scaled product with a transposed operand");
     }
-    args[num_args++] = npu_arg_tensor(NULL, npu_rewrite_value(rw, a.q));
-    args[num_args++] = npu_arg_tensor(NULL, npu_rewrite_value(rw, a.k));
-    args[num_args++] = npu_arg_tensor(NULL, npu_rewrite_value(rw, a.v));
+    npu__match_heads(from, &a);
+    if (!npu__attention_dims(from, &a, dims)) {
+        return npu_rewrite_no_match(rw, "dims or dtypes of query, key, value and mask are not those of attention");
+    }
+    args[0] = npu_arg_tensor(NULL, npu__as_matrices(rw, &a, a.q, NULL, 0, dims[0]));
+    args[1] = npu_arg_tensor(NULL, npu__as_matrices(rw, &a, a.k, a.permutation, a.heads, dims[1]));
+    args[2] = npu_arg_tensor(NULL, npu__as_matrices(rw, &a, a.v, NULL, a.heads, dims[2]));
     args[num_args++] = npu_arg_float("scale", a.scale);
     if (a.mask.id) {
-        args[num_args++] = npu_arg_tensor("attn_mask", npu_rewrite_value(rw, a.mask));
+        args[num_args++] = npu_arg_tensor("attn_mask", npu__attention_addend(rw, &a));
     }
-    return npu__pass_replace(
-        (const npu_optimize_desc *)ctx, rw, a.first, npu_op_result(from, op, 0),
-        npu__first(rw->to, npu_emit(rw->to, NPU_ATEN_SCALED_DOT_PRODUCT_ATTENTION, args, num_args)));
+    if (a.heads) {
+        args[num_args++] = npu_arg_bool("enable_gqa", true);
+    }
+    y = npu__first(rw->to, npu_emit(rw->to, NPU_ATEN_SCALED_DOT_PRODUCT_ATTENTION, args, num_args));
+    if (npu_value_spec(rw->to, y) && !npu__same_dims(npu_value_spec(rw->to, y), old)) {
+        y = npu_reshape(rw->to, y, old->dims, old->rank);
+    }
+    return npu__pass_replace((const npu_optimize_desc *)ctx, rw, a.first, npu_op_result(from, op, 0), y);
 }
 
 static const npu_pattern npu__patterns_attention[] = {
@@ -37968,7 +38303,8 @@ static npu_op npu__integer_behind(npu__integer *m, npu_value x)
     bool is_hardtanh = kind == NPU_ATEN_HARDTANH;
     const char *min = is_hardtanh ? "min_val" : "min", *max = is_hardtanh ? "max_val" : "max";
     double low = (double)-INFINITY, high = kind == NPU_ATEN_RELU6 ? 6.0 : (double)INFINITY;
-    if ((!is_clamp && kind != NPU_ATEN_RELU && kind != NPU_ATEN_RELU6) || !npu__is_alone(m->g, x)) {
+    if ((!is_clamp && kind != NPU_ATEN_RELU && kind != NPU_ATEN_RELU6) || !npu__is_alone(m->g, x) ||
+        npu__has_dynamic_args(m->g, &m->g->ops[op.id])) {
         return op;
     }
     low = info && npu_op_has(info, min) ? npu_scalar_value(npu_op_scalar(info, min, npu_scalar_int(0))) : low;
@@ -40460,7 +40796,7 @@ NPU__COLD static npu_status npu__lower_repeat(npu__lower *l)
 static bool npu__lower_is_whole_factor(int64_t in, int64_t out, int64_t *factor)
 {
     float step = (float)in / (float)out;
-    bool ok = out % in == 0;
+    bool ok = out % in == 0 && out <= 1 << 24; /* larger ones are not all whole in f32 */
     *factor = ok ? out / in : 1;
     for (int64_t o = 0; o < out && ok; o++) {
         ok = (int64_t)floorf((float)o * step) == o / *factor;
@@ -41103,14 +41439,14 @@ static const npu__lower_row *npu__find_lowering(npu_kind kind, bool is_alias)
     return &map;
 }
 
-/* Sizes are known, nothing is empty, and every tensor holds numbers or bools. */
+/* Sizes are known and fit into index maps, nothing is empty, and every tensor holds numbers or bools. */
 static bool npu__lower_is_static(const npu_spec *s)
 {
     if (s->cls != NPU_CLASS_TENSOR || !npu_spec_is_static(s) || s->quant || !npu__is_real(npu__dtype_of(s))) {
         return false;
     }
     for (uint32_t i = 0; i < s->rank; i++) {
-        if (s->dims[i] == 0) {
+        if (s->dims[i] == 0 || s->dims[i] > INT32_MAX) {
             return false;
         }
     }
@@ -41125,7 +41461,6 @@ static npu_status npu__lower_op(void *ctx, npu_rewrite *rw, const npu_graph *fro
     npu__lower l;
     uint32_t wide = 0;
     bool is_alias;
-    (void)from;
     (void)ctx;
     if (!info) {
         return NPU_ERR_NO_MEMORY;
@@ -41149,6 +41484,9 @@ static npu_status npu__lower_op(void *ctx, npu_rewrite *rw, const npu_graph *fro
     }
     if (wide == 3) {
         return npu_rewrite_no_match(rw, "registers do not cast between i64 and u64");
+    }
+    if (npu__has_dynamic_args(from, &from->ops[op.id])) {
+        return npu_rewrite_no_match(rw, "a number among its attributes is read from a value");
     }
     l.y = *info->out[0];
     return row->fn(&l);
@@ -42201,6 +42539,13 @@ static double npu__run_ns(const npu_plan *plan, const npu__run *run, uint32_t ba
     return ns;
 }
 
+/* Was an op refused by a compiler, or has it left a backend that was full? Then it goes to later backends alone, so
+   that what follows from either comes to an end. */
+static bool npu__has_left(const npu__target *t)
+{
+    return t->reason == NPU_REASON_REJECTED || t->reason == NPU_REASON_BUDGET;
+}
+
 /* Moves a run to another backend, unless that cannot take it; *moved says which. */
 static npu_status npu__give_up(npu_plan *plan, const npu__run *run, uint32_t backend, npu_reason reason, bool *moved)
 {
@@ -42208,7 +42553,7 @@ static npu_status npu__give_up(npu_plan *plan, const npu__run *run, uint32_t bac
     for (uint32_t i = 0; *moved && i < run->num_ops; i++) {
         npu__target *t = &plan->targets[run->ops[i].id];
         t->backend = (uint8_t)backend;
-        if (t->reason != NPU_REASON_REJECTED) { /* that is why the first choice did not get it */
+        if (!npu__has_left(t)) { /* that is why the first choice did not get it */
             t->reason = (uint8_t)reason;
             t->words = 0;
         }
@@ -42221,9 +42566,12 @@ static npu_status npu__give_up(npu_plan *plan, const npu__run *run, uint32_t bac
 static npu_status npu__next_best(npu_plan *plan, const npu__run *run, uint32_t *best)
 {
     npu_status status = NPU_OK;
-    uint32_t last = plan->num_given - 1;
+    uint32_t last = plan->num_given - 1, first = plan->op_ns ? 0 : run->backend + 1;
     *best = last;
-    for (uint32_t b = plan->op_ns ? 0 : run->backend + 1; b < last && status == NPU_OK; b++) {
+    for (uint32_t i = 0; i < run->num_ops; i++) {
+        first = npu__has_left(&plan->targets[run->ops[i].id]) ? run->backend + 1 : first;
+    }
+    for (uint32_t b = first; b < last && status == NPU_OK; b++) {
         bool takes = false;
         if (b != run->backend && npu__is_beside(plan, run, b)) {
             status = npu__takes_run(plan, run, b, &takes);
@@ -42614,7 +42962,7 @@ static void npu__placer_free(npu__placer *p)
     npu__free(a, p->seen, n * sizeof *p->seen);
     npu__free(a, p->net_of, (p->num_readers + p->num_nets + 1u) * sizeof *p->net_of);
     npu__free(a, p->stamp, (p->num_nets + 1u) * sizeof *p->stamp);
-    if (p->waves.num_nodes) {
+    if (p->waves.allocator.resize) { /* was begun, for no nodes perhaps */
         npu__waves_free(&p->waves);
     }
     NPU__RELEASE(p, nets);
@@ -44140,16 +44488,19 @@ static npu_status npu__share_views(npu_plan *plan, const npu__step_memory *steps
 }
 
 /* True when no other operand of the op lies in the same root at another place: writing the result would
-   change it too early. A piece of a value is no place for a result either unless it is aligned like one. */
+   change it too early; or at the same one, where the op reads elements after it wrote others. A piece of a value is no
+   place for a result either unless it is aligned like one. */
 static bool npu__inplace_is_safe(const npu_plan *plan, const npu__op *o, uint32_t backend, uint32_t root,
                                  uint64_t delta, uint64_t size)
 {
+    uint32_t num_there = 0;
     for (uint32_t i = 0; i < o->num_operands; i++) {
         uint32_t v = plan->graph->uses[o->first_operand + i].value,
                  other = v ? npu__storage_find(plan, v, backend) : NPU_NO_INDEX;
         uint64_t at;
         if (other != NPU_NO_INDEX && npu__storage_root(plan, other, &at) == root &&
-            (at != delta || plan->storage[other].size != size || plan->storage[other].alias == NPU__STRIDED)) {
+            (at != delta || plan->storage[other].size != size || plan->storage[other].alias == NPU__STRIDED ||
+             (num_there++ && npu__reads_behind(o->def)))) {
             return false;
         }
     }
@@ -44192,6 +44543,71 @@ static void npu__share_inplace(npu_plan *plan, const npu_step *s, const npu_inpl
     if (npu__inplace_is_safe(plan, o, s->backend, root, delta, plan->storage[from].size)) {
         npu__storage_join(plan, to, root, delta);
     }
+}
+
+static uint32_t npu__result_backend(const npu_plan *plan, uint32_t value);
+
+/* What a state holds in the next run: itself where no npu_update names another value. */
+static uint32_t npu__state_next(const npu_graph *g, uint32_t state)
+{
+    for (uint32_t i = 0; i < g->num_updates && g->values[state].is_updated; i++) {
+        if (g->updates[i].a == state) {
+            return g->updates[i].b;
+        }
+    }
+    return state;
+}
+
+/* The last tick at which a state is read, on any backend that reads the host's memory of it. */
+static uint32_t npu__state_until(const npu_plan *plan, uint32_t state)
+{
+    uint32_t until = 0;
+    for (uint32_t i = plan->value_storage[state]; i; i = plan->storage[i - 1].next) {
+        const npu__storage *s = &plan->storage[i - 1];
+        until = s->kind == NPU__BOUND_INPUT && s->until > until ? s->until : until;
+    }
+    return until;
+}
+
+/* A result that may overwrite a state: whoever takes its memory in turn, the last of them is the state's next content.
+   */
+static void npu__share_state(npu_plan *plan, const npu_step *s, const npu_inplace *pair)
+{
+    const npu_graph *g = plan->graph;
+    const npu__op *o = pair->op < s->num_ops ? &g->ops[s->ops[pair->op].id] : NULL;
+    uint32_t x = o && pair->operand < o->num_operands ? g->uses[o->first_operand + pair->operand].value : 0;
+    uint32_t from = x ? npu__storage_find(plan, x, s->backend) : NPU_NO_INDEX, root, to, next, state;
+    uint64_t delta, at;
+    if (from == NPU_NO_INDEX || pair->result >= o->num_results) {
+        return;
+    }
+    root = npu__storage_root(plan, from, &delta);
+    state = plan->storage[root].value;
+    to = npu__storage_find(plan, o->first_result + pair->result, s->backend);
+    if (to == NPU_NO_INDEX || plan->storage[root].kind != NPU__BOUND_INPUT || delta ||
+        g->values[state].role != NPU_ROLE_STATE || npu__is_output(g, state) || npu__is_next(g, state)) {
+        return;
+    }
+    next = npu__storage_find(plan, npu__state_next(g, state), s->backend);
+    if (next == NPU_NO_INDEX || npu__storage_root(plan, next, &at) != to || at ||
+        plan->storage[to].kind != NPU__ARENA || !npu__sizes_agree(g, x, o->first_result + pair->result) ||
+        plan->storage[to].size != plan->storage[root].size || plan->storage[from].size != plan->storage[root].size ||
+        npu__state_until(plan, state) != plan->storage[to].first) {
+        return;
+    }
+    if (npu__inplace_is_safe(plan, o, s->backend, root, 0, plan->storage[root].size)) {
+        npu__storage_join(plan, to, root, 0);
+    }
+}
+
+/* Does what a state holds in the next run lie where it lies, so that nothing has to be copied? */
+static bool npu__state_stays(const npu_plan *plan, uint32_t state, uint32_t next)
+{
+    uint32_t home = npu__result_backend(plan, next);
+    uint32_t i = home == NPU_NO_INDEX ? NPU_NO_INDEX : npu__storage_find(plan, next, home);
+    uint64_t delta;
+    return state == next || (i != NPU_NO_INDEX && plan->storage[npu__storage_root(plan, i, &delta)].value == state &&
+                             plan->storage[npu__storage_root(plan, i, &delta)].kind == NPU__BOUND_INPUT && !delta);
 }
 
 /* ---- offsets ---- */
@@ -44884,9 +45300,12 @@ static npu_status npu__plan_memory_once(npu_plan *plan, npu__step_memory *steps)
             : NPU_ERR_NO_MEMORY;
     }
     if (status == NPU_OK) {
-        for (uint32_t i = 0; i < plan->num_steps && !plan->desc.no_inplace; i++) {
-            for (uint32_t k = 0; k < steps[i].num_inplace; k++) {
-                npu__share_inplace(plan, &plan->steps[i], npu__pair_at(steps[i].inplace, k));
+        /* states last: what takes their memory may have been taken itself */
+        for (uint32_t i = 0; i < 2 * plan->num_steps && !plan->desc.no_inplace; i++) {
+            uint32_t step = i % plan->num_steps;
+            for (uint32_t k = 0; k < steps[step].num_inplace; k++) {
+                (i < plan->num_steps ? npu__share_inplace : npu__share_state)(
+                    plan, &plan->steps[step], npu__pair_at(steps[step].inplace, k));
             }
         }
         status = !npu__sum_memory(plan)      ? NPU_ERR_OVERFLOW
@@ -45887,6 +46306,20 @@ static npu_status npu__prove_steps(npu__proof *v)
     return status;
 }
 
+/* Of what the host holds only a state may be overwritten, and only by what leaves its next content there. */
+static bool npu__overwrites_state(const npu_plan *plan, uint32_t root)
+{
+    const npu_graph *g = plan->graph;
+    uint32_t state = plan->storage[root].value, num_next = 0;
+    for (uint32_t i = 0; i < g->num_updates; i++) {
+        uint32_t next = g->updates[i].a == state ? npu__storage_find(plan, g->updates[i].b, plan->storage[root].backend)
+                                                 : NPU_NO_INDEX;
+        uint64_t delta;
+        num_next += next != NPU_NO_INDEX && npu__storage_root(plan, next, &delta) == root && delta == 0;
+    }
+    return g->values[state].role == NPU_ROLE_STATE && !npu__is_output(g, state) && num_next == 1;
+}
+
 /* What takes an operand's memory begins when nobody reads the operand any more. */
 static npu_status npu__prove_inplace(npu__proof *v)
 {
@@ -45896,6 +46329,11 @@ static npu_status npu__prove_inplace(npu__proof *v)
         uint64_t delta, at;
         uint32_t root = npu__storage_root(plan, i, &delta), newest = v->newest[root];
         old = newest ? &plan->storage[newest - 1] : NULL;
+        if (s->parent != i && !s->alias && plan->storage[root].kind != NPU__ARENA &&
+            !npu__overwrites_state(plan, root)) {
+            return npu__invalid(v, plan->graph->values[s->value].producer, "overwrites what is no temporary",
+                                plan->storage[root].value);
+        }
         if (old) {
             npu__storage_root(plan, newest - 1, &at);
             if (!s->alias && !old->alias && s->parent != i && old->last > s->first && at < delta + s->size &&
@@ -47289,17 +47727,6 @@ static bool npu__add_move(npu_allocator *a, npu__move **moves, uint32_t *num, ui
 #define NPU__ADD_MOVE(p, array, value, from, to) \
     npu__add_move(&(p)->allocator, &(p)->array, &(p)->num_##array, &(p)->cap_##array, (p)->plan, (value), (from), (to))
 
-/* What a state holds in the next run: itself where no npu_update names another value. */
-static uint32_t npu__state_next(const npu_graph *g, uint32_t state)
-{
-    for (uint32_t i = 0; i < g->num_updates && g->values[state].is_updated; i++) {
-        if (g->updates[i].a == state) {
-            return g->updates[i].b;
-        }
-    }
-    return state;
-}
-
 static bool npu__plan_states(npu_program *p)
 {
     const npu_graph *g = p->plan->graph;
@@ -48002,6 +48429,10 @@ struct npu_exec {
     uint32_t num_all_buffers;
     uint32_t first_buffer[NPU__MAX_BACKENDS];
     npu_binding *bindings;                    /* per group */
+    void *more_workers;                       /* threads that were not planned work in it */
+    size_t more_bytes;
+    uint64_t more_step;
+    uint32_t more_align;
     npu_exec **bodies;                        /* per body of the program */
     uint64_t streams[NPU__MAX_BACKENDS];      /* of this run */
     void *staging;                            /* for moves between two devices */
@@ -48503,6 +48934,48 @@ static void npu__exec_op_done(void *ctx, uint32_t op, uint64_t begin_ns, uint64_
     }
 }
 
+#define NPU__STAGING_ALIGN 64u
+
+/* Whether an exec finds memory for more threads than were planned: ops of such a backend run one after the other. */
+static bool npu__has_more_workers(const npu_program *p, const npu__group *g)
+{
+    const uint32_t both = NPU_BACKEND_HOST | NPU_BACKEND_MORE_WORKERS;
+    return (p->plan->backends[g->backend]->traits & both) == both && !g->compiled.plans_inner;
+}
+
+static uint32_t npu__planned_workers(const npu_plan *plan)
+{
+    return plan->desc.num_workers ? plan->desc.num_workers : 1;
+}
+
+/* What the threads that were not planned take: as the op that needs most for each. */
+static bool npu__exec_workers(npu_exec *e)
+{
+    const npu_program *p = e->program;
+    uint32_t planned = npu__planned_workers(p->plan), width = e->desc.parallel ? e->desc.parallel->width : 1;
+    size_t bytes;
+    e->more_align = NPU__STAGING_ALIGN;
+    for (uint32_t i = 0; i < p->num_groups && width > planned; i++) {
+        const npu_compiled *c = &p->groups[i].compiled;
+        for (uint32_t k = 0; npu__has_more_workers(p, &p->groups[i]) && k < c->num_scratches; k++) {
+            const npu_scratch *s = npu__scratch_at(c->scratches, k);
+            e->more_align = s->alignment > e->more_align ? s->alignment : e->more_align;
+            e->more_step = s->worker_bytes > e->more_step ? s->worker_bytes : e->more_step;
+        }
+    }
+    e->more_step = npu__round_up(e->more_step, e->more_align);
+    if (e->more_step == 0) {
+        return true;
+    }
+    if (e->more_step > SIZE_MAX / 2 / (width - planned)) {
+        return false;
+    }
+    bytes = (size_t)e->more_step * (width - planned) + e->more_align;
+    e->more_workers = npu__alloc(&e->allocator, bytes);
+    e->more_bytes = e->more_workers ? bytes : 0;
+    return e->more_workers != NULL;
+}
+
 static bool npu__exec_bindings(npu_exec *e)
 {
     const npu_program *p = e->program;
@@ -48521,6 +48994,12 @@ static bool npu__exec_bindings(npu_exec *e)
         b->op_done = e->desc.profile ? npu__exec_op_done : NULL;
         b->op_done_ctx = e;
         b->dynamic = e->dims && npu__group_is_dynamic(p, g) ? &e->dims->dynamic : NULL;
+        b->num_workers = npu__planned_workers(p->plan);
+        b->more_workers = e->more_workers ? (char *)e->more_workers + e->more_align - 1 : NULL;
+        if (b->more_workers) {
+            b->more_workers = (char *)b->more_workers - (uintptr_t)b->more_workers % e->more_align;
+        }
+        b->more_step = e->more_step;
     }
     return e->bindings && e->failed_ops && NPU__RESERVE(e, lates, 1);
 }
@@ -48574,8 +49053,6 @@ static void npu__exec_dims_free(npu_exec *e)
     }
 }
 
-#define NPU__STAGING_ALIGN 64u
-
 /* More than a run does. */
 static uint32_t npu__most_actions(const npu_program *p)
 {
@@ -48607,7 +49084,8 @@ static bool npu__exec_staging(npu_exec *e)
         }
     }
     for (uint32_t i = 0; i < p->num_states; i++) {
-        e->staging_size += e->states[i].size;
+        bool stays = npu__state_stays(p->plan, p->states[i], p->results[p->plan->graph->num_outputs + i].value);
+        e->staging_size += stays ? 0 : e->states[i].size;
     }
     npu__measure_formed(e, p->moves, p->num_moves);
     npu__measure_formed(e, p->feeds, p->num_feeds);
@@ -48645,7 +49123,8 @@ static npu_status npu__exec_init(npu_exec *e, npu_diag *diag)
     status = status ? status : npu__exec_dims(e);
     e->desc.overlap = e->desc.overlap && !e->dims; /* sizes that ops tell on the way are told in order */
     status = status ? status : npu__exec_buffers(e, diag);
-    if (status == NPU_OK && (!npu__exec_bindings(e) || !npu__exec_staging(e) || !npu__exec_flow(e))) {
+    if (status == NPU_OK &&
+        (!npu__exec_workers(e) || !npu__exec_bindings(e) || !npu__exec_staging(e) || !npu__exec_flow(e))) {
         status = NPU_ERR_NO_MEMORY;
     }
     status = status ? status : npu__exec_bodies(e, diag);
@@ -48666,11 +49145,11 @@ static npu_status npu__exec_init(npu_exec *e, npu_diag *diag)
 /* Scratch is planned for so many workers: no more of them may run. */
 static npu_status npu__check_workers(const npu_program *p, const npu_parallel *parallel, npu_diag *diag)
 {
-    uint32_t planned = p->plan->desc.num_workers ? p->plan->desc.num_workers : 1;
+    uint32_t planned = npu__planned_workers(p->plan);
     bool asks = false;
     for (uint32_t i = 0; i < p->num_groups && parallel && parallel->width > planned; i++) {
         const npu_compiled *c = &p->groups[i].compiled;
-        for (uint32_t k = 0; k < c->num_scratches; k++) {
+        for (uint32_t k = 0; k < c->num_scratches && !npu__has_more_workers(p, &p->groups[i]); k++) {
             asks = asks || npu__scratch_at(c->scratches, k)->worker_bytes;
         }
     }
@@ -48777,6 +49256,7 @@ NPU_IR_API void npu_exec_destroy(npu_exec *e)
         npu_exec_destroy(e->bodies[i]);
     }
     npu__free(&a, e->bodies, e->program->num_bodies * sizeof *e->bodies);
+    npu__free(&a, e->more_workers, e->more_bytes);
     for (uint32_t b = 0; e->buffers && b < plan->desc.num_backends; b++) {
         for (uint32_t r = 0; r < npu__num_regions(plan->backends[b]); r++) {
             npu_buffer *arena = npu__exec_buffer(e, b, 2 * r);
@@ -50041,19 +50521,21 @@ static npu_status npu__run_outputs(npu_exec *e)
     const npu_program *p = e->program;
     const npu_graph *g = p->plan->graph;
     npu_status status = NPU_OK;
-    char *stage = (char *)e->staging + e->staged_bytes;
     for (uint32_t i = 0; i < g->num_outputs && status == NPU_OK; i++) {
         status = npu__fetch_output(e, i);
     }
     /* All next states are read before any state is written: one may be the old content of another. */
-    for (uint32_t i = 0; i < p->num_states && status == NPU_OK; i++) {
-        status = npu__fetch(e, &p->results[g->num_outputs + i], stage, e->states[i].size);
-        stage += e->states[i].size;
-    }
-    stage = (char *)e->staging + e->staged_bytes;
-    for (uint32_t i = 0; i < p->num_states && status == NPU_OK; i++) {
-        status = npu__copy(e, e->states[i].own, stage, e->states[i].value, e->states[i].size);
-        stage += e->states[i].size;
+    for (uint32_t pass = 0; pass < 2; pass++) {
+        char *stage = (char *)e->staging + e->staged_bytes;
+        for (uint32_t i = 0; i < p->num_states && status == NPU_OK; i++) {
+            const npu__slot *slot = &e->states[i];
+            const npu__move *m = &p->results[g->num_outputs + i];
+            if (!npu__state_stays(p->plan, slot->value, m->value)) {
+                status = pass ? npu__copy(e, slot->own, stage, slot->value, slot->size)
+                              : npu__fetch(e, m, stage, slot->size);
+                stage += slot->size;
+            }
+        }
     }
     return status;
 }
@@ -50219,12 +50701,12 @@ static bool npu__flow_note(npu__flow *f, uint32_t action, const void *memory, ui
 static bool npu__flow_touch_scratch(npu_exec *e, npu__flow *f, uint32_t action, const npu__group *g)
 {
     const npu_compiled *c = &g->compiled;
-    uint32_t planned = e->program->plan->desc.num_workers;
+    uint32_t planned = npu__planned_workers(e->program->plan);
     const npu_place *place = &g->places[g->num_values];
     bool ok = !c->scratch ||
         npu__flow_note(f, action, npu__host_address(e, g->backend, place, 0), c->scratch, true);
     for (uint32_t k = 0; k < c->num_scratches && ok; k++) {
-        uint64_t bytes = npu__scratch_bytes(npu__scratch_at(c->scratches, k), planned ? planned : 1);
+        uint64_t bytes = npu__scratch_bytes(npu__scratch_at(c->scratches, k), planned);
         ok = npu__flow_note(f, action, npu__host_address(e, g->backend, place + 1 + k, 0), bytes, true);
     }
     return ok;
@@ -55574,6 +56056,7 @@ NPU__COLD NPU_IR_API npu_status npu_graph_quantize(npu_graph **out, const npu_gr
    The runtime, which uses nothing of the sections above; then the writer.
    -------------------------------------------------------------------------------------------------------- */
 
+#ifndef NPU_IR_PLANNED_CALLS
 typedef char npu__planned_head_is_16_words[sizeof(npu_planned_head) == 64 ? 1 : -1];
 typedef char npu__planned_port_is_16_words[sizeof(npu_planned_port) == 64 ? 1 : -1];
 
@@ -55623,7 +56106,7 @@ static npu_status npu__planned_call(const npu_planned *m, const uint32_t *step, 
             return m->kernels[i].run(m, step + 1, step[0] >> 16, work);
         }
     }
-    return NPU_ERR_NOT_IMPLEMENTED;
+    return (step[0] & 0xffff) < NPU_PLANNED_ACCELERATOR ? NPU_ERR_NOT_IMPLEMENTED : NPU_ERR_NOT_FOUND;
 }
 
 static const uint32_t *npu__planned_words(const npu_planned *m) { return (const uint32_t *)(const void *)m->head; }
@@ -55753,6 +56236,7 @@ NPU_IR_API void npu_planned_start(npu_planned *m)
 {
     if (m && m->head) {
         m->next = m->head->steps;
+        m->waits = 0;
     }
 }
 
@@ -55776,23 +56260,28 @@ NPU_IR_API bool npu_planned_is_done(const npu_planned *m)
 NPU_IR_API npu_status npu_planned_step(npu_planned *m)
 {
     const uint32_t *step;
+    npu_status status;
     if (npu_planned_is_done(m)) {
         return NPU_ERR_STATE;
     }
     step = npu__planned_words(m) + m->next;
-    m->next += 1 + (step[0] >> 16);
-    return npu__planned_call(m, step, NULL);
+    status = npu__planned_call(m, step, NULL);
+    m->waits = status == NPU_ERR_BUSY ? m->waits + 1 : 0;
+    m->next += status == NPU_ERR_BUSY ? 0 : 1 + (step[0] >> 16);
+    return status;
 }
 
 NPU_IR_API npu_status npu_planned_run(npu_planned *m)
 {
     npu_status status = m && m->head ? NPU_OK : NPU_ERR_STATE;
     npu_planned_start(m);
-    while (status == NPU_OK && !npu_planned_is_done(m)) {
+    while ((status == NPU_OK || status == NPU_ERR_BUSY) && !npu_planned_is_done(m)) {
         status = npu_planned_step(m);
     }
     return status;
 }
+
+#endif /* NPU_IR_PLANNED_CALLS */
 
 #ifndef NPU_IR_RUNTIME_ONLY
 /* ---- planned models: writing ---- */
@@ -55806,6 +56295,7 @@ typedef struct npu__planned_memory {
     const void *data;     /* of a constant; NULL = in the arena */
     size_t owned;         /* bytes of data that are the writer's */
     uint32_t element;     /* bytes of the numbers in data */
+    npu_dtype dtype;      /* of data */
     uint32_t uses;        /* by ops that are not lowered yet, and for good */
     uint32_t first, last; /* steps, if any touches it: first <= last */
     uint32_t writer;      /* 1 + the step that wrote it last */
@@ -55815,6 +56305,8 @@ typedef struct npu__planned_memory {
 
 typedef struct npu__planned_step {
     uint32_t at, num_places, clamp; /* its word among all; as npu_planned_emit got them */
+    npu_op op;                      /* that it does; none: a copy of the writer */
+    uint32_t work;
 } npu__planned_step;
 
 struct npu_planned_writer {
@@ -55913,8 +56405,14 @@ static uint32_t npu__planned_memory_of(npu_planned_writer *w, npu_value v)
     if (w->memory_of[v.id]) {
         w->memories[w->memory_of[v.id] - 1].uses = npu__planned_uses(w->g, v);
         w->memories[w->memory_of[v.id] - 1].is_state = role == NPU_ROLE_STATE;
+        w->memories[w->memory_of[v.id] - 1].dtype = (npu_dtype)spec->dtype;
     }
     return w->memory_of[v.id] - 1; /* 0 - 1 = NPU_PLANNED_NONE */
+}
+
+NPU_IR_API uint32_t npu_planned_value(npu_planned_writer *w, npu_value v)
+{
+    return npu__value_at(w->g, v) ? npu__planned_memory_of(w, v) : NPU_PLANNED_NONE;
 }
 
 NPU_IR_API uint32_t npu_planned_operand(const npu_planned_writer *w, uint32_t i)
@@ -55958,6 +56456,8 @@ NPU_IR_API uint32_t npu_planned_scratch(npu_planned_writer *w, size_t bytes)
     return npu__planned_add_memory(w, bytes, NULL, 1);
 }
 
+NPU_IR_API uint32_t npu_planned_may_spare(const npu_planned_writer *w) { return w->desc->scratch; }
+
 NPU_IR_API uint32_t npu_planned_add_data(npu_planned_writer *w, npu_dtype dtype, size_t len, const void *data)
 {
     uint32_t element = npu_dtype_bits(dtype) / 8, memory;
@@ -55975,6 +56475,7 @@ NPU_IR_API uint32_t npu_planned_add_data(npu_planned_writer *w, npu_dtype dtype,
         npu__free(&w->allocator, copy, size);
     } else {
         w->memories[memory].owned = size ? size : 1;
+        w->memories[memory].dtype = dtype;
     }
     return memory;
 }
@@ -56008,6 +56509,7 @@ NPU_IR_API npu_status npu_planned_emit(npu_planned_writer *w, uint32_t kernel, c
     w->steps[step].at = w->num_words;
     w->steps[step].num_places = num_places;
     w->steps[step].clamp = clamp;
+    w->steps[step].op = w->op;
     for (uint32_t i = 1; i <= num_places; i++) {
         npu__planned_memory *m = at[i] < w->num_memories ? &w->memories[at[i]] : NULL;
         if (m) {
@@ -56077,6 +56579,9 @@ static npu_status npu__planned_lower_op(npu_planned_writer *w, npu_op op, npu_op
     }
     if (status == NPU_OK && info.dynamic) {
         status = npu__planned_fail(w, NPU_ERR_DYNAMIC_SHAPE, "runtime dims");
+    }
+    if (status == NPU_OK && npu__has_dynamic_args(w->g, &w->g->ops[op.id])) {
+        status = npu__planned_fail(w, NPU_ERR_UNSUPPORTED, "a number among its attributes is read from a value");
     }
     if (status == NPU_OK && !npu__planned_lower_view(w, &info)) {
         status = npu__planned_lower(w, &info);
@@ -56406,7 +56911,7 @@ static npu_status npu__planned_kernels(npu_planned_writer *w, npu_planned_kernel
 static npu_status npu__planned_measure(npu_planned_writer *w, npu_planned_head *head)
 {
     npu_planned_kernel *kernels = NULL;
-    npu_planned m = { NULL, NULL, NULL, 0, 0 };
+    npu_planned m = { NULL, NULL, NULL, 0, 0, 0 };
     npu_status status = npu__planned_kernels(w, &kernels, &m.num_kernels);
     size_t kernels_size = (m.num_kernels + 1u) * sizeof *kernels;
     if (status == NPU_OK) {
@@ -56414,10 +56919,15 @@ static npu_status npu__planned_measure(npu_planned_writer *w, npu_planned_head *
         m.kernels = kernels;
         m.arena = (uint8_t *)head; /* nothing is touched */
         status = npu__planned_check_steps(&m, &head->work);
+        for (uint32_t i = 0; i < w->num_steps && status == NPU_OK; i++) {
+            status = npu__planned_call(&m, npu__planned_words(&m) + head->steps + w->steps[i].at, &w->steps[i].work);
+        }
         status = status ? status : npu__planned_check_ports(&m);
-        status = status ? npu__planned_fail(w, status == NPU_ERR_NOT_IMPLEMENTED ? status : NPU_ERR_INTERNAL,
-                                            status == NPU_ERR_NOT_IMPLEMENTED ? "a kernel that no library has" :
-                                            "a kernel refuses the words of its step") : status;
+        if (status) {
+            bool is_missing = status == NPU_ERR_NOT_IMPLEMENTED || status == NPU_ERR_NOT_FOUND;
+            npu__planned_fail(w, is_missing ? status : NPU_ERR_INTERNAL,
+                              is_missing ? "a kernel that no library has" : "a kernel refuses the words of its step");
+        }
         npu__free(&w->allocator, kernels, kernels_size);
     }
     return status;
@@ -56521,6 +57031,16 @@ static void npu__planned_put_kernels(const npu_planned_writer *w, npu_text *text
     npu_text_printf(text, "\n");
 }
 
+/* The end of a comment and of its line. */
+static void npu__planned_put_spec(npu_text *text, const npu_planned_port *port)
+{
+    npu_text_printf(text, ": %s[", npu_dtype_name((npu_dtype)port->dtype));
+    for (uint32_t k = 0; k < port->rank; k++) {
+        npu_text_printf(text, "%s%u", k ? "," : "", (unsigned)port->dims[k]);
+    }
+    npu_text_printf(text, "], %u bytes */\n", (unsigned)port->bytes);
+}
+
 static void npu__planned_put_ports(const npu_planned_writer *w, npu_text *text, const char *name,
                                    const npu_planned_port *ports, uint32_t num)
 {
@@ -56530,11 +57050,8 @@ static void npu__planned_put_ports(const npu_planned_writer *w, npu_text *text, 
         npu__planned_put_name(text, name);
         npu_text_printf(text, "_%s_", roles[ports[i].role - 1]);
         npu__planned_put_name(text, w->names.data + ports[i].name);
-        npu_text_printf(text, " %u /* port: %s[", (unsigned)i, npu_dtype_name((npu_dtype)ports[i].dtype));
-        for (uint32_t k = 0; k < ports[i].rank; k++) {
-            npu_text_printf(text, "%s%u", k ? "," : "", (unsigned)ports[i].dims[k]);
-        }
-        npu_text_printf(text, "], %u bytes */\n", (unsigned)ports[i].bytes);
+        npu_text_printf(text, " %u /* port", (unsigned)i);
+        npu__planned_put_spec(text, &ports[i]);
     }
 }
 
@@ -56577,7 +57094,447 @@ static void npu__planned_put_code(npu_planned_writer *w, const npu_planned_port 
     }
 }
 
+/* ---- planned models: C calls ---- */
+
+/* A member of a kernel's words, as the library tells it: "c.window.in:2". */
+typedef struct npu__planned_member {
+    const char *name;
+    int len;
+    char type;      /* i, f, or u */
+    uint32_t count; /* 0 = no array */
+} npu__planned_member;
+
+/* The next one; false = there is none. */
+static bool npu__planned_next_member(const char **text, npu__planned_member *m)
+{
+    const char *at = *text + strspn(*text, " ");
+    m->name = at;
+    m->len = (int)strcspn(at, " :");
+    m->type = 'u';
+    m->count = 0;
+    for (at += m->len; *at && *at != ' '; at++) {
+        m->type = *at == 'i' || *at == 'f' ? *at : m->type;
+        m->count = *at >= '0' && *at <= '9' ? (uint32_t)(*at - '0') : m->count;
+    }
+    *text = at;
+    return m->len != 0;
+}
+
+/* The library that has the kernel of a step, and which one it is there. */
+static const npu_planned_library *npu__planned_library_of(const npu_planned_writer *w, uint32_t step, uint32_t *k)
+{
+    uint32_t id = w->words[w->steps[step].at] & 0xffff;
+    for (uint32_t i = 0; i < w->desc->num_libraries; i++) {
+        const npu_planned_library *l = w->desc->libraries[i];
+        for (*k = 0; *k < l->num_kernels; ++*k) {
+            if (l->kernels[*k].id == id) {
+                return l;
+            }
+        }
+    }
+    return NULL; /* measuring would have failed */
+}
+
+static const char *npu__planned_words_text(const npu_planned_writer *w, uint32_t step)
+{
+    uint32_t k = 0;
+    const npu_planned_library *l = npu__planned_library_of(w, step, &k);
+    return l && l->words ? l->words[k] : NULL;
+}
+
+/* The letters of a name that can stand in an identifier and in a comment. */
+static void npu__planned_put_plain(npu_text *text, const char *name, int len)
+{
+    for (int i = 0; i < len && name[i]; i++) {
+        bool ok = (name[i] >= 'A' && name[i] <= 'Z') || (name[i] >= 'a' && name[i] <= 'z') ||
+                  (name[i] >= '0' && name[i] <= '9');
+        npu_text_printf(text, "%c", ok ? name[i] : '_');
+    }
+}
+
+static void npu__planned_put_float(npu_text *text, double x, const char *suffix)
+{
+    if (x != x || x - x != 0) {
+        npu_text_printf(text, "%s%s / 0.0%s", x != x ? "0.0" : x > 0 ? "1.0" : "-1.0", suffix, suffix);
+    } else {
+        npu__text_double(text, x);
+        npu_text_printf(text, "%s", suffix);
+    }
+}
+
+static void npu__planned_put_int(npu_text *text, int32_t x)
+{
+    npu_text_printf(text, x == INT32_MIN ? "-2147483647 - 1" : "%ld", (long)x);
+}
+
+static void npu__planned_put_number(npu_text *text, const npu__planned_memory *m, const uint8_t *from)
+{
+    uint64_t bits = npu__element_load(from, m->element);
+    float single;
+    double real;
+    int32_t whole;
+    if (m->dtype == NPU_F32) {
+        memcpy(&single, from, 4);
+        npu__planned_put_float(text, (double)single, "f");
+    } else if (m->dtype == NPU_F64) {
+        memcpy(&real, from, 8);
+        npu__planned_put_float(text, real, "");
+    } else if (m->dtype == NPU_I8) {
+        npu_text_printf(text, "%d", (int)(int8_t)from[0]);
+    } else if (m->dtype == NPU_I32) {
+        memcpy(&whole, from, 4);
+        npu__planned_put_int(text, whole);
+    } else {
+        npu_text_printf(text, bits >> 32 ? "0x%lx%08lxu" : "%.0lx0x%lxu", (unsigned long)(bits >> 32),
+                        (unsigned long)(bits & 0xffffffffu));
+    }
+}
+
+/* Named by the member that has it in the first step that reads it. */
+static void npu__planned_put_constant_name(const npu_planned_writer *w, npu_text *text, uint32_t memory)
+{
+    uint32_t step = w->memories[memory].first;
+    const uint32_t *words = w->words + w->steps[step].at + 1;
+    const char *d = npu__planned_words_text(w, step);
+    npu__planned_member m = { "data", 4, 'u', 0 };
+    if (d) {
+        npu__planned_next_member(&d, &m); /* the struct's name */
+        for (uint32_t k = 0; npu__planned_next_member(&d, &m) && words[k] != memory; k++) {}
+    }
+    npu__planned_put_plain(text, m.name, m.len);
+    npu_text_printf(text, "_%lu", (unsigned long)step);
+    for (uint32_t i = 0; i < memory; i++) { /* two of one name, where the words have none */
+        if (!d && w->memories[i].data && w->memories[i].first == step) {
+            npu_text_printf(text, "_");
+        }
+    }
+}
+
+static const char *npu__planned_type(const npu__planned_memory *m)
+{
+    return m->dtype == NPU_F32 ? "float" : m->dtype == NPU_F64 ? "double" : m->dtype == NPU_I8 ? "int8_t" :
+           m->dtype == NPU_I32 ? "int32_t" : m->element == 1 ? "uint8_t" : m->element == 2 ? "uint16_t" :
+           m->element == 4 ? "uint32_t" : "uint64_t";
+}
+
+static bool npu__planned_is_used_constant(const npu__planned_memory *m) { return m->data && m->first != NPU_NO_INDEX; }
+
+/* Each fills up to the alignment, so that all begin where it asks for. */
+static void npu__planned_put_constant(const npu_planned_writer *w, npu_text *text, uint32_t memory)
+{
+    const npu__planned_memory *m = &w->memories[memory];
+    uint32_t all = npu__planned_align(w, m->size ? m->size : 1) / m->element;
+    npu_text_printf(text, "    %s ", npu__planned_type(m));
+    npu__planned_put_constant_name(w, text, memory);
+    npu_text_printf(text, "[%lu];", (unsigned long)all);
+    for (uint32_t i = 1; i < w->g->num_values; i++) {
+        npu_value v = npu__make_value(i);
+        if (w->memory_of[i] == memory + 1 && npu_value_name(w->g, v) && npu_value_data(w->g, v, NULL)) {
+            npu_text_printf(text, " /* ");
+            npu__planned_put_plain(text, npu_value_name(w->g, v), 80);
+            npu_text_printf(text, " */");
+            break;
+        }
+    }
+    npu_text_printf(text, "\n");
+}
+
+static void npu__planned_put_numbers(const npu_planned_writer *w, npu_text *text, uint32_t memory)
+{
+    const npu__planned_memory *m = &w->memories[memory];
+    size_t line = 0;
+    npu_text_printf(text, "    .");
+    npu__planned_put_constant_name(w, text, memory);
+    npu_text_printf(text, m->size ? " = {" : " = { 0");
+    for (size_t i = 0; i < m->size && text->status == NPU_OK; i += m->element) {
+        if (i == 0 || text->len - line > 100) {
+            line = text->len;
+            npu_text_printf(text, "\n       ");
+        }
+        npu_text_printf(text, " ");
+        npu__planned_put_number(text, m, (const uint8_t *)m->data + i);
+        npu_text_printf(text, ",");
+    }
+    npu_text_printf(text, "%s },\n", m->size ? "\n   " : "");
+}
+
+static uint32_t npu__planned_num_constants(const npu_planned_writer *w)
+{
+    uint32_t num = 0;
+    for (uint32_t i = 0; i < w->num_memories; i++) {
+        num += npu__planned_is_used_constant(&w->memories[i]);
+    }
+    return num;
+}
+
+/* Kernels of others check their places, and so read a head. */
+static bool npu__planned_has_own(const npu_planned_writer *w)
+{
+    bool has = false;
+    for (uint32_t i = 0; i < w->num_steps; i++) {
+        has = has || (w->words[w->steps[i].at] & 0xffff) >= NPU_PLANNED_OWN;
+    }
+    return has;
+}
+
+static void npu__planned_put_constants(const npu_planned_writer *w, npu_text *text, const char *name)
+{
+    bool has_own = npu__planned_has_own(w), is_empty = !has_own && !npu__planned_num_constants(w);
+    npu_text_printf(text, "\ntypedef struct %s_constants {\n%s", name,
+                    has_own ? "    npu_planned_head head;\n" : is_empty ? "    uint8_t none;\n" : "");
+    for (uint32_t i = 0; i < w->num_memories; i++) {
+        if (npu__planned_is_used_constant(&w->memories[i])) {
+            npu__planned_put_constant(w, text, i);
+        }
+    }
+    npu_text_printf(text, "} %s_constants;\n#if defined(__GNUC__)\n__attribute__((aligned(%u)))\n#endif\n"
+                    "static const %s_constants %s_data = {\n", name,
+                    (unsigned)(w->desc->alignment ? w->desc->alignment : 8), name, name);
+    if (has_own) {
+        npu_text_printf(text, "    .head = { .size = (uint32_t)sizeof(%s_constants), .arena_size = %lu },\n", name,
+                        (unsigned long)w->arena_size);
+    }
+    for (uint32_t i = 0; i < w->num_memories; i++) {
+        if (npu__planned_is_used_constant(&w->memories[i])) {
+            npu__planned_put_numbers(w, text, i);
+        }
+    }
+    npu_text_printf(text, "%s};\n#define %s_PLACE(constant) ((uint32_t)offsetof(%s_constants, constant))\n"
+                    "#define %s_MODEL(arena) { (const npu_planned_head *)(const void *)&%s_data, (uint8_t *)(arena), "
+                    "NULL, 0, 0, 0 }\n", is_empty ? "    0\n" : "", name, name, name, name);
+}
+
+static void npu__planned_put_place(const npu_planned_writer *w, npu_text *text, const char *name, uint32_t memory)
+{
+    const npu__planned_memory *m = memory < w->num_memories ? &w->memories[memory] : NULL;
+    if (!m) {
+        npu_text_printf(text, "NPU_PLANNED_NONE");
+    } else if (m->data) {
+        npu_text_printf(text, "%s_PLACE(", name);
+        npu__planned_put_constant_name(w, text, memory);
+        npu_text_printf(text, ")");
+    } else {
+        npu_text_printf(text, "NPU_PLANNED_ARENA | %luu", (unsigned long)m->place);
+    }
+}
+
+static void npu__planned_put_plain_word(npu_text *text, char type, uint32_t word)
+{
+    float real;
+    memcpy(&real, &word, 4);
+    if (type == 'f') {
+        npu__planned_put_float(text, (double)real, "f");
+    } else if (type == 'i') {
+        npu__planned_put_int(text, (int32_t)word);
+    } else {
+        npu_text_printf(text, word == NPU_PLANNED_NONE ? "NPU_PLANNED_NONE" : "%luu", (unsigned long)word);
+    }
+}
+
+/* The words of a step with a name for each. */
+static bool npu__planned_put_members(const npu_planned_writer *w, npu_text *text, const char *name, uint32_t step)
+{
+    const char *d = npu__planned_words_text(w, step);
+    const uint32_t *words = w->words + w->steps[step].at;
+    uint32_t num = words[0] >> 16, at = 0;
+    size_t line;
+    npu__planned_member m;
+    npu__planned_next_member(&d, &m);
+    npu_text_printf(text, "static const npu_planned_%.*s_words %s_words_%lu = {\n   ", m.len, m.name, name,
+                    (unsigned long)step);
+    line = text->len;
+    while (npu__planned_next_member(&d, &m)) {
+        uint32_t n = m.count ? m.count : 1;
+        if (at + n > num) {
+            return false;
+        }
+        if (text->len - line > 88) {
+            line = text->len;
+            npu_text_printf(text, "\n   ");
+        }
+        npu_text_printf(text, " .%.*s = %s", m.len, m.name, m.count ? "{ " : "");
+        for (uint32_t i = 0; i < n; i++, at++) {
+            npu_text_printf(text, i ? ", " : "");
+            if (at < w->steps[step].num_places) {
+                npu__planned_put_place(w, text, name, words[at + 1]);
+            } else {
+                npu__planned_put_plain_word(text, m.type, words[at + 1]);
+            }
+        }
+        npu_text_printf(text, m.count ? " }," : ",");
+    }
+    npu_text_printf(text, "\n};\n");
+    return at == num;
+}
+
+static void npu__planned_put_unnamed(const npu_planned_writer *w, npu_text *text, const char *name, uint32_t step)
+{
+    const uint32_t *words = w->words + w->steps[step].at;
+    npu_text_printf(text, "static const uint32_t %s_words_%lu[] = {", name, (unsigned long)step);
+    for (uint32_t i = 0; i < words[0] >> 16; i++) {
+        npu_text_printf(text, i % 8 ? " " : "\n    ");
+        if (i < w->steps[step].num_places) {
+            npu__planned_put_place(w, text, name, words[i + 1]);
+        } else {
+            npu__planned_put_plain_word(text, 'u', words[i + 1]);
+        }
+        npu_text_printf(text, ",");
+    }
+    npu_text_printf(text, "\n};\n");
+}
+
+/* One of the four with the most work: for these kernels are compiled again. */
+static bool npu__planned_is_heavy(const npu_planned_writer *w, uint32_t step)
+{
+    uint32_t above = 0;
+    for (uint32_t i = 0; i < w->num_steps; i++) {
+        above += w->steps[i].work > w->steps[step].work || (w->steps[i].work == w->steps[step].work && i < step);
+    }
+    return above < 4;
+}
+
+static void npu__planned_put_step(npu_planned_writer *w, npu_text *text, const char *name, uint32_t step)
+{
+    uint32_t k = 0;
+    const npu_planned_library *l = npu__planned_library_of(w, step, &k);
+    npu_op op = w->steps[step].op;
+    const char *result = op.id ? npu_value_name(w->g, npu_op_result(w->g, op, 0)) : NULL;
+    const char *kernel = l ? l->names[k] : "";
+    bool may_wait = (w->words[w->steps[step].at] & 0xffff) >= NPU_PLANNED_OWN;
+    npu_text_printf(text, "\n/* %lu: %s", (unsigned long)step, op.id ? npu_op_definition(w->g, op)->name : kernel);
+    if (result && result[0]) {
+        npu_text_printf(text, ", ");
+        npu__planned_put_plain(text, result, 80);
+    }
+    npu_text_printf(text, " */\n");
+    if (!npu__planned_words_text(w, step)) {
+        npu__planned_put_unnamed(w, text, name, step);
+    } else if (!npu__planned_put_members(w, text, name, step)) {
+        npu__planned_fail(w, NPU_ERR_INTERNAL, "a library tells other words of a kernel than it has");
+    }
+    npu_text_printf(text, "%s npu_status %s_step_%lu(void *arena)\n{\n",
+                    npu__planned_is_heavy(w, step) ? "NPU_PLANNED_HEAVY" : "static", name, (unsigned long)step);
+    npu_text_printf(text, may_wait ? "    npu_planned m = %s_MODEL(arena);\n    npu_status status;\n    do {\n"
+                                     "        status = NPU_PLANNED_CALL(%s, &m, %s_words_%lu);\n        m.waits++;\n"
+                                     "    } while (status == NPU_ERR_BUSY);\n    return status;\n}\n"
+                                   : "    const npu_planned m = %s_MODEL(arena);\n"
+                                     "    return NPU_PLANNED_CALL(%s, &m, %s_words_%lu);\n}\n",
+                    name, kernel, name, (unsigned long)step);
+}
+
+static void npu__planned_put_own_kernels(const npu_planned_writer *w, npu_text *text)
+{
+    for (uint32_t i = 0; i < w->num_steps; i++) {
+        uint32_t k = 0, id = w->words[w->steps[i].at] & 0xffff;
+        const npu_planned_library *l = npu__planned_library_of(w, i, &k);
+        bool is_first = id >= NPU_PLANNED_OWN && l;
+        for (uint32_t j = 0; j < i && is_first; j++) {
+            is_first = (w->words[w->steps[j].at] & 0xffff) != id;
+        }
+        if (is_first) {
+            npu_text_printf(text, "extern npu_status npu_planned_%s(const npu_planned *m, const uint32_t *words, "
+                            "uint32_t num_words, uint32_t *work);\n", l->names[k]);
+        }
+    }
+}
+
+static void npu__planned_put_functions(const npu_planned_writer *w, npu_text *text, const char *name, const char *upper,
+                                       const npu_planned_port *ports, uint32_t num)
+{
+    npu_text_printf(text, "\nnpu_status %s_step(void *arena, uint32_t step)\n{\n"
+                    "    if (((uintptr_t)arena & (%s_ALIGNMENT - 1)) != 0 || arena == NULL) {\n"
+                    "        return NPU_ERR_INVALID_ARGUMENT;\n    }\n    switch (step) {\n", name, upper);
+    for (uint32_t i = 0; i < w->num_steps; i++) {
+        npu_text_printf(text, "    case %lu: return %s_step_%lu(arena);\n", (unsigned long)i, name, (unsigned long)i);
+    }
+    npu_text_printf(text, "    default: return NPU_ERR_INVALID_ARGUMENT;\n    }\n}\n\n"
+                    "npu_status %s_run(void *arena)\n{\n    npu_status status = NPU_OK;\n"
+                    "    if (((uintptr_t)arena & (%s_ALIGNMENT - 1)) != 0 || arena == NULL) {\n"
+                    "        return NPU_ERR_INVALID_ARGUMENT;\n    }\n", name, upper);
+    for (uint32_t i = 0; i < w->num_steps; i++) {
+        npu_text_printf(text, i ? "    status = status != NPU_OK ? status : %s_step_%lu(arena);\n"
+                                : "    status = %s_step_%lu(arena);\n", name, (unsigned long)i);
+    }
+    npu_text_printf(text, "    return status;\n}\n\nvoid %s_reset(void *arena)\n{\n"
+                    "    uint8_t *bytes = (uint8_t *)arena;\n    (void)bytes;\n", name);
+    for (uint32_t i = 0; i < num; i++) {
+        if (ports[i].role == NPU_PORT_STATE) {
+            npu_text_printf(text, "    for (uint32_t i = 0; i < %luu; i++) {\n        bytes[%luu + i] = 0;\n    }\n",
+                            (unsigned long)ports[i].bytes, (unsigned long)(ports[i].place & ~NPU_PLANNED_ARENA));
+        }
+    }
+    npu_text_printf(text, "}\n");
+}
+
+static void npu__planned_put_calls_head(const npu_planned_writer *w, npu_text *text, const char *name,
+                                        const char *upper, const npu_planned_port *ports, uint32_t num)
+{
+    static const char *const roles[] = { "IN", "OUT", "STATE" };
+    npu_text_printf(text, "/* The model %s: %lu steps, %lu bytes of constants. Written by npu_plan_write; see npu_ir.h, "
+                    "PLANNED MODELS, C CALLS. */\n#ifndef %s_CALLS\n#define %s_CALLS\n#ifndef %s_DECLARATIONS\n"
+                    "#ifndef NPU_IR_RUNTIME_ONLY\n#define NPU_IR_RUNTIME_ONLY\n#endif\n"
+                    "#ifndef NPU_IR_STATIC\n#define NPU_IR_STATIC\n#endif\n"
+                    "#ifndef NPU_IR_IMPLEMENTATION\n#define NPU_IR_IMPLEMENTATION\n#endif\n"
+                    "#ifndef NPU_IR_PLANNED_CALLS\n#define NPU_IR_PLANNED_CALLS\n#endif\n#endif\n"
+                    "#include \"npu_ir.h\"\n#include \"npu_ir_backend_ref.h\"\n\n",
+                    name, (unsigned long)w->num_steps, (unsigned long)w->data.len, upper, upper, upper);
+    npu_text_printf(text, "#define %s_ARENA %lu /* bytes */\n#define %s_ALIGNMENT %uu\n#define %s_STEPS %luu\n", upper,
+                    (unsigned long)w->arena_size, upper, (unsigned)(w->desc->alignment ? w->desc->alignment : 8), upper,
+                    (unsigned long)w->num_steps);
+    for (uint32_t i = 0; i < num; i++) {
+        npu_text_printf(text, "#define %s_%s_", upper, roles[ports[i].role - 1]);
+        npu__planned_put_name(text, w->names.data + ports[i].name);
+        npu_text_printf(text, "_PLACE %luu /* of the arena", (unsigned long)(ports[i].place & ~NPU_PLANNED_ARENA));
+        npu__planned_put_spec(text, &ports[i]);
+    }
+    npu_text_printf(text, "\nnpu_status %s_run(void *arena);\nnpu_status %s_step(void *arena, uint32_t step);\n"
+                    "void %s_reset(void *arena);\n\n#ifndef %s_DECLARATIONS\n", name, name, name, upper);
+}
+
+static void npu__planned_put_calls(npu_planned_writer *w, const npu_planned_port *ports, uint32_t num)
+{
+    npu_text *text = w->desc->calls, upper = npu_text_init(&w->allocator);
+    const char *name = w->desc->name ? w->desc->name : "model";
+    npu__planned_put_name(&upper, name);
+    if (upper.status == NPU_OK) {
+        npu__planned_put_calls_head(w, text, name, upper.data, ports, num);
+        npu__planned_put_own_kernels(w, text);
+        npu__planned_put_constants(w, text, name);
+        for (uint32_t i = 0; i < w->num_steps && text->status == NPU_OK; i++) {
+            npu__planned_put_step(w, text, name, i);
+        }
+        npu__planned_put_functions(w, text, name, upper.data, ports, num);
+        npu_text_printf(text, "#endif\n#endif\n");
+    }
+    if (text->status || upper.status) {
+        npu__planned_fail(w, NPU_ERR_NO_MEMORY, "out of memory");
+    }
+    npu_text_free(&upper);
+}
+
 /* ---- planned models: the whole ---- */
+
+/* Values inside of a partition have no memory. */
+static npu_status npu__planned_lower_partition(npu_planned_writer *w, const npu_plan *plan, const npu_step *step)
+{
+    npu_status status = NPU_ERR_UNSUPPORTED;
+    w->op = step->ops[0];
+    for (uint32_t i = 0; i < w->desc->num_libraries && status == NPU_ERR_UNSUPPORTED && w->status == NPU_OK; i++) {
+        const npu_planned_library *l = w->desc->libraries[i];
+        status = l->lower_partition ? l->lower_partition(w, plan, step) : status;
+    }
+    for (uint32_t k = 0; k < step->num_ops && status == NPU_OK; k++) {
+        for (uint32_t i = 0; i < npu_op_num_operands(w->g, step->ops[k]); i++) {
+            npu_value v = npu_op_operand_value(w->g, step->ops[k], i);
+            if (v.id && w->memory_of[v.id]) {
+                w->memories[w->memory_of[v.id] - 1].uses--;
+            }
+        }
+    }
+    status = status ? npu__planned_fail(w, status, "it is placed on a device that no library lowers for") : w->status;
+    w->op.id = 0;
+    return status;
+}
 
 static npu_status npu__planned_lower_steps(npu_planned_writer *w, const npu_plan *plan)
 {
@@ -56585,13 +57542,13 @@ static npu_status npu__planned_lower_steps(npu_planned_writer *w, const npu_plan
     memset(&storage, 0, sizeof storage);
     for (uint32_t i = 0; i < npu_plan_num_steps(plan) && w->status == NPU_OK; i++) {
         const npu_step *step = npu_plan_step(plan, i);
+        const npu_backend *b = npu_plan_backend(plan, step->backend);
+        if (step->type == NPU_STEP_PARTITION && !(b && b->traits & NPU_BACKEND_HOST)) {
+            npu__planned_lower_partition(w, plan, step);
+            continue;
+        }
         for (uint32_t k = 0; step->type == NPU_STEP_PARTITION && k < step->num_ops && w->status == NPU_OK; k++) {
-            const npu_backend *b = step->backend < npu_plan_num_backends(plan) ? npu_plan_backend(plan, step->backend)
-                                                                               : NULL;
-            w->op = step->ops[k];
-            if (!b || !(b->traits & NPU_BACKEND_HOST)) {
-                npu__planned_fail(w, NPU_ERR_UNSUPPORTED, "it is placed on a device");
-            } else if (npu__planned_lower_op(w, step->ops[k], &storage)) {
+            if (npu__planned_lower_op(w, step->ops[k], &storage)) {
                 npu__planned_fail(w, NPU_ERR_NO_MEMORY, "out of memory");
             }
         }
@@ -56623,6 +57580,9 @@ static npu_status npu__planned_all(npu_planned_writer *w, const npu_plan *plan, 
     }
     if (w->status == NPU_OK && w->desc->code) {
         npu__planned_put_code(w, ports, num, (const uint8_t *)file->data + before, file->len - before);
+    }
+    if (w->status == NPU_OK && w->desc->calls) {
+        npu__planned_put_calls(w, ports, num);
     }
     npu__free(&w->allocator, ports, size);
     return w->status;
@@ -56665,7 +57625,8 @@ NPU_IR_API npu_status npu_plan_write(const npu_plan *plan, const npu_plan_write_
 {
     npu_planned_writer w;
     npu_diag local;
-    size_t before = file ? file->len : 0, code_before = desc && desc->code ? desc->code->len : 0;
+    size_t before = file ? file->len : 0, code_before = desc && desc->code ? desc->code->len : 0,
+           calls_before = desc && desc->calls ? desc->calls->len : 0;
     diag = diag ? diag : &local;
     memset(diag, 0, sizeof *diag);
     if (!plan || !file || !npu__planned_desc_ok(desc)) {
@@ -56690,6 +57651,9 @@ NPU_IR_API npu_status npu_plan_write(const npu_plan *plan, const npu_plan_write_
         file->len = before;
         if (desc->code) {
             desc->code->len = code_before;
+        }
+        if (desc->calls) {
+            desc->calls->len = calls_before;
         }
     }
     npu__planned_writer_free(&w);

@@ -58,7 +58,7 @@ typedef struct npu_prepare {
     uint32_t parts;         /* set it: launch may be split into this many parts; 1 before the call */
     /* set it: bytes that launch needs, 64-byte aligned, shared by its parts; 0 before the call */
     size_t workspace;
-    size_t worker_workspace; /* not read yet, must stay 0: bytes for each worker that runs parts, besides */
+    size_t worker_workspace; /* set it: bytes for each thread that runs parts, besides, aligned so; 0 before the call */
     void *state;            /* set it: given to launch; see npu_prepare_alloc */
     /* set it: called once, before the parts of a launch; NULL before the call */
     npu_status (*before)(const struct npu_launch *l);
@@ -71,6 +71,8 @@ typedef struct npu_prepare {
     const char *without;          /* the same, NULL = no variant is left out */
     uint32_t mode;                /* of the kernel's row */
     uint32_t isa;                 /* number of the backend's instruction set, for built-in kernels; 0 = "base" */
+    /* set it: launch calls npu_epilogue_run for each piece of result 0 once it is written; false before the call */
+    bool takes_epilogue;
     void *blocks;           /* of npu_prepare_alloc */
 } npu_prepare;
 
@@ -86,13 +88,29 @@ typedef struct npu_launch {
     void *const *y;         /* addresses of the results */
     void *state;
     void *workspace;
-    void *worker_workspace; /* not filled yet: that of the worker which runs this part */
+    void *worker_workspace; /* of the thread that runs this part; `before` has none */
     /* NULL, or where only the kernel knows how large its results are: dims[r], at first those of out[r],
        which are the largest that there is room for. launch writes what they are, and results are dense with
        the dims that it wrote. */
     int64_t (*dims)[NPU_MAX_RANK];
     uint32_t isa;           /* as in npu_prepare */
+    const struct npu_epilogue *epilogue; /* NULL = none; only where prepare set takes_epilogue */
 } npu_launch;
+
+/* The next op of the group, element by element on result 0: it runs on each piece of that while the piece is near, with
+   its own loops, so that the bits are those of the two ops one after the other. */
+typedef struct npu_epilogue {
+    void (*run)(const npu_launch *l, size_t first, size_t n); /* of its launch */
+    npu_launch launch;
+    const void *from;       /* result 0 of the op before it */
+} npu_epilogue;
+/* Runs it on n f32 elements that are written, `at` and after. Does nothing where it is NULL. */
+static inline void npu_epilogue_run(const npu_epilogue *e, const void *at, size_t n)
+{
+    if (e) {
+        e->run(&e->launch, (size_t)((const float *)at - (const float *)e->from), n);
+    }
+}
 
 /* What the operands and results of an op may be for a kernel: an op with another dtype is never given to it. */
 typedef enum npu_kernel_dtypes {
@@ -251,15 +269,18 @@ typedef struct npu_planned_byte_words { /* of a result: y = clamp(scaled + zero,
 } npu_planned_byte_words;
 typedef struct npu_planned_conv_words { /* channels are those of one group */
     uint32_t images, groups, in_channels, out_channels;
+    uint32_t rows;                /* of depthwise: how many rows of x, padded, are in scratch at a time; else 0 */
     npu_planned_window_words window;
 } npu_planned_conv_words;
+/* conv_columns: with the taps of two results as columns in scratch, n = in kernel each: f32[n, 2] or i8[2, n].
+   depthwise: of groups of one channel in, with padded rows of it in scratch. */
 typedef struct npu_planned_conv_f32_words {
-    uint32_t y, x, w, b;          /* w [groups out, in, kernel]; b [groups out] or none */
+    uint32_t y, x, w, b, scratch; /* w [groups out, in, kernel]; b [groups out] or none; scratch: none where not used */
     npu_planned_conv_words c;
     float low, high;              /* of results */
 } npu_planned_conv_f32_words;
 typedef struct npu_planned_conv_i8_words {
-    uint32_t y, x, w, b, factors; /* factors i32[groups out, 2] */
+    uint32_t y, x, w, b, factors, scratch; /* factors i32[groups out, 2]; with scratch: b less x_zero times the sums of w */
     npu_planned_conv_words c;
     int32_t x_zero;
     npu_planned_byte_words q;
@@ -307,7 +328,8 @@ typedef struct
     uint32_t y, a, b, bias, batch, m, n, k, a_batch, b_batch, b_n, b_k;
     float low, high;
 } npu_planned_matmul_words;
-typedef struct npu_planned_linear_i8_words { /* y [rows, n] = x [rows, k] times w [n, k] transposed, plus b i32[n] */
+/* y [rows, n] = x [rows, k] times w [n, k] transposed, plus b i32[n]; fast where x_zero is 0, its part being in b. */
+typedef struct npu_planned_linear_i8_words {
     uint32_t y, x, w, b, factors, rows, n, k;
     int32_t x_zero;
     npu_planned_byte_words q;
@@ -398,6 +420,12 @@ NPU_IR_API const npu_planned_library *npu_ref_planned(void);
 #endif
 
 #include <string.h>
+#if defined(__ARM_FEATURE_DSP)
+#include <arm_acle.h>
+#endif
+#if defined(__ARM_FEATURE_MVE)
+#include <arm_mve.h>
+#endif
 #ifndef NPU_IR_RUNTIME_ONLY
 #include <float.h>
 #include <math.h>
@@ -5061,10 +5089,22 @@ static inline size_t npu__ref_skip(uint32_t dtype, size_t elements)
     return elements ? elements * npu__ref_size(dtype) : 0;
 }
 
-static npu_status npu__ref_map_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+static npu_status npu__ref_map_piece(const npu_launch *l, size_t begin, size_t n)
 {
     const npu__ref_map_state *s = (const npu__ref_map_state *)l->state;
     const void *x[NPU__REF_OPERANDS] = { NULL };
+    for (uint32_t k = 0; k < s->num_operands; k++) {
+        const npu__ref_operand *o = &s->operands[k];
+        x[k] = o->mode == NPU__REF_NUMBER  ? NULL
+               : o->mode == NPU__REF_DENSE ? (const char *)l->x[o->index] + npu__ref_skip(o->dtype, begin)
+                                           : l->x[o->index];
+    }
+    return npu__ref_map_run(s, x, (char *)l->y[0] + npu__ref_skip(s->out_dtype, begin), begin, n);
+}
+
+static npu_status npu__ref_map_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_map_state *s = (const npu__ref_map_state *)l->state;
     size_t begin = 0, end = s->len;
     if (end == 0) { /* what is empty may have no address */
         return NPU_OK;
@@ -5072,13 +5112,24 @@ static npu_status npu__ref_map_launch(const npu_launch *l, uint32_t part, uint32
     if (parts > 1) {
         npu__ref_split(s->len, part, parts, &begin, &end);
     }
+    return npu__ref_map_piece(l, begin, end - begin);
+}
+
+/* As an epilogue: of f32, with operands that lie as the result does, and numbers. */
+static bool npu__ref_map_follows(const void *state)
+{
+    const npu__ref_map_state *s = (const npu__ref_map_state *)state;
+    bool ok = s->out_dtype == NPU_F32 && s->cls != NPU__I64;
     for (uint32_t k = 0; k < s->num_operands; k++) {
         const npu__ref_operand *o = &s->operands[k];
-        x[k] = o->mode == NPU__REF_NUMBER  ? NULL
-               : o->mode == NPU__REF_DENSE ? (const char *)l->x[o->index] + npu__ref_skip(o->dtype, begin)
-                                           : l->x[o->index];
+        ok = ok && (o->mode == NPU__REF_NUMBER || (o->mode == NPU__REF_DENSE && o->dtype == NPU_F32));
     }
-    return npu__ref_map_run(s, x, (char *)l->y[0] + npu__ref_skip(s->out_dtype, begin), begin, end - begin);
+    return ok;
+}
+
+static void npu__ref_map_follow(const npu_launch *l, size_t first, size_t n)
+{
+    (void)npu__ref_map_piece(l, first, n); /* only integers can fail */
 }
 
 /* ---- fused: the ops of a scalar graph, a block of elements after the other ----
@@ -5120,7 +5171,7 @@ typedef struct npu__ref_fused {
     uint32_t *outputs;             /* per result: value of the body */
     uint32_t *streams;             /* values of the body that come from memory or go there, element by element */
     uint32_t *until, *sizes;       /* per buffer: step that reads it last, bytes of an element */
-    size_t len, part_size;         /* elements; bytes of the workspace of one part */
+    size_t len;                    /* elements */
     bool ahead;                    /* more bytes than a cache holds: they are asked for before they are needed */
 } npu__ref_fused;
 
@@ -5292,14 +5343,13 @@ static npu_status npu__ref_fused_create(npu_prepare *p, npu__ref_prepare_fn prep
         return status;
     }
     npu__ref_fused_buffers(f);
-    f->part_size = f->num_buffers * (size_t)NPU__REF_BLOCK * sizeof(int64_t);
     for (uint32_t i = 0; i < f->num_streams; i++) {
         bytes += f->len * f->values[f->streams[i]].size;
     }
     f->ahead = bytes > NPU__REF_FAR;
     p->state = f;
     p->parts = npu__ref_parts(f->len, NPU__REF_GRAIN);
-    p->workspace = p->parts * f->part_size;
+    p->worker_workspace = f->num_buffers * (size_t)NPU__REF_BLOCK * sizeof(int64_t);
     return NPU_OK;
 }
 
@@ -5424,20 +5474,43 @@ static npu_status npu__ref_fused_block(const npu__ref_fused *f, const npu_launch
     return status;
 }
 
-static npu_status npu__ref_fused_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+static npu_status npu__ref_fused_piece(const npu_launch *l, char *buffers, size_t begin, size_t end, bool ahead)
 {
     const npu__ref_fused *f = (const npu__ref_fused *)l->state;
-    char *buffers = (char *)l->workspace + part * f->part_size;
-    size_t begin, end, n;
+    size_t n;
     npu_status status = NPU_OK;
-    npu__ref_split(f->len, part, parts, &begin, &end);
     for (size_t pos = begin; pos < end && status == NPU_OK; pos += n) {
         size_t left = end - pos, next;
         n = left < NPU__REF_BLOCK ? left : NPU__REF_BLOCK;
         next = left - n < NPU__REF_BLOCK ? left - n : NPU__REF_BLOCK;
-        status = npu__ref_fused_block(f, l, buffers, pos, n, f->ahead ? next : 0);
+        status = npu__ref_fused_block(f, l, buffers, pos, n, ahead ? next : 0);
     }
     return status;
+}
+
+static npu_status npu__ref_fused_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_fused *f = (const npu__ref_fused *)l->state;
+    size_t begin, end;
+    npu__ref_split(f->len, part, parts, &begin, &end);
+    return npu__ref_fused_piece(l, (char *)l->worker_workspace, begin, end, f->ahead);
+}
+
+/* As an epilogue: what lies between its steps fits the stack. */
+static bool npu__ref_fused_follows(const void *state)
+{
+    const npu__ref_fused *f = (const npu__ref_fused *)state;
+    bool ok = f->num_buffers <= 1 && f->values[f->outputs[0]].dtype == NPU_F32;
+    for (uint32_t i = 0; i < f->num_steps; i++) {
+        ok = ok && npu__ref_map_follows(f->steps[i].map);
+    }
+    return ok;
+}
+
+static void npu__ref_fused_follow(const npu_launch *l, size_t first, size_t n)
+{
+    int64_t buffer[NPU__REF_BLOCK];
+    (void)npu__ref_fused_piece(l, (char *)buffer, first, first + n, false); /* the same */
 }
 
 /* ---- glu, frexp, log_sigmoid_forward: operands in one tensor, or two results ---- */
@@ -7461,10 +7534,12 @@ typedef struct npu__ref_product {
     int64_t c_row, c_col;
     double alpha, beta;   /* set alpha: 0 is zero; integers take the whole part */
     const void *packed_b; /* by npu__ref_gemm_pack; then b.x is not read */
-    void *workspace;      /* npu__ref_gemm_workspace bytes for every part, 64-byte aligned; unused where 0 */
+    void *workspace;      /* npu__ref_gemm_workspace bytes, 64-byte aligned, for every part unless is_own */
+    bool is_own;          /* it is this part's alone */
     bool plain;           /* the naive loop */
     bool onto;            /* C0 lies as C does, and may be C: sums are not taken there */
     uint32_t isa;         /* of its loops */
+    const npu_epilogue *epilogue; /* of a C of f32 whose rows are dense; not by the naive loop */
 } npu__ref_product;
 
 /* ---- matrix product: the naive one ---- */
@@ -7917,6 +7992,7 @@ static void npu__ref_gemm_finish_at(const npu__ref_product *g, int64_t row, int6
     if (sums != (char *)g->c + at * (int64_t)npu__ref_size(g->c_dtype)) {
         npu__ref_store_numbers(g->isa, g->c, g->c_dtype, at, g->c_col, sums, (size_t)n);
     }
+    npu_epilogue_run(g->epilogue, (const float *)g->c + at, (size_t)n);
 }
 
 static void npu__ref_gemm_finish(const npu__ref_product *g, int64_t row, int64_t col, void *sums, int64_t n)
@@ -8358,7 +8434,7 @@ static void npu__ref_gemm_blocked(const npu__ref_product *g, uint32_t part, uint
 {
     npu__ref_product_plan plan = npu__ref_gemm_plan(g);
     uint32_t all = plan.row_parts * plan.col_parts;
-    char *workspace = (char *)g->workspace + part * npu__ref_gemm_workspace(g);
+    char *workspace = (char *)g->workspace + (g->is_own ? 0 : part) * npu__ref_gemm_workspace(g);
     for (uint32_t i = parts == 1 ? 0 : part; i < (parts == 1 ? all : part + 1); i++) {
         int64_t row = i / plan.col_parts, col = i % plan.col_parts;
         npu__ref_gemm_region(g, &plan, g->m * row / plan.row_parts, g->m * (row + 1) / plan.row_parts,
@@ -8527,7 +8603,6 @@ typedef struct npu__ref_matmul {
     uint32_t a_index, b_index, c0_index, bias_index; /* operands; NPU_NO_INDEX = none */
     int64_t batch;
     uint32_t gemm_parts; /* of one product; more than 1 only where every part of the op is one of them */
-    size_t part_bytes;   /* of workspace */
 } npu__ref_matmul;
 
 static npu__ref_matrix_view npu__ref_matrix(const npu_tensor *t, int64_t row, int64_t col)
@@ -8651,8 +8726,9 @@ static npu_status npu__ref_matmul_parts(npu_prepare *p, npu__ref_matmul *s)
     }
     p->parts = (uint32_t)npu__ref_max(1, s->gemm_parts > 1 ? s->batch * s->gemm_parts
                                                            : npu__ref_min(s->batch, wanted));
-    s->part_bytes = npu__ref_gemm_workspace(&s->gemm);
-    return npu_size_mul(s->part_bytes, p->parts, &p->workspace) ? NPU_OK : NPU_ERR_OVERFLOW;
+    p->worker_workspace = npu__ref_gemm_workspace(&s->gemm);
+    s->gemm.is_own = true;
+    return NPU_OK;
 }
 
 static npu_status npu__ref_matmul_state(npu_prepare *p, bool plain)
@@ -8704,7 +8780,8 @@ static npu_status npu__ref_matmul_launch(const npu_launch *l, uint32_t part, uin
             g.c0.x = npu__ref_address(l->x[s->c0_index], g.c0.dtype, npu__ref_batch_start(&s->c0, item));
         }
         g.c = (char *)l->y[0] + (size_t)(item * g.m * g.n) * npu__ref_size(g.c_dtype);
-        g.workspace = (char *)l->workspace + (part - piece) * s->part_bytes;
+        g.workspace = l->worker_workspace;
+        g.epilogue = l->epilogue;
         npu__ref_gemm(&g, piece, s->gemm_parts);
     }
     return NPU_OK;
@@ -9074,6 +9151,7 @@ static npu_status npu__ref_conv_prepare_matmul(npu_prepare *p)
         g->beta = 1;
         g->onto = true;
     }
+    p->takes_epilogue = c.dtype == NPU_F32 && g->k > 0;
     return npu__ref_matmul_parts(p, s);
 }
 
@@ -9382,7 +9460,7 @@ typedef struct npu__ref_conv_state {
     npu__ref_conv_blocked *parts; /* phases */
     uint32_t num_parts;
     int64_t items;
-    size_t packed_bytes, part_bytes; /* of workspace: weights in front, then the parts */
+    size_t packed_bytes, part_bytes; /* of workspace: weights; of each thread's */
 } npu__ref_conv_state;
 
 static int64_t npu__ref_gcd(int64_t a, int64_t b) { return b == 0 ? a : npu__ref_gcd(b, a % b); }
@@ -9675,6 +9753,17 @@ static npu_status npu__ref_conv_prepare_plane(npu_prepare *p, npu__ref_conv_bloc
     return NPU_OK;
 }
 
+/* Some channels of a result whose planes lie `step` apart are written: n elements of each from y on. */
+static void npu__ref_conv_after(const npu_epilogue *e, const float *y, int64_t channels, int64_t step, int64_t n)
+{
+    if (n == step) {
+        n *= channels, channels = 1;
+    }
+    for (int64_t i = 0; i < channels; i++) {
+        npu_epilogue_run(e, y + i * step, (size_t)n);
+    }
+}
+
 /* The planes of a group. */
 static void npu__ref_conv_planes_of(const npu__ref_conv_blocked *s, const npu_launch *l, int64_t group)
 {
@@ -9682,10 +9771,11 @@ static void npu__ref_conv_planes_of(const npu__ref_conv_blocked *s, const npu_la
     const npu__ref_conv_shape *c = s->conv;
     int64_t first = group % c->groups * c->out_channels;
     for (int64_t i = 0; i < c->out_channels; i++) {
+        float *y = (float *)l->y[0] + (group * c->out_channels + i) * s->gemm.n;
         npu__ref_plane_avx512(&s->plane, (const float *)l->x[0] + group * c->in[1] * c->in[2],
                               (const float *)l->x[1] + (first + i) * s->gemm.k,
-                              c->bias ? ((const float *)l->x[2])[first + i] : 0.0f,
-                              (float *)l->y[0] + (group * c->out_channels + i) * s->gemm.n);
+                              c->bias ? ((const float *)l->x[2])[first + i] : 0.0f, y);
+        npu_epilogue_run(l->epilogue, y, (size_t)s->gemm.n);
     }
 #else
     (void)s, (void)l, (void)group;
@@ -9759,6 +9849,7 @@ static npu_status npu__ref_conv_prepare(npu_prepare *p)
     }
     p->state = state;
     state->conv = npu__ref_conv(p);
+    p->takes_epilogue = state->conv.dtype == NPU_F32 && !state->conv.transposed;
     status = npu__ref_conv_make_parts(p, state);
     if (status) {
         return status;
@@ -9767,10 +9858,8 @@ static npu_status npu__ref_conv_prepare(npu_prepare *p)
            (double)state->parts[0].gemm.n * (double)state->parts[0].gemm.k;
     work = work * 4 / NPU__REF_GEMM_GRAIN;
     p->parts = (uint32_t)npu__ref_max(npu__ref_min(state->items, work < 64 ? (int64_t)work : 64), 1);
-    return npu_size_mul(state->part_bytes, p->parts, &p->workspace) &&
-                   npu_size_add(p->workspace, state->packed_bytes, &p->workspace)
-               ? NPU_OK
-               : NPU_ERR_OVERFLOW;
+    p->workspace = state->packed_bytes, p->worker_workspace = state->part_bytes;
+    return NPU_OK;
 }
 
 /* Every second float: what a stride of 2 reads. */
@@ -9938,7 +10027,8 @@ static void npu__ref_conv_scatter(const npu__ref_conv_blocked *s, const npu__ref
 
 /* Panels panel .. end of a band: x is the slab, or the input where it lies. */
 static void npu__ref_conv_pixels(const npu__ref_conv_blocked *s, const npu__ref_product *g, const float *x,
-                                 int64_t panel, int64_t end, const npu__ref_conv_place *place, float *sums)
+                                 int64_t panel, int64_t end, const npu__ref_conv_place *place, float *sums,
+                                 const npu_epilogue *after)
 {
     npu__ref_pixel_source source = { s->pixels, NULL, s->offsets, s->row, g->k };
     npu__ref_product plain = *g;
@@ -9967,6 +10057,8 @@ static void npu__ref_conv_pixels(const npu__ref_conv_blocked *s, const npu__ref_
                 }
             }
         }
+        npu__ref_conv_after(after, (const float *)g->c + panel * width * g->c_row + place->at,
+                            npu__ref_min(width, g->m - panel * width), g->c_row, place->rows * place->step);
     }
 }
 
@@ -10010,6 +10102,7 @@ static void npu__ref_conv_item(const npu__ref_conv_blocked *s, const npu_launch 
     int64_t plane = item / s->chunks / s->bands % d[0].out;
     int64_t group = item / s->chunks / s->bands / d[0].out;
     int64_t first = group % c->groups * g.m; /* group: among all images */
+    int64_t begin = g.m * chunk / s->chunks, end = g.m * (chunk + 1) / s->chunks;
     place.rows = npu__ref_min(s->band, d[1].out - row);
     place.step = d[1].out_step * c->out[2];
     place.at = ((d[0].out_first + plane * d[0].out_step) * c->out[1] + d[1].out_first) * c->out[2] +
@@ -10033,15 +10126,16 @@ static void npu__ref_conv_item(const npu__ref_conv_blocked *s, const npu_launch 
         const float *x = s->is_in_place ? (const float *)l->x[0] + at : (const float *)(void *)workspace;
         g.a.x = s->weights + (size_t)(group % c->groups * s->panels * s->pixels->channels * g.k) * sizeof(float);
         npu__ref_conv_pixels(s, &g, x, s->panels * chunk / s->chunks, s->panels * (chunk + 1) / s->chunks, &place,
-                             (float *)(void *)sum.a);
+                             (float *)(void *)sum.a, l->epilogue);
         return;
     }
     if (g.m == 1 && s->plan.a_bytes == 0) {
         npu__ref_conv_single(s, &g, workspace, &place, sum.a);
-        return;
+    } else {
+        npu__ref_conv_band(s, &sum, begin, end, &place, sum.a + s->plan.a_bytes);
     }
-    npu__ref_conv_band(s, &sum, g.m * chunk / s->chunks, g.m * (chunk + 1) / s->chunks, &place,
-                       sum.a + s->plan.a_bytes);
+    npu__ref_conv_after(l->epilogue, (const float *)g.c + begin * g.c_row + place.at, end - begin, g.c_row,
+                        place.rows * place.step);
 }
 
 static npu_status npu__ref_conv_launch(const npu_launch *l, uint32_t part, uint32_t parts)
@@ -10051,8 +10145,7 @@ static npu_status npu__ref_conv_launch(const npu_launch *l, uint32_t part, uint3
     for (uint32_t i = 0; i < state->num_parts; i++) {
         const npu__ref_conv_blocked *s = &state->parts[i];
         for (int64_t j = npu__ref_max(begin, first); j < npu__ref_min(end, first + s->items); j++) {
-            npu__ref_conv_item(s, l, j - first,
-                               (char *)l->workspace + state->packed_bytes + part * state->part_bytes);
+            npu__ref_conv_item(s, l, j - first, (char *)l->worker_workspace);
         }
         first += s->items;
     }
@@ -10306,9 +10399,10 @@ static npu_status npu__ref_winograd_prepare(npu_prepare *p)
         offsets[i] = i * s->pitch;
     }
     s->source.row = s->slab.row;
+    p->takes_epilogue = true;
     s->slab.items = s->conv.images * s->slab.bands;
     p->parts = (uint32_t)npu__ref_max(npu__ref_min(s->slab.items, NPU__REF_WINOGRAD_PARTS), 1);
-    p->workspace = s->packed_bytes + s->part_bytes * p->parts;
+    p->workspace = s->packed_bytes, p->worker_workspace = s->part_bytes;
     return status;
 }
 
@@ -10330,6 +10424,7 @@ static void npu__ref_winograd_band(const npu__ref_winograd *s, const npu_launch 
     const float *w = s->weights ? s->weights : (const float *)l->workspace;
     int64_t width = s->source.loops->channels, cols = s->slab.dim[2].out, in = s->conv.in_channels;
     int64_t rows = npu__ref_min(s->slab.band, s->slab.dim[1].out - row), step = s->slab.band * cols * width;
+    int64_t plane = npu__ref_volume(s->conv.out);
     float *products = pixels + 16 * s->step, *results = products + 16 * step;
     npu__ref_pixel_source source = s->source;
     for (int64_t panel = 0; panel < s->panels; panel++) {
@@ -10347,6 +10442,9 @@ static void npu__ref_winograd_band(const npu__ref_winograd *s, const npu_launch 
                                                             step, bias, cols, (size_t)width);
             npu__ref_winograd_row(s, y, row + i, panel, results);
         }
+        npu__ref_conv_after(l->epilogue, y + panel * width * plane + 2 * row * s->conv.out[2],
+                            npu__ref_min(width, s->conv.out_channels - panel * width), plane,
+                            npu__ref_min(2 * rows, s->conv.out[1] - 2 * row) * s->conv.out[2]);
     }
 }
 
@@ -10354,7 +10452,7 @@ static npu_status npu__ref_winograd_launch(const npu_launch *l, uint32_t part, u
 {
     const npu__ref_winograd *s = l->state;
     const npu__ref_conv_shape *c = &s->conv;
-    float *slab = (float *)(void *)((char *)l->workspace + s->packed_bytes + part * s->part_bytes);
+    float *slab = (float *)l->worker_workspace;
     float *pixels = slab + s->slab.slab_bytes / sizeof *slab;
     int64_t plane = s->slab.rows * s->slab.row;
     for (int64_t i = s->slab.items * part / parts; i < s->slab.items * (part + 1) / parts; i++) {
@@ -11663,7 +11761,7 @@ typedef struct npu__ref_fft {
     npu__ref_fft_dim dims[NPU_MAX_RANK]; /* in the order listed */
     uint32_t num_dims, real;         /* real: the dtype of numbers in memory */
     int64_t numbers, longest;        /* of the complex side; of a line */
-    bool from_real, to_real, is_empty;
+    bool from_real, to_real;
     double scale;
 } npu__ref_fft;
 
@@ -11753,6 +11851,9 @@ static npu_status npu__ref_fft_prepare(npu_prepare *p)
     s->to_real = p->op->kind == NPU_ATEN_FFT_C2R;
     s->real = s->from_real ? p->in[0].dtype : p->in[0].dtype == NPU_C128 ? (uint32_t)NPU_F64 : (uint32_t)NPU_F32;
     npu__ref_fft_dims(s, p->op, s->from_real ? &p->out[0] : &p->in[0], s->from_real ? &p->in[0] : &p->out[0]);
+    if (s->numbers == 0) { /* lines of any length, but none of them */
+        return NPU_OK;
+    }
     for (uint32_t i = 0; i < s->num_dims && status == NPU_OK; i++) {
         bool is_forward = s->from_real || (!s->to_real && npu_op_int(p->op, "forward", 0));
         status = npu__ref_fft_roots(p, &s->dims[i], is_forward);
@@ -12735,7 +12836,11 @@ static npu_status npu__ref_cdist_launch(const npu_launch *l, uint32_t part, uint
    exponentials; when a block raises the largest, what was summed before is scaled down. A row that is masked
    everywhere gives zeros, as in torch. */
 
-enum { NPU__REF_ATTENTION_ROWS = 96, NPU__REF_ATTENTION_KEYS = 128 };
+enum {
+    NPU__REF_ATTENTION_ROWS = 128,       /* of a block: keys are packed once for each */
+    NPU__REF_ATTENTION_CAUSAL_ROWS = 96, /* fewer, so that more keys are masked for all of them */
+    NPU__REF_ATTENTION_KEYS = 128
+};
 
 typedef struct npu__ref_attention {
     npu__ref_product scores, mix;         /* scale Q K' and weights V, of a whole block */
@@ -12815,10 +12920,8 @@ NPU__REF_INLINE double npu__ref_exp_f64(bool fast, double x)
     NPU__REF_INLINE number npu__ref_attention_sum_##type(bool fast, number *score, size_t n, number base) \
     {                                                                                              \
         number lanes[NPU__REF_ATTENTION_LANES] = { 0 }, sum = 0;                                   \
+        NPU__REF_EACH(n, score[i] = npu__ref_exp_##type(fast, score[i] - base))                    \
         for (size_t i = 0; i < n; i += NPU__REF_ATTENTION_LANES) {                                 \
-            for (size_t j = 0; j < NPU__REF_ATTENTION_LANES; j++) {                                \
-                score[i + j] = npu__ref_exp_##type(fast, score[i + j] - base);                     \
-            }                                                                                      \
             for (size_t j = 0; j < NPU__REF_ATTENTION_LANES; j++) { lanes[j] += score[i + j]; }    \
         }                                                                                          \
         for (size_t j = 0; j < NPU__REF_ATTENTION_LANES; j++) { sum += lanes[j]; }                 \
@@ -12844,7 +12947,7 @@ NPU__REF_ATTENTION_LOOPS(NPU__REF_ATTENTION, f32, float)
 NPU__REF_ATTENTION_LOOPS(NPU__REF_ATTENTION, f64, double)
 #define NPU_X(set, row) \
     NPU__REF_LOOP_OF(set, attention_weigh_f32, (const npu__ref_attention_row *row), (NPU__REF_IS_FAST_##set, row))
-NPU__REF_ON_NARROW(NPU_X, r)
+NPU__REF_ON_WIDE(NPU_X, r)
 #undef NPU_X
 static void npu__ref_attention_weigh_f64(const npu__ref_attention_row *r)
 {
@@ -12853,7 +12956,7 @@ static void npu__ref_attention_weigh_f64(const npu__ref_attention_row *r)
 
 typedef void (*npu__ref_attention_weigh_fn)(const npu__ref_attention_row *r);
 static const npu__ref_attention_weigh_fn npu__ref_attention_weigh_of[] = {
-#define NPU_X(set, narrow, wide) npu__ref_attention_weigh_f32_##narrow,
+#define NPU_X(set, narrow, wide) npu__ref_attention_weigh_f32_##wide,
     NPU__REF_ISAS(NPU_X)
 #undef NPU_X
 };
@@ -13020,7 +13123,7 @@ static void npu__ref_attention_products(const npu_prepare *p, npu__ref_attention
     const npu_tensor *q = &p->in[0], *v = &p->in[2];
     uint32_t sum = npu__ref_sum_dtype(q->dtype);
     npu__ref_product *scores = &s->scores, *mix = &s->mix;
-    scores->m = mix->m = npu__ref_min(s->rows, NPU__REF_ATTENTION_ROWS);
+    scores->m = mix->m = npu__ref_ceil_div(s->rows, npu__ref_max(s->blocks, 1));
     scores->n = mix->k = npu__ref_min(s->keys, NPU__REF_ATTENTION_KEYS);
     scores->k = npu__ref_last_dim(q), mix->n = npu__ref_last_dim(v);
     scores->a = npu__ref_matrix(q, scores->k, 1);
@@ -13040,16 +13143,18 @@ static npu_status npu__ref_attention_state(npu_prepare *p, bool plain)
     npu__ref_attention *s = npu_prepare_alloc(p, sizeof *s);
     const npu_tensor *q = &p->in[0], *mask = &p->in[3];
     size_t size = npu__ref_sum_size(q->dtype), numbers;
+    int64_t most;
     if (!s) {
         return NPU_ERR_NO_MEMORY;
     }
     p->state = s;
     s->rows = q->dims[q->rank - 2], s->keys = p->in[1].dims[p->in[1].rank - 2];
-    s->blocks = npu__ref_ceil_div(s->rows, NPU__REF_ATTENTION_ROWS);
     s->q = npu__ref_batch(&p->out[0], 2, q, 2);
     s->k = npu__ref_attention_batch(p, &p->in[1]), s->v = npu__ref_attention_batch(p, &p->in[2]);
     s->batch = npu__ref_batch_len(&s->q);
     s->causal = npu_op_int(p->op, "is_causal", 0) != 0;
+    most = s->causal ? NPU__REF_ATTENTION_CAUSAL_ROWS : NPU__REF_ATTENTION_ROWS;
+    s->blocks = npu__ref_ceil_div(s->rows, most);
     if (p->op->num_in > 3 && mask->dtype) {
         s->mask = npu__ref_batch(&p->out[0], 2, mask, mask->rank < 2 ? mask->rank : 2);
         s->mask_of = npu__ref_addend(mask);
@@ -21636,8 +21741,15 @@ static npu_status npu__ref_trapezoid_launch(const npu_launch *l, uint32_t part, 
 
 enum { NPU__REF_QUANTIZE = 1, NPU__REF_DEQUANTIZE = 2, NPU__REF_FAKE = 3 }; /* modes */
 
+/* Between f32 and bytes. */
+typedef struct npu__ref_byte_affine {
+    void (*quantize)(uint8_t *y, const float *x, size_t n, float inverse, float zero, float min, float max);
+    void (*dequantize)(float *y, const uint8_t *x, size_t n, bool is_signed, float zero, float scale);
+} npu__ref_byte_affine;
+
 /* Runs of elements share a scale and a zero point. */
 typedef struct npu__ref_affine {
+    const npu__ref_byte_affine *bytes; /* the variant "f32" */
     npu__ref_batches scale_at, zero_at; /* by the number of the run */
     size_t run;
     uint32_t way;
@@ -21899,6 +22011,79 @@ static npu_status npu__ref_affine_launch(const npu_launch *l, uint32_t part, uin
     return NPU_OK;
 }
 
+/* 2^20 and all beyond lie outside of a byte, whatever the zero point. What is below is rounded to even by 1.5 2^23, from
+   which on f32 holds whole numbers only. */
+NPU__REF_INLINE void npu__ref_byte_quantize_body(uint8_t *y, const float *x, size_t n, float inverse, float zero,
+                                                 float min, float max)
+{
+    NPU__REF_EACH(n, float v = x[i] * inverse;
+                  int32_t is_number = v == v;
+                  v = v > -1048576.0f ? v : -1048576.0f;
+                  v = v < 1048576.0f ? v : 1048576.0f;
+                  v += 12582912.0f;
+                  v -= 12582912.0f;
+                  v += zero;
+                  v = v > min ? v : min;
+                  v = v < max ? v : max;
+                  y[i] = (uint8_t)((int32_t)v & -is_number))
+}
+
+NPU__REF_INLINE void npu__ref_byte_dequantize_body(float *y, const uint8_t *x, size_t n, bool is_signed, float zero,
+                                                   float scale)
+{
+    const int8_t *bytes = (const int8_t *)x;
+    if (is_signed) {
+        NPU__REF_EACH(n, y[i] = ((float)bytes[i] - zero) * scale)
+    } else {
+        NPU__REF_EACH(n, y[i] = ((float)x[i] - zero) * scale)
+    }
+}
+
+NPU__REF_ON_WIDE(NPU__REF_LOOP_OF, byte_quantize,
+                 (uint8_t *y, const float *x, size_t n, float inverse, float zero, float min, float max),
+                 (y, x, n, inverse, zero, min, max))
+NPU__REF_ON_WIDE(NPU__REF_LOOP_OF, byte_dequantize,
+                 (float *y, const uint8_t *x, size_t n, bool is_signed, float zero, float scale),
+                 (y, x, n, is_signed, zero, scale))
+
+static const npu__ref_byte_affine npu__ref_byte_affines[] = {
+#define NPU_X(set, narrow, wide) { npu__ref_byte_quantize_##wide, npu__ref_byte_dequantize_##wide },
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+};
+
+static bool npu__ref_is_byte_affine(const npu_op_info *op)
+{
+    uint32_t x = op->in[0]->dtype, y = op->out[0]->dtype;
+    return (x == NPU_F32 && (y == NPU_I8 || y == NPU_U8)) || (y == NPU_F32 && (x == NPU_I8 || x == NPU_U8));
+}
+
+static npu_status npu__ref_byte_affine_prepare(npu_prepare *p)
+{
+    npu_status status = npu__ref_affine_prepare(p);
+    if (status == NPU_OK) {
+        ((npu__ref_affine *)p->state)->bytes = &npu__ref_byte_affines[p->isa];
+    }
+    return status;
+}
+
+/* All steps are in f32, and those that are not exact are rounded once: the bits of npu__ref_affine_launch. */
+static npu_status npu__ref_byte_affine_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_affine *s = (const npu__ref_affine *)l->state;
+    npu__ref_affine_run r = npu__ref_affine_of(l, s, 0);
+    size_t begin, end;
+    npu__ref_split((size_t)npu__ref_len(&l->in[0]), part, parts, &begin, &end);
+    if (s->way == NPU__REF_QUANTIZE) {
+        s->bytes->quantize((uint8_t *)l->y[0] + begin, (const float *)l->x[0] + begin, end - begin, (float)r.inverse,
+                           (float)r.zero, (float)s->min, (float)s->max);
+    } else {
+        s->bytes->dequantize((float *)l->y[0] + begin, (const uint8_t *)l->x[0] + begin, end - begin,
+                             l->in[0].dtype == NPU_I8, (float)r.zero, (float)r.scale);
+    }
+    return NPU_OK;
+}
+
 /* ---- scales and zero points of what there is ---- */
 
 enum { NPU__REF_SYMMETRIC = 1 }; /* mode */
@@ -22042,6 +22227,8 @@ typedef struct npu__ref_byte_loops {
     void (*widen)(int16_t *to, const void *from, bool is_signed, int32_t off, size_t n);
     /* n words of every stride-th element of `depth` rows. */
     void (*pack)(int32_t *to, const int16_t *const *rows, int64_t stride, size_t n);
+    /* n words of `depth` rows of i8 or u8, `off` taken off. Up to 15 more are read and written. */
+    void (*columns)(int32_t *to, const uint8_t *const *rows, bool is_signed, int32_t off, size_t n);
 } npu__ref_byte_loops;
 
 #define NPU__REF_BYTE_TILE(NAME, TARGET, vector, WIDTH, ROWS, VECTORS, LOAD, STORE, SET, DOT)                   \
@@ -22200,29 +22387,85 @@ NPU__REF_INLINE void npu__ref_byte_pack4_body(int32_t *to, const int16_t *const 
         }
     }
 }
+#if defined(__GNUC__) && defined(__SSE2__)
+NPU__REF_INLINE __m128i npu__ref_byte_sixteen(const uint8_t *x)
+{
+    return _mm_loadu_si128((const __m128i *)(const void *)x);
+}
+#endif
+NPU__REF_INLINE void npu__ref_byte_columns2_body(int32_t *to, const uint8_t *const *rows, bool is_signed, int32_t off,
+                                                 size_t n)
+{
+    const uint8_t *a = rows[0], *b = rows[1];
+#if defined(__GNUC__) && defined(__SSE2__)
+    const __m128i less = _mm_set1_epi16((int16_t)off), none = _mm_setzero_si128();
+    for (size_t i = 0; i < n; i += 16) {
+        __m128i x = npu__ref_byte_sixteen(a + i), y = npu__ref_byte_sixteen(b + i);
+        __m128i xs = is_signed ? _mm_cmpgt_epi8(none, x) : none, ys = is_signed ? _mm_cmpgt_epi8(none, y) : none;
+        __m128i x0 = _mm_sub_epi16(_mm_unpacklo_epi8(x, xs), less), x1 = _mm_sub_epi16(_mm_unpackhi_epi8(x, xs), less);
+        __m128i y0 = _mm_sub_epi16(_mm_unpacklo_epi8(y, ys), less), y1 = _mm_sub_epi16(_mm_unpackhi_epi8(y, ys), less);
+        NPU__REF_BYTE_STORE_sse2(to + i, _mm_unpacklo_epi16(x0, y0));
+        NPU__REF_BYTE_STORE_sse2(to + i + 4, _mm_unpackhi_epi16(x0, y0));
+        NPU__REF_BYTE_STORE_sse2(to + i + 8, _mm_unpacklo_epi16(x1, y1));
+        NPU__REF_BYTE_STORE_sse2(to + i + 12, _mm_unpackhi_epi16(x1, y1));
+    }
+#else
+    const int32_t sign = is_signed ? 128 : 0; /* (x ^ 128) - 128 is x as i8 */
+    NPU__REF_EACH(n, int32_t x = (a[i] ^ sign) - sign - off; int32_t y = (b[i] ^ sign) - sign - off;
+                  to[i] = (int32_t)(((uint32_t)x & 0xffffu) | (uint32_t)y << 16))
+#endif
+}
+NPU__REF_INLINE void npu__ref_byte_columns4_body(int32_t *to, const uint8_t *const *rows, bool is_signed, int32_t off,
+                                                 size_t n)
+{
+    const uint8_t *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];
+    const uint8_t flip = off % 256 ? 0x80 : 0;
+    (void)is_signed;
+#if defined(__GNUC__) && defined(__SSE2__)
+    for (size_t i = 0; i < n; i += 16) {
+        const __m128i all = _mm_set1_epi8((char)flip);
+        __m128i x = _mm_xor_si128(npu__ref_byte_sixteen(a + i), all);
+        __m128i y = _mm_xor_si128(npu__ref_byte_sixteen(b + i), all);
+        __m128i z = _mm_xor_si128(npu__ref_byte_sixteen(c + i), all);
+        __m128i w = _mm_xor_si128(npu__ref_byte_sixteen(d + i), all);
+        __m128i xy = _mm_unpacklo_epi8(x, y), zw = _mm_unpacklo_epi8(z, w);
+        NPU__REF_BYTE_STORE_sse2(to + i, _mm_unpacklo_epi16(xy, zw));
+        NPU__REF_BYTE_STORE_sse2(to + i + 4, _mm_unpackhi_epi16(xy, zw));
+        xy = _mm_unpackhi_epi8(x, y), zw = _mm_unpackhi_epi8(z, w);
+        NPU__REF_BYTE_STORE_sse2(to + i + 8, _mm_unpacklo_epi16(xy, zw));
+        NPU__REF_BYTE_STORE_sse2(to + i + 12, _mm_unpackhi_epi16(xy, zw));
+    }
+#else
+    NPU__REF_EACH(n, to[i] = (int32_t)((uint32_t)(a[i] ^ flip) | (uint32_t)(b[i] ^ flip) << 8 |
+                                       (uint32_t)(c[i] ^ flip) << 16 | (uint32_t)(d[i] ^ flip) << 24))
+#endif
+}
 #define NPU__REF_BYTE_PACK(set, depth)                                                                        \
     NPU__REF_LOOP_OF(set, byte_pack##depth, (int32_t *to, const int16_t *const *rows, int64_t stride, size_t n), \
-                     (to, rows, stride, n))
+                     (to, rows, stride, n))                                                                   \
+    NPU__REF_LOOP_OF(set, byte_columns##depth,                                                                \
+                     (int32_t *to, const uint8_t *const *rows, bool is_signed, int32_t off, size_t n),        \
+                     (to, rows, is_signed, off, n))
 NPU__REF_BYTE_PACK(base, 2)
-#define NPU__REF_BYTE_PACK_base npu__ref_byte_pack2_base
+#define NPU__REF_BYTE_PACK_base npu__ref_byte_pack2_base, npu__ref_byte_columns2_base
 #ifdef NPU__REF_HAS_AVX2
 NPU__REF_BYTE_PACK(avx2, 2)
 NPU__REF_BYTE_PACK(avx512, 2)
-#define NPU__REF_BYTE_PACK_avx2 npu__ref_byte_pack2_avx2
-#define NPU__REF_BYTE_PACK_avx512 npu__ref_byte_pack2_avx512
+#define NPU__REF_BYTE_PACK_avx2 npu__ref_byte_pack2_avx2, npu__ref_byte_columns2_avx2
+#define NPU__REF_BYTE_PACK_avx512 npu__ref_byte_pack2_avx512, npu__ref_byte_columns2_avx512
 #endif
 #ifdef NPU__REF_HAS_VNNI
 NPU__REF_BYTE_PACK(avx2, 4)
 NPU__REF_BYTE_PACK(avx512, 4)
-#define NPU__REF_BYTE_PACK_avx2_vnni npu__ref_byte_pack4_avx2
-#define NPU__REF_BYTE_PACK_avx512_vnni npu__ref_byte_pack4_avx512
+#define NPU__REF_BYTE_PACK_avx2_vnni npu__ref_byte_pack4_avx2, npu__ref_byte_columns4_avx2
+#define NPU__REF_BYTE_PACK_avx512_vnni npu__ref_byte_pack4_avx512, npu__ref_byte_columns4_avx512
 #endif
 #if defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD)
 NPU__REF_BYTE_PACK(neon, 4)
-#define NPU__REF_BYTE_PACK_neon npu__ref_byte_pack4_neon
+#define NPU__REF_BYTE_PACK_neon npu__ref_byte_pack4_neon, npu__ref_byte_columns4_neon
 #elif defined(__aarch64__)
 NPU__REF_BYTE_PACK(neon, 2)
-#define NPU__REF_BYTE_PACK_neon npu__ref_byte_pack2_neon
+#define NPU__REF_BYTE_PACK_neon npu__ref_byte_pack2_neon, npu__ref_byte_columns2_neon
 #endif
 
 static const npu__ref_byte_loops npu__ref_byte_loops_of[] = {
@@ -23166,6 +23409,10 @@ static npu_status npu__ref_dyn_launch_packed(const npu_launch *l, uint32_t part,
 
 #define NPU__REF_AFFINE_KERNEL(kind, mode) \
     NPU__REF_ROW_MODE(mode, kind, "plain", 0, NULL, npu__ref_affine_prepare, npu__ref_affine_launch)
+#define NPU__REF_AFFINE_KERNELS(kind, mode) \
+    NPU__REF_ROW_MODE(mode, kind, "f32", 1, npu__ref_is_byte_affine, npu__ref_byte_affine_prepare, \
+                      npu__ref_byte_affine_launch), \
+    NPU__REF_AFFINE_KERNEL(kind, mode)
 #define NPU__REF_TOKEN_QPARAMS_KERNEL(kind, mode) \
     NPU__REF_ROW_MODE(mode, kind, "plain", 0, NULL, npu__ref_token_qparams_prepare, npu__ref_token_qparams_launch)
 
@@ -23191,10 +23438,10 @@ static npu_status npu__ref_dyn_launch_packed(const npu_launch *l, uint32_t part,
     NPU__REF_ROW(NPU_ATEN_DYN_QUANT_MATMUL_4BIT, "plain", 0, NULL, npu__ref_dyn_prepare, npu__ref_dyn_launch),
 
 #define NPU__REF_KERNELS_QUANTIZED                                                                                   \
-    NPU__REF_AFFINE_KERNEL(NPU_QUANTIZED_QUANTIZE_PER_TENSOR, NPU__REF_QUANTIZE),                                    \
+    NPU__REF_AFFINE_KERNELS(NPU_QUANTIZED_QUANTIZE_PER_TENSOR, NPU__REF_QUANTIZE),                                   \
     NPU__REF_AFFINE_KERNEL(NPU_QUANTIZED_QUANTIZE_PER_TENSOR_TENSOR, NPU__REF_QUANTIZE),                             \
     NPU__REF_AFFINE_KERNEL(NPU_QUANTIZED_QUANTIZE_PER_TENSOR_TENSOR2, NPU__REF_QUANTIZE),                            \
-    NPU__REF_AFFINE_KERNEL(NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR, NPU__REF_DEQUANTIZE),                                \
+    NPU__REF_AFFINE_KERNELS(NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR, NPU__REF_DEQUANTIZE),                               \
     NPU__REF_AFFINE_KERNEL(NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR_TENSOR, NPU__REF_DEQUANTIZE),                         \
     NPU__REF_AFFINE_KERNEL(NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR_TENSOR2, NPU__REF_DEQUANTIZE),                        \
     NPU__REF_ROW(NPU_QUANTIZED_CHOOSE_QPARAMS, "plain", 0, NULL, npu__ref_qparams_prepare,                           \
@@ -23429,6 +23676,10 @@ typedef struct npu__ref_byte_pair {
     npu__ref_factor factor;  /* of products, and of sums that are rounded twice */
     int shift;               /* of sums that are rounded once */
     bool is_product;
+    bool is_signed, is_near; /* is_near: float tells most results, with an error that is below 0.5 - near */
+    int32_t zeros[2];
+    float real[2], near;     /* factors; how far from a whole number a result may be for float to tell it */
+    uint32_t isa;
     size_t rows, n, step[2]; /* of the result, n its last dim, or all of it where nothing is broadcast */
     npu__ref_loss broadcast; /* dims and strides, the last dim first */
 } npu__ref_byte_pair;
@@ -23473,6 +23724,19 @@ static void npu__ref_pair_rows(npu_prepare *p, npu__ref_byte_pair *s)
     }
 }
 
+/* Rounded once, results are 255 at most before their zero is added, and float errs by a few 2^-24 of what is added. */
+static void npu__ref_pair_near(npu_prepare *p, npu__ref_byte_pair *s, double a, double b)
+{
+    s->is_signed = p->in[0].dtype == NPU_I8, s->isa = p->isa;
+    s->is_near = !s->q.is_twice && (s->is_product ? s->factor.shift < 30 : a + b < 64.0 && s->shift < 62);
+    s->real[0] = (float)(s->is_product ? npu__math_ldexp((double)s->factor.multiplier, s->factor.shift - 31) : a);
+    s->real[1] = (float)b;
+    s->near = s->is_product ? 0.5f - 0x1p-14f : 0.5f - 0x1p-13f - (float)(a + b) * 0x1p-14f;
+    for (uint32_t i = 0; i < 2; i++) {
+        s->zeros[i] = npu__ref_in_zero(p->op, i);
+    }
+}
+
 static npu_status npu__ref_byte_pair_prepare(npu_prepare *p)
 {
     npu__ref_byte_pair *s = (npu__ref_byte_pair *)npu_prepare_alloc(p, sizeof *s);
@@ -23495,6 +23759,7 @@ static npu_status npu__ref_byte_pair_prepare(npu_prepare *p)
         npu__ref_sum_once(s, a / s->q.scale, b / s->q.scale);
     }
     npu__ref_pair_rows(p, s);
+    npu__ref_pair_near(p, s, a / s->q.scale, b / s->q.scale);
     p->state = s;
     p->parts = s->rows > 1 ? npu__ref_item_parts(s->rows, s->n) : npu__ref_item_parts(s->n, 1);
     return NPU_OK;
@@ -23505,6 +23770,90 @@ static uint8_t npu__ref_join_bytes(const npu__ref_byte_pair *s, int64_t a, int64
     return s->is_product || s->q.is_twice ? npu__ref_requantise(&s->q, s->is_product ? a * b : a + b, s->factor)
                                           : npu__ref_clamp_byte(&s->q, npu__ref_shift_even(a + b, s->shift));
 }
+
+/* n of them, operands `step` apart. */
+static void npu__ref_join_row(const npu__ref_byte_pair *s, const uint8_t *a, const uint8_t *b, uint8_t *y, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        y[i] = npu__ref_join_bytes(s, s->table[0][a[i * s->step[0]]], s->table[1][b[i * s->step[1]]]);
+    }
+}
+
+/* Dense ones in float; vectors with a result near a half are left to the tables, and so is what is left in the end. */
+#ifdef NPU__REF_HAS_AVX2
+NPU__REF_INLINE NPU__REF_AVX512 __m512 npu__ref_near_avx512(const npu__ref_byte_pair *s, const uint8_t *x, uint32_t k)
+{
+    __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)x);
+    __m512i e = s->is_signed ? _mm512_cvtepi8_epi32(bytes) : _mm512_cvtepu8_epi32(bytes);
+    return _mm512_cvtepi32_ps(_mm512_sub_epi32(e, _mm512_set1_epi32(s->zeros[k])));
+}
+NPU__REF_AVX512 static size_t npu__ref_join_near_avx512(const npu__ref_byte_pair *s, const uint8_t *a, const uint8_t *b,
+                                                        uint8_t *y, size_t n)
+{
+    const __m512 low = _mm512_set1_ps((float)(s->q.low - s->q.zero)), fa = _mm512_set1_ps(s->real[0]);
+    const __m512 high = _mm512_set1_ps((float)(s->q.high - s->q.zero)), fb = _mm512_set1_ps(s->real[1]);
+    size_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        __m512 p = npu__ref_near_avx512(s, a + i, 0), q = npu__ref_near_avx512(s, b + i, 1), whole, rest;
+        p = s->is_product ? _mm512_mul_ps(_mm512_mul_ps(p, q), fa) : _mm512_fmadd_ps(p, fa, _mm512_mul_ps(q, fb));
+        p = _mm512_min_ps(_mm512_max_ps(p, low), high);
+        whole = _mm512_roundscale_ps(p, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+        rest = _mm512_abs_ps(_mm512_sub_ps(p, whole));
+        if (_mm512_cmp_ps_mask(rest, _mm512_set1_ps(s->near), _CMP_GT_OQ)) {
+            npu__ref_join_row(s, a + i, b + i, y + i, 16);
+        } else {
+            __m512i e = _mm512_add_epi32(_mm512_cvttps_epi32(whole), _mm512_set1_epi32(s->q.zero));
+            _mm_storeu_si128((__m128i *)(void *)(y + i), _mm512_cvtepi32_epi8(e));
+        }
+    }
+    return i;
+}
+NPU__REF_INLINE NPU__REF_AVX2 __m256 npu__ref_near_avx2(const npu__ref_byte_pair *s, const uint8_t *x, uint32_t k)
+{
+    __m128i bytes = _mm_loadl_epi64((const __m128i *)(const void *)x);
+    __m256i e = s->is_signed ? _mm256_cvtepi8_epi32(bytes) : _mm256_cvtepu8_epi32(bytes);
+    return _mm256_cvtepi32_ps(_mm256_sub_epi32(e, _mm256_set1_epi32(s->zeros[k])));
+}
+NPU__REF_AVX2 static size_t npu__ref_join_near_avx2(const npu__ref_byte_pair *s, const uint8_t *a, const uint8_t *b,
+                                                    uint8_t *y, size_t n)
+{
+    const __m256 low = _mm256_set1_ps((float)(s->q.low - s->q.zero)), fa = _mm256_set1_ps(s->real[0]);
+    const __m256 high = _mm256_set1_ps((float)(s->q.high - s->q.zero)), fb = _mm256_set1_ps(s->real[1]);
+    const __m256 magnitude = _mm256_castsi256_ps(_mm256_set1_epi32(INT32_MAX)), near = _mm256_set1_ps(s->near);
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        __m256 p = npu__ref_near_avx2(s, a + i, 0), q = npu__ref_near_avx2(s, b + i, 1), whole, rest;
+        p = s->is_product ? _mm256_mul_ps(_mm256_mul_ps(p, q), fa) : _mm256_fmadd_ps(p, fa, _mm256_mul_ps(q, fb));
+        p = _mm256_min_ps(_mm256_max_ps(p, low), high);
+        whole = _mm256_round_ps(p, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+        rest = _mm256_and_ps(_mm256_sub_ps(p, whole), magnitude);
+        if (_mm256_movemask_ps(_mm256_cmp_ps(rest, near, _CMP_GT_OQ))) {
+            npu__ref_join_row(s, a + i, b + i, y + i, 8);
+        } else {
+            __m256i e = _mm256_add_epi32(_mm256_cvttps_epi32(whole), _mm256_set1_epi32(s->q.zero));
+            e = _mm256_shuffle_epi8(e, _mm256_set1_epi32(0x0c080400));
+            _mm_storel_epi64((__m128i *)(void *)(y + i),
+                             _mm_unpacklo_epi32(_mm256_castsi256_si128(e), _mm256_extracti128_si256(e, 1)));
+        }
+    }
+    return i;
+}
+#endif
+static size_t npu__ref_join_near_base(const npu__ref_byte_pair *s, const uint8_t *a, const uint8_t *b, uint8_t *y,
+                                      size_t n)
+{
+    (void)s, (void)a, (void)b, (void)y, (void)n;
+    return 0;
+}
+#define npu__ref_join_near_neon npu__ref_join_near_base
+
+typedef size_t (*npu__ref_join_near_fn)(const npu__ref_byte_pair *s, const uint8_t *a, const uint8_t *b, uint8_t *y,
+                                        size_t n);
+static const npu__ref_join_near_fn npu__ref_join_near_of[] = { /* how many they did */
+#define NPU_X(set, narrow, wide) npu__ref_join_near_##wide,
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+};
 
 /* Where operand k of a row begins; the last dim is not counted. */
 static size_t npu__ref_pair_first(const npu__ref_byte_pair *s, uint32_t k, size_t row)
@@ -23530,10 +23879,13 @@ static npu_status npu__ref_byte_pair_launch(const npu_launch *l, uint32_t part, 
     for (size_t row = begin; row < end; row++) {
         const uint8_t *a = (const uint8_t *)l->x[0] + npu__ref_pair_first(s, 0, row);
         const uint8_t *b = (const uint8_t *)l->x[1] + npu__ref_pair_first(s, 1, row);
-        uint8_t *y = (uint8_t *)l->y[0] + row * s->n;
-        for (size_t i = first; i < last; i++) {
-            y[i] = npu__ref_join_bytes(s, s->table[0][a[i * s->step[0]]], s->table[1][b[i * s->step[1]]]);
+        uint8_t *y = (uint8_t *)l->y[0] + row * s->n + first;
+        size_t n = last - first, done = 0;
+        a += first * s->step[0], b += first * s->step[1];
+        if (s->is_near && s->step[0] == 1 && s->step[1] == 1) {
+            done = npu__ref_join_near_of[s->isa](s, a, b, y, n);
         }
+        npu__ref_join_row(s, a + done * s->step[0], b + done * s->step[1], y + done, n - done);
     }
     return NPU_OK;
 }
@@ -23546,6 +23898,8 @@ typedef struct npu__ref_byte_pool {
     double factor;  /* of a sum, before it is divided by the number of elements */
     int32_t zero;   /* of the operand */
     bool is_signed, is_same; /* is_same: as the result, scale and zero */
+    uint32_t isa;
+    npu__ref_span *columns; /* windows along the last dim, of maxima */
 } npu__ref_byte_pool;
 
 static npu_status npu__ref_byte_pool_prepare(npu_prepare *p)
@@ -23563,8 +23917,13 @@ static npu_status npu__ref_byte_pool_prepare(npu_prepare *p)
     s->zero = npu__ref_in_zero(p->op, 0);
     s->is_signed = p->in[0].dtype == NPU_I8;
     s->is_same = npu__ref_in_scale(p->op, 0) == s->q.scale && s->zero == s->q.zero;
+    s->isa = p->isa;
+    s->columns = (npu__ref_span *)npu_prepare_alloc(p, (size_t)s->pool->out[2] * sizeof *s->columns + 1);
+    for (int64_t i = 0; s->columns && i < s->pool->out[2]; i++) {
+        s->columns[i] = npu__ref_window(s->pool, 2, i);
+    }
     p->state = s;
-    return NPU_OK;
+    return s->columns ? NPU_OK : NPU_ERR_NO_MEMORY;
 }
 
 /* The mean of `count` elements whose sum, their zeros taken off, is `sum`. Without a change of scale and twice rounded
@@ -23604,6 +23963,46 @@ static uint8_t npu__ref_byte_window_mean(const npu__ref_byte_pool *s, const npu_
                          : npu__ref_byte_mean(s, -sum, -divisor);
 }
 
+/* line = the larger of line and x, whose bytes are numbers without a sign once they are flipped. */
+NPU__REF_INLINE void npu__ref_byte_most_body(uint8_t *line, const uint8_t *x, uint8_t flip, size_t n)
+{
+    NPU__REF_EACH(n, uint8_t e = (uint8_t)(x[i] ^ flip); line[i] = e > line[i] ? e : line[i])
+}
+NPU__REF_ON_WIDE(NPU__REF_LOOP_OF, byte_most, (uint8_t *line, const uint8_t *x, uint8_t flip, size_t n),
+                 (line, x, flip, n))
+typedef void (*npu__ref_byte_most_fn)(uint8_t *line, const uint8_t *x, uint8_t flip, size_t n);
+static const npu__ref_byte_most_fn npu__ref_byte_most_of[] = {
+#define NPU_X(set, narrow, wide) npu__ref_byte_most_##wide,
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+};
+
+enum { NPU__REF_BYTE_LINE = 2048 }; /* bytes of a row that is pooled as one */
+
+/* A row of maxima: of the rows of its windows first, then along what is left, a row. */
+static void npu__ref_byte_most_row(const npu__ref_byte_pool *s, const uint8_t *x, size_t o, uint8_t *y)
+{
+    const npu__ref_pool *pool = s->pool;
+    const uint8_t flip = s->is_signed ? 0x80 : 0;
+    uint8_t line[NPU__REF_BYTE_LINE] = { 0 };
+    npu__ref_span w[NPU__POOL_DIMS];
+    npu__ref_pool_spans(pool, o, w);
+    for (int64_t i = 0; i < w[0].count * w[1].count; i++) {
+        int64_t deep = w[0].first + i / w[1].count * pool->dilation[0];
+        int64_t high = w[1].first + i % w[1].count * pool->dilation[1];
+        npu__ref_byte_most_of[s->isa](line, x + (deep * pool->in[1] + high) * pool->in[2], flip, (size_t)pool->in[2]);
+    }
+    for (int64_t col = 0; col < pool->out[2]; col++) {
+        npu__ref_span span = s->columns[col];
+        int32_t most = 0, e;
+        for (int64_t i = 0; i < span.count; i++) {
+            e = line[span.first + i * pool->dilation[2]];
+            most = e > most ? e : most;
+        }
+        y[col] = npu__ref_clamp_byte(&s->q, most - (s->is_signed ? 128 : 0) - s->q.zero);
+    }
+}
+
 /* Parts are ranges of rows of the result. */
 static npu_status npu__ref_byte_pool_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
@@ -23612,6 +24011,10 @@ static npu_status npu__ref_byte_pool_launch(const npu_launch *l, uint32_t part, 
     size_t width = (size_t)pool->out[2], rows = (size_t)(pool->out[0] * pool->out[1]), begin, end;
     size_t plane = (size_t)(pool->in[0] * pool->in[1] * pool->in[2]);
     npu__ref_share(pool->planes * rows, part, parts, &begin, &end);
+    for (; !pool->mean && pool->in[2] <= NPU__REF_BYTE_LINE && begin < end; begin++) {
+        npu__ref_byte_most_row(s, (const uint8_t *)l->x[0] + begin / rows * plane, begin % rows * width,
+                               (uint8_t *)l->y[0] + begin * width);
+    }
     for (size_t o = begin * width; o < end * width; o++) {
         npu__ref_span w[NPU__POOL_DIMS];
         int64_t y;
@@ -24035,6 +24438,7 @@ static npu_status npu__ref_byte_conv_launch(const npu_launch *l, uint32_t part, 
 /* How the sums of each channel become results. */
 typedef struct npu__ref_byte_scales {
     double *reals; /* multiplier 2^(shift - 31) */
+    float *factors; /* the same */
     int32_t *multipliers, *shifts, *offsets;
     const int32_t *bias;  /* NULL = none, or it is in the offsets */
     bool is_exact;        /* in double, of all channels */
@@ -24083,10 +24487,71 @@ NPU__REF_ON_WIDE(NPU__REF_LOOP_OF, byte_finish,
                  (uint8_t *y, const int32_t *sums, size_t n, const npu__ref_quantised *q, const npu__ref_byte_scales *s,
                   size_t first, bool is_row), (y, sums, n, q, s, first, is_row))
 
+/* Rounded once by way of float, in vectors that no result of is so near a half that float might miss it; the others are
+   left to the loops above. Results are 255 at most before their zero is added, so float, which rounds sum, factor and
+   product by 2^-24 each, errs by less than 2^-14. */
+#define NPU__REF_BYTE_NEAR (0.5f - 0x1p-14f)
+#define npu__ref_byte_near_base npu__ref_byte_finish_base
+#define npu__ref_byte_near_neon npu__ref_byte_finish_neon
+#ifdef NPU__REF_HAS_AVX2
+NPU__REF_AVX512 static void npu__ref_byte_near_avx512(uint8_t *y, const int32_t *sums, size_t n,
+    const npu__ref_quantised *q, const npu__ref_byte_scales *s, size_t first, bool is_row)
+{
+    const float *factors = s->factors + first;
+    const int32_t *off = s->offsets + first;
+    const __m512 low = _mm512_set1_ps((float)(q->low - q->zero)), high = _mm512_set1_ps((float)(q->high - q->zero));
+    const __m512i zero = _mm512_set1_epi32(q->zero);
+    for (size_t i = 0; i < n; i += 16) {
+        __mmask16 wanted = (__mmask16)(n - i < 16 ? (1u << (n - i)) - 1u : 0xffffu);
+        __m512 factor = is_row ? _mm512_set1_ps(*factors) : _mm512_maskz_loadu_ps(wanted, factors + i);
+        __m512i offset = is_row ? _mm512_set1_epi32(*off) : _mm512_maskz_loadu_epi32(wanted, off + i);
+        __m512i sum = _mm512_add_epi32(_mm512_maskz_loadu_epi32(wanted, sums + i), offset);
+        __m512 real = _mm512_min_ps(_mm512_max_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(sum), factor), low), high);
+        __m512 whole = _mm512_roundscale_ps(real, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+        __m512 rest = _mm512_abs_ps(_mm512_sub_ps(real, whole));
+        if (_mm512_mask_cmp_ps_mask(wanted, rest, _mm512_set1_ps(NPU__REF_BYTE_NEAR), _CMP_GT_OQ)) {
+            npu__ref_byte_finish_avx512(y + i, sums + i, n - i < 16 ? n - i : 16, q, s, first + (is_row ? 0 : i),
+                                        is_row);
+        } else {
+            _mm512_mask_cvtepi32_storeu_epi8(y + i, wanted, _mm512_add_epi32(_mm512_cvttps_epi32(whole), zero));
+        }
+    }
+}
+NPU__REF_AVX2 static void npu__ref_byte_near_avx2(uint8_t *y, const int32_t *sums, size_t n,
+    const npu__ref_quantised *q, const npu__ref_byte_scales *s, size_t first, bool is_row)
+{
+    const float *factors = s->factors + first;
+    const int32_t *off = s->offsets + first;
+    const __m256 low = _mm256_set1_ps((float)(q->low - q->zero)), high = _mm256_set1_ps((float)(q->high - q->zero));
+    const __m256i zero = _mm256_set1_epi32(q->zero), bytes = _mm256_set1_epi32(0x0c080400);
+    const __m256 magnitude = _mm256_castsi256_ps(_mm256_set1_epi32(INT32_MAX));
+    const __m256 near = _mm256_set1_ps(NPU__REF_BYTE_NEAR);
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        __m256 factor = is_row ? _mm256_set1_ps(*factors) : _mm256_loadu_ps(factors + i);
+        __m256i offset = is_row ? _mm256_set1_epi32(*off) : NPU__REF_BYTE_LOAD_avx2(off + i);
+        __m256i sum = _mm256_add_epi32(NPU__REF_BYTE_LOAD_avx2(sums + i), offset);
+        __m256 real = _mm256_min_ps(_mm256_max_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(sum), factor), low), high);
+        __m256 whole = _mm256_round_ps(real, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+        __m256 rest = _mm256_and_ps(_mm256_sub_ps(real, whole), magnitude);
+        if (_mm256_movemask_ps(_mm256_cmp_ps(rest, near, _CMP_GT_OQ))) {
+            npu__ref_byte_finish_avx2(y + i, sums + i, 8, q, s, first + (is_row ? 0 : i), is_row);
+        } else {
+            __m256i e = _mm256_shuffle_epi8(_mm256_add_epi32(_mm256_cvttps_epi32(whole), zero), bytes);
+            __m128i eight = _mm_unpacklo_epi32(_mm256_castsi256_si128(e), _mm256_extracti128_si256(e, 1));
+            _mm_storel_epi64((__m128i *)(void *)(y + i), eight);
+        }
+    }
+    if (i < n) {
+        npu__ref_byte_finish_avx2(y + i, sums + i, n - i, q, s, first + (is_row ? 0 : i), is_row);
+    }
+}
+#endif
+
 typedef void (*npu__ref_byte_finish_fn)(uint8_t *y, const int32_t *sums, size_t n, const npu__ref_quantised *q,
                                         const npu__ref_byte_scales *s, size_t first, bool is_row);
-static const npu__ref_byte_finish_fn npu__ref_byte_finish_of[] = {
-#define NPU_X(set, narrow, wide) npu__ref_byte_finish_##wide,
+static const npu__ref_byte_finish_fn npu__ref_byte_finish_of[][2] = { /* [1]: rounded once */
+#define NPU_X(set, narrow, wide) { npu__ref_byte_finish_##wide, npu__ref_byte_near_##wide },
     NPU__REF_ISAS(NPU_X)
 #undef NPU_X
 };
@@ -24111,7 +24576,7 @@ static void npu__ref_byte_finish(const npu__ref_quantised *q, uint32_t isa, uint
     if (s->bias) {
         npu__ref_byte_add_bias(with_bias, sums, n, s, first, !is_row);
     }
-    npu__ref_byte_finish_of[isa](y, s->bias ? with_bias : sums, n, q, s, first, is_row);
+    npu__ref_byte_finish_of[isa][!q->is_twice](y, s->bias ? with_bias : sums, n, q, s, first, is_row);
 }
 
 /* Offsets hold what is left of the zero point. The bias joins them where no sum can leave 32 bits by it. */
@@ -24121,16 +24586,18 @@ static npu_status npu__ref_byte_scales_init(npu_prepare *p, npu__ref_byte_scales
     const int32_t *bias = plain->has_bias && p->op->in_data ? (const int32_t *)p->op->in_data[2] : NULL;
     int64_t room = INT32_MAX - (int64_t)npu__ref_min((int64_t)plain->depth, INT32_MAX / (255 * 128)) * 255 * 128;
     bool fits = !plain->has_bias || bias;
-    s->reals = (double *)npu_prepare_alloc(p, n * (sizeof *s->reals + 3 * sizeof *s->offsets) + 1);
+    s->reals = (double *)npu_prepare_alloc(p, n * (sizeof *s->reals + 4 * sizeof *s->offsets) + 1);
     if (!s->reals) {
         return NPU_ERR_NO_MEMORY;
     }
     s->multipliers = (int32_t *)(void *)(s->reals + n), s->shifts = s->multipliers + n, s->offsets = s->shifts + n;
+    s->factors = (float *)(void *)(s->offsets + n);
     s->is_exact = true;
     for (size_t i = 0; i < n; i++) {
         npu__ref_factor f = plain->factors[i];
         s->multipliers[i] = f.multiplier, s->shifts[i] = f.shift;
         s->reals[i] = npu__math_ldexp((double)f.multiplier, f.shift - 31);
+        s->factors[i] = (float)s->reals[i];
         s->is_exact = s->is_exact && f.shift >= NPU__REF_BYTE_EXACT_SHIFT;
         fits = fits && (!bias || (bias[i] < room && bias[i] > -room));
     }
@@ -24456,6 +24923,296 @@ static bool npu__ref_byte_slab_fits(const npu_op_info *op)
     return fits;
 }
 
+/* ---- convolution: depthwise ----
+
+   A plane is copied with what is padded around it; then a run of its bytes is what a tap reads for all results, rows
+   one after the other. A word holds what the next taps of a column read, and a word of weights those taps; where it has
+   room for more of them than the kernel has rows, the same words serve a few rows of results, which are the rows of a
+   tile. Strides lay rows and columns into phases of their own. */
+
+typedef struct npu__ref_byte_planes {
+    npu__ref_byte_conv plain; /* first: what the plain launch reads */
+    npu__ref_byte_scales scales;
+    const npu__ref_byte_loops *loops;
+    uint32_t isa;
+    int32_t *packed;          /* weights: [channel, word, row of the tile]; NULL = they are not constant */
+    int64_t *offsets;         /* of words */
+    int64_t words, quads;     /* of a result; of a column of taps */
+    int64_t tile, tiles;      /* rows of results that words serve, and how many such there are */
+    int64_t band;             /* tiles whose sums are taken at once */
+    int64_t rows, row, plane; /* of a phase: rows, bytes of one and of all */
+    int64_t line;             /* words of a band, for one quad and phase of columns */
+    int32_t off;
+    size_t bytes, part_bytes; /* of all phases; with a line and the words */
+    size_t line_bytes;
+} npu__ref_byte_planes;
+
+static void npu__ref_byte_plane_shape(npu__ref_byte_planes *s)
+{
+    const npu__ref_conv_shape *c = &s->plain.c;
+    int64_t depth = s->loops->depth, reach = (c->kernel[2] - 1) * c->dilation[2] / c->stride[2];
+    s->quads = npu__ref_ceil_div(c->kernel[1], depth);
+    s->words = s->quads * c->kernel[2];
+    s->row = c->out[2] + reach;
+    s->tile = 1;
+    while (c->stride[1] * c->dilation[1] == 1 && s->tile < 4 && s->row >= 12 && /* short rows: all of them at once */
+           c->kernel[1] - 1 + 2 * s->tile <= s->quads * depth) {
+        s->tile *= 2;
+    }
+    s->tiles = npu__ref_ceil_div(c->out[1], s->tile);
+    s->band = npu__ref_max(1, npu__ref_min(NPU__REF_BYTE_COLS / s->row, s->tiles));
+    s->rows = s->tiles * s->tile + (c->kernel[1] - 1) * c->dilation[1] / c->stride[1];
+    s->line = s->band * s->row + s->loops->cols + reach + 16;
+}
+
+/* Weights of a channel: byte e of a word is tap e of the column less the row of the tile. */
+static void npu__ref_byte_plane_weights(const npu__ref_byte_planes *s, const int8_t *w, int32_t *to)
+{
+    const npu__ref_conv_shape *c = &s->plain.c;
+    int32_t depth = s->loops->depth, bits = 32 / depth;
+    for (int64_t word = 0; word < s->words; word++) {
+        for (int64_t i = 0; i < s->tile; i++, to++) {
+            uint32_t all = 0;
+            for (int32_t e = 0; e < depth; e++) {
+                int64_t tap = word / c->kernel[2] * depth + e - i;
+                int32_t weight = tap < 0 || tap >= c->kernel[1] ? 0 : w[tap * c->kernel[2] + word % c->kernel[2]];
+                all |= ((uint32_t)weight & (depth == 2 ? 0xffffu : 0xffu)) << (bits * e);
+            }
+            *to = (int32_t)all;
+        }
+    }
+}
+
+static npu_status npu__ref_byte_plane_pack(npu_prepare *p, npu__ref_byte_planes *s)
+{
+    const npu__ref_conv_shape *c = &s->plain.c;
+    const int8_t *w = (const int8_t *)p->op->in_data[1];
+    int64_t channels = c->groups * c->out_channels, taps = (int64_t)s->plain.depth;
+    npu__ref_byte_matrix m = { w, channels, taps, taps, 1, true, 0 };
+    s->packed = (int32_t *)npu_prepare_alloc(p, (size_t)(channels * s->words * s->tile) * sizeof *s->packed + 1);
+    s->offsets = (int64_t *)npu_prepare_alloc(p, (size_t)s->words * sizeof *s->offsets + 1);
+    if (!s->packed || !s->offsets) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    for (int64_t i = 0; i < channels; i++) {
+        npu__ref_byte_plane_weights(s, w + i * taps, s->packed + i * s->words * s->tile);
+    }
+    for (int64_t i = 0; i < s->words; i++) {
+        int64_t x = i % c->kernel[2] * c->dilation[2];
+        s->offsets[i] = (i / c->kernel[2] * c->stride[2] + x % c->stride[2]) * s->line + x / c->stride[2];
+    }
+    npu__ref_byte_offsets(&m, s->plain.zero - s->off, s->scales.offsets);
+    return NPU_OK;
+}
+
+static npu_status npu__ref_byte_plane_prepare(npu_prepare *p)
+{
+    npu__ref_byte_planes *s = (npu__ref_byte_planes *)npu_prepare_alloc(p, sizeof *s);
+    npu_status status = s ? npu__ref_byte_conv_prepare(p) : NPU_ERR_NO_MEMORY;
+    const npu__ref_conv_shape *c = s ? &s->plain.c : NULL;
+    if (status) {
+        return status;
+    }
+    s->plain = *(const npu__ref_byte_conv *)p->state;
+    p->state = s;
+    if (!p->op->in_data || !p->op->in_data[1] || npu__ref_volume(c->out) * c->images == 0) {
+        return NPU_OK;
+    }
+    s->isa = p->isa, s->loops = &npu__ref_byte_loops_of[p->isa];
+    s->off = npu__ref_byte_off(s->loops, s->plain.is_signed, s->plain.zero);
+    npu__ref_byte_plane_shape(s);
+    if (!npu_size_mul((size_t)s->rows, (size_t)s->row, &s->bytes) || !npu_size_add(s->bytes, 16, &s->bytes) ||
+        !npu_size_mul(s->bytes, (size_t)c->stride[1], &s->bytes) ||
+        !npu_size_mul(s->bytes, (size_t)c->stride[2], &s->bytes) || s->bytes > SIZE_MAX / 256) {
+        return NPU_ERR_OVERFLOW;
+    }
+    s->plane = s->rows * s->row + 16; /* which is written behind a row */
+    s->bytes = (size_t)(s->plane * c->stride[1] * c->stride[2] + 63) / 64 * 64;
+    s->line_bytes = (size_t)(s->row * c->stride[2] + 95) / 64 * 64;
+    s->part_bytes = s->bytes + s->line_bytes;
+    s->part_bytes += ((size_t)(s->quads * c->stride[2] * s->line) * sizeof(int32_t) + 63) / 64 * 64;
+    p->parts = (uint32_t)npu__ref_max(1, npu__ref_min(c->images * c->groups, p->parts));
+    if (!npu_size_mul(s->part_bytes > s->plain.part_size ? s->part_bytes : s->plain.part_size, p->parts,
+                      &p->workspace)) {
+        return NPU_ERR_OVERFLOW;
+    }
+    status = npu__ref_byte_scales_init(p, &s->scales, &s->plain);
+    return status ? status : npu__ref_byte_plane_pack(p, s);
+}
+
+/* n bytes, most often a few: the last ones twice rather than one by one. */
+static inline void npu__ref_byte_copy(uint8_t *to, const uint8_t *from, size_t n)
+{
+    size_t i = 0;
+    if (n >= 64) {
+        memcpy(to, from, n);
+    } else if (n >= 8) {
+        for (; i + 8 <= n; i += 8) {
+            memcpy(to + i, from + i, 8);
+        }
+        memcpy(to + n - 8, from + n - 8, 8);
+    } else if (n >= 4) {
+        memcpy(to, from, 4);
+        memcpy(to + n - 4, from + n - 4, 4);
+    } else {
+        for (; i < n; i++) {
+            to[i] = from[i];
+        }
+    }
+}
+
+/* n bytes and those between them; up to 15 more are written. */
+static void npu__ref_byte_split(uint8_t *even, uint8_t *odd, const uint8_t *x, size_t n)
+{
+#if defined(__GNUC__) && defined(__SSE2__)
+    const __m128i low = _mm_set1_epi16(0xff);
+    for (size_t i = 0; i < n; i += 16) {
+        __m128i a = npu__ref_byte_sixteen(x + 2 * i), b = npu__ref_byte_sixteen(x + 2 * i + 16);
+        NPU__REF_BYTE_STORE_sse2(even + i, _mm_packus_epi16(_mm_and_si128(a, low), _mm_and_si128(b, low)));
+        NPU__REF_BYTE_STORE_sse2(odd + i, _mm_packus_epi16(_mm_srli_epi16(a, 8), _mm_srli_epi16(b, 8)));
+    }
+#else
+    NPU__REF_EACH(n, even[i] = x[2 * i]; odd[i] = x[2 * i + 1])
+#endif
+}
+
+/* A row of the input into its phases, by way of a line that has what is padded beside it. */
+static void npu__ref_byte_plane_row(const npu__ref_byte_planes *s, const uint8_t *x, uint8_t *line, uint8_t *to)
+{
+    const npu__ref_conv_shape *c = &s->plain.c;
+    int64_t step = c->stride[2], n = npu__ref_min(c->in[2], s->row * step - c->pad[2]);
+    if (n > 0) {
+        npu__ref_byte_copy((step == 1 ? to : line) + c->pad[2], x, (size_t)n);
+    }
+    if (step == 2) {
+        npu__ref_byte_split(to, to + s->plane, line, (size_t)s->row);
+    }
+    for (int64_t phase = 0; phase < step && step > 2; phase++, to += s->plane) {
+        for (int64_t i = 0; i < s->row; i++) {
+            to[i] = line[i * step + phase];
+        }
+    }
+}
+
+/* An input plane into the phases; what is around it is there already, but for what was written behind the last row. */
+static void npu__ref_byte_plane_fill(const npu__ref_byte_planes *s, const uint8_t *x, uint8_t *line, uint8_t *to)
+{
+    const npu__ref_conv_shape *c = &s->plain.c;
+    int64_t step = c->stride[1], phase = c->pad[1] % step, at = c->pad[1] / step, planes = c->stride[2] * s->plane;
+    for (int64_t y = 0; y < c->in[1] && at < s->rows; y++, x += c->in[2]) {
+        npu__ref_byte_plane_row(s, x, line, to + phase * planes + at * s->row);
+        phase = phase + 1 < step ? phase + 1 : 0;
+        at += phase == 0;
+    }
+    for (int64_t i = 0; i < step && c->stride[2] == 2; i++) {
+        uint8_t *behind = to + i * planes + npu__ref_min(at + (i < phase), s->rows) * s->row;
+        memset(behind, s->plain.zero, 16);
+        memset(behind + s->plane, s->plain.zero, 16);
+    }
+}
+
+/* The words of `tiles` tiles from `tile` on. */
+static void npu__ref_byte_plane_words(const npu__ref_byte_planes *s, const uint8_t *planes, int64_t tile, int64_t tiles,
+                                      int32_t *to)
+{
+    const npu__ref_conv_shape *c = &s->plain.c;
+    int64_t last = c->kernel[1] - 1 + s->tile - 1, runs = s->tile == 1 ? 1 : tiles, step = s->tile * s->row;
+    size_t n = (size_t)(s->tile == 1 ? tiles * s->row : s->row);
+    for (int64_t i = 0; i < s->quads * c->stride[2]; i++) {
+        const uint8_t *rows[4];
+        for (int64_t e = 0; e < s->loops->depth; e++) {
+            int64_t y = npu__ref_min(i / c->stride[2] * s->loops->depth + e, last) * c->dilation[1];
+            int64_t phase = y % c->stride[1] * c->stride[2] + i % c->stride[2];
+            rows[e] = planes + phase * s->plane + y / c->stride[1] * s->row + tile * step;
+        }
+        for (int64_t run = 0; run < runs; run++) {
+            s->loops->columns(to + i * s->line + run * s->row, rows, s->plain.is_signed, s->off, n);
+            for (int64_t e = 0; e < s->loops->depth; e++) {
+                rows[e] += step;
+            }
+        }
+    }
+}
+
+/* Sums of `tiles` tiles from `tile` on, `cols` of them from `col` on, as results of a channel. Short rows are finished
+   together with what lies between them. */
+static void npu__ref_byte_plane_finish(const npu__ref_byte_planes *s, const npu__ref_byte_scales *scales,
+                                       const int32_t *sums, int64_t stride, int64_t cols, int64_t tile, int64_t tiles,
+                                       int64_t col, size_t channel, uint8_t *y)
+{
+    const npu__ref_conv_shape *c = &s->plain.c;
+    uint8_t bytes[4][NPU__REF_BYTE_COLS];
+    int64_t n = npu__ref_min(c->out[2] - col, cols);
+    bool is_short = c->out[2] < 32;
+    for (int64_t i = 0; is_short && i < s->tile; i++) {
+        npu__ref_byte_finish(&s->plain.q, s->isa, bytes[i], sums + i * stride, (size_t)cols, scales, channel, true);
+    }
+    y += tile * s->tile * c->out[2] + col;
+    for (int64_t i = 0, at = 0, left = c->out[1] - tile * s->tile; i < tiles; i++, at += s->row) {
+        for (int64_t k = 0; k < s->tile && left > 0; k++, left--, y += c->out[2]) {
+            if (is_short) {
+                npu__ref_byte_copy(y, bytes[k] + at, (size_t)n);
+            } else {
+                npu__ref_byte_finish(&s->plain.q, s->isa, y, sums + k * stride + at, (size_t)n, scales, channel, true);
+            }
+        }
+    }
+}
+
+/* Results of one input plane, whose phases are filled. */
+static void npu__ref_byte_plane_run(const npu__ref_byte_planes *s, const npu__ref_byte_scales *scales,
+                                    const uint8_t *planes, int32_t *words, int64_t group, uint8_t *y)
+{
+    const npu__ref_conv_shape *c = &s->plain.c;
+    int32_t sums[4 * NPU__REF_BYTE_COLS];
+    for (int64_t tile = 0, tiles; tile < s->tiles; tile += tiles) {
+        int64_t cols;
+        tiles = npu__ref_min(s->band, s->tiles - tile);
+        cols = (tiles - 1) * s->row + c->out[2];
+        npu__ref_byte_plane_words(s, planes, tile, tiles, words);
+        for (int64_t i = 0; i < c->out_channels; i++) {
+            int64_t channel = group * c->out_channels + i;
+            for (int64_t col = 0, n; col < cols; col += n) {
+                int64_t panels = npu__ref_ceil_div(npu__ref_min(cols - col, NPU__REF_BYTE_COLS), s->loops->cols);
+                n = npu__ref_min(cols - col, NPU__REF_BYTE_COLS);
+                s->loops->product[0]((int32_t)s->tile, s->words, s->packed + channel * s->words * s->tile, words + col,
+                                     s->offsets, s->loops->cols, panels, sums);
+                npu__ref_byte_plane_finish(s, scales, sums, panels * s->loops->cols, n, tile, tiles, col,
+                                           (size_t)channel, y + i * npu__ref_volume(c->out));
+            }
+        }
+    }
+}
+
+static npu_status npu__ref_byte_plane_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_byte_planes *s = (const npu__ref_byte_planes *)l->state;
+    const npu__ref_conv_shape *c = &s->plain.c;
+    npu__ref_byte_scales scales = s->scales;
+    size_t begin, end, places = (size_t)(c->out_channels * npu__ref_volume(c->out));
+    uint8_t *planes;
+    if (!s->packed) {
+        return npu__ref_byte_conv_launch(l, part, parts);
+    }
+    scales.bias = s->scales.is_bias_apart ? (const int32_t *)l->x[2] : NULL;
+    planes = (uint8_t *)l->workspace + part * s->part_bytes;
+    memset(planes, s->plain.zero, s->bytes + s->line_bytes);
+    npu__ref_share((size_t)(c->images * c->groups), part, parts, &begin, &end);
+    for (size_t i = begin; i < end; i++) {
+        const uint8_t *x = (const uint8_t *)l->x[0] + i * (size_t)npu__ref_volume(c->in);
+        npu__ref_byte_plane_fill(s, x, planes + s->bytes, planes);
+        npu__ref_byte_plane_run(s, &scales, planes, (int32_t *)(void *)(planes + s->bytes + s->line_bytes),
+                                (int64_t)i % c->groups, (uint8_t *)l->y[0] + i * places);
+    }
+    return NPU_OK;
+}
+
+/* One input channel for each group, kernels of several rows. */
+static bool npu__ref_byte_plane_fits(const npu_op_info *op)
+{
+    return npu__ref_byte_slab_fits(op) && op->in[1]->rank == 4 && op->in[1]->dims[1] == 1 && op->in[1]->dims[2] > 1;
+}
+
 typedef struct npu__ref_byte_rows {
     npu__ref_byte_conv plain; /* first: what the plain launch reads */
     npu__ref_byte_scales scales;
@@ -24528,6 +25285,8 @@ static npu_status npu__ref_byte_rows_launch(const npu_launch *l, uint32_t part, 
 #define NPU__REF_BYTE_MAP(mode, kind) \
     NPU__REF_ROW_MODE(mode, kind, "plain", 0, NULL, npu__ref_byte_map_prepare, npu__ref_byte_map_launch)
 #define NPU__REF_KERNELS_QUANTISED                                                                                    \
+    NPU__REF_ROW(NPU_NPU_QCONV, "planes", 20, npu__ref_byte_plane_fits, npu__ref_byte_plane_prepare,                  \
+                 npu__ref_byte_plane_launch),                                                                         \
     NPU__REF_ROW(NPU_NPU_QCONV, "packed", 10, npu__ref_byte_slab_fits, npu__ref_byte_slab_prepare,                    \
                  npu__ref_byte_slab_launch),                                                                          \
     NPU__REF_ROW(NPU_NPU_QCONV, "plain", 0, NULL, npu__ref_byte_conv_prepare, npu__ref_byte_conv_launch),             \
@@ -25079,7 +25838,6 @@ typedef struct npu__ref_nest {
     npu__ref_nest_operand *operands;
     npu_tensor *strips;    /* what the body takes operands and results for: dense strips */
     size_t len, rounds;    /* iterations of the parallel loops, and of the reductions in each */
-    size_t part_size;
     bool folds;            /* strips go along the reductions, and are folded in order by the last step of the body */
     const npu__ref_expression *fold;
     uint32_t folded;       /* the value of the body that it folds */
@@ -25250,8 +26008,7 @@ static npu_status npu__ref_nest_create(npu_prepare *p, npu__ref_prepare_fn prepa
     s->before = *s->body;
     s->before.num_steps -= s->folds;
     p->parts = npu__ref_parts(s->len, s->len / (work < 64 ? (size_t)work + 1 : 64) + 1);
-    s->part_size = ((size_t)s->num_in + s->num_out) * NPU__REF_NEST_BYTES + s->body->part_size;
-    p->workspace = p->parts * s->part_size;
+    p->worker_workspace = ((size_t)s->num_in + s->num_out + s->body->num_buffers) * NPU__REF_NEST_BYTES;
     return NPU_OK;
 }
 
@@ -25481,7 +26238,7 @@ static npu_status npu__ref_nest_launch(const npu_launch *l, uint32_t part, uint3
     const npu__ref_nest *s = (const npu__ref_nest *)l->state;
     const void *x[NPU__REF_NEST_TENSORS];
     void *y[NPU__REF_NEST_TENSORS];
-    char *strips = (char *)l->workspace + part * s->part_size;
+    char *strips = (char *)l->worker_workspace;
     npu__ref_nest_strip at;
     npu_launch body = *l;
     size_t begin, end;
@@ -25985,6 +26742,8 @@ typedef struct npu__ref_op {
     uint32_t scratch;           /* index + 1 of that which it works in; 0 = it needs none */
     uint32_t id;                /* of the op in the graph */
     bool is_dynamic;            /* it has runtime dims: nothing of it is prepared */
+    bool takes_epilogue;
+    bool leads;                 /* the next op is its epilogue */
 } npu__ref_op;
 
 #define NPU__REF_IN_SCRATCH (NPU_NO_INDEX - 1u) /* the buffer of a place that compile chose itself */
@@ -26031,6 +26790,8 @@ static void npu__ref_release(void *ctx, void *program)
     npu__ref_free(&a, p->scratch_places);
     npu__ref_free(&a, p);
 }
+
+static size_t npu__ref_round_up(size_t n) { return (n + 63) & ~(size_t)63; }
 
 /* Zeroed array of n elements; never NULL for a size that fits. */
 static void *npu__ref_array(const npu_allocator *a, size_t n, size_t element)
@@ -26314,6 +27075,7 @@ typedef struct npu__ref_ready {
     npu_tensor *tensors;
     int64_t (*dims)[NPU_MAX_RANK]; /* of the results, where only the kernel can tell them */
     void *workspace;
+    size_t own;                    /* where in it what threads have begins: as much for every part */
     npu_prepare prepare;
 } npu__ref_ready;
 
@@ -26330,6 +27092,7 @@ static npu_status npu__ref_make_ready(const npu__ref *ref, const npu_op_info *op
 {
     bool kind_known;
     npu_status status;
+    size_t own = 0;
     memset(r, 0, sizeof *r);
     r->kernel = npu__ref_choose(ref, op, &kind_known);
     r->tensors = (npu_tensor *)npu__ref_alloc(a, (op->num_in + op->num_out) * sizeof *r->tensors);
@@ -26344,7 +27107,13 @@ static npu_status npu__ref_make_ready(const npu__ref *ref, const npu_op_info *op
         }
     }
     status = npu__ref_prepare(ref, r->kernel, op, r->tensors, a, &r->prepare, NULL);
-    r->workspace = status ? NULL : npu__ref_alloc(a, r->prepare.workspace);
+    r->own = npu__ref_round_up(r->prepare.workspace);
+    if (status == NPU_OK && (!npu_size_mul(npu__ref_round_up(r->prepare.worker_workspace),
+                                            r->prepare.parts ? r->prepare.parts : 1, &own) ||
+                             !npu_size_add(r->own, own, &own))) {
+        return NPU_ERR_OVERFLOW;
+    }
+    r->workspace = status ? NULL : npu__ref_alloc(a, own);
     return status ? status : r->workspace ? NPU_OK : NPU_ERR_NO_MEMORY;
 }
 
@@ -26367,10 +27136,10 @@ static npu_status npu__ref_measure(const npu__ref *ref, const npu_op_info *op, c
 }
 
 /* Scratch of op `index` of the group: the ops of a call share what its largest takes. Returns its index + 1. */
-static uint32_t npu__ref_add_scratch(npu__ref_program *p, uint32_t index, size_t bytes)
+static uint32_t npu__ref_add_scratch(npu__ref_program *p, uint32_t index, size_t bytes, size_t worker_bytes)
 {
     npu_scratch *s = p->scratches + p->num_scratches;
-    if (bytes == 0) {
+    if (bytes == 0 && worker_bytes == 0) {
         return 0;
     }
     if (p->num_scratches && s[-1].op == index) {
@@ -26382,6 +27151,7 @@ static uint32_t npu__ref_add_scratch(npu__ref_program *p, uint32_t index, size_t
     s->op = index;
     s->alignment = NPU__REF_ALIGN;
     s->bytes = bytes > s->bytes ? bytes : s->bytes;
+    s->worker_bytes = worker_bytes > s->worker_bytes ? worker_bytes : s->worker_bytes;
     return p->num_scratches;
 }
 
@@ -26434,8 +27204,9 @@ static npu_status npu__ref_compile_op(const npu__ref *ref, npu__ref_program *p, 
     o->num_out = op->num_out;
     o->first_ref = p->num_refs;
     o->parts = prepare.parts ? prepare.parts : 1;
+    o->takes_epilogue = prepare.takes_epilogue && !o->is_dynamic && !in_call && op->num_out == 1;
     o->id = op->op;
-    o->scratch = npu__ref_add_scratch(p, index, prepare.workspace);
+    o->scratch = npu__ref_add_scratch(p, index, prepare.workspace, prepare.worker_workspace);
     if (!in_call) {
         p->variants[index] = kernel->variant;
     }
@@ -26570,6 +27341,82 @@ static npu_status npu__ref_compile_call(const npu__ref *ref, npu__ref_program *p
     return status;
 }
 
+/* ---- epilogues: elementwise ops that run by pieces of the result of the op before them ---- */
+
+static void (*npu__ref_follow_of(const npu__ref_op *o))(const npu_launch *l, size_t first, size_t n)
+{
+    if (o->launch == npu__ref_map_launch) {
+        return npu__ref_map_follow;
+    }
+    return o->launch == npu__ref_fused_launch ? npu__ref_fused_follow : NULL;
+}
+
+/* Whether the ops from o on are such a pair: the second reads `value`, which nothing else does, as it lies. */
+static bool npu__ref_may_lead(const npu__ref_program *p, const npu__ref_op *o, uint32_t value)
+{
+    const npu__ref_op *next = o + 1;
+    const npu_tensor *y = o->tensors + o->num_in;
+    if (!npu__ref_follow_of(next) || next->is_dynamic || next->before || next->num_out != 1 || npu__ref_len(y) == 0 ||
+        next->tensors[next->num_in].dtype != NPU_F32 || npu__ref_len(&next->tensors[next->num_in]) != npu__ref_len(y) ||
+        !(next->launch == npu__ref_map_launch ? npu__ref_map_follows : npu__ref_fused_follows)(next->state)) {
+        return false;
+    }
+    for (uint32_t k = 0; k < next->num_in; k++) {
+        if (p->refs[next->first_ref + k] == value) {
+            return npu__ref_is_dense(&next->tensors[k]) && npu__ref_len(&next->tensors[k]) == npu__ref_len(y);
+        }
+    }
+    return false;
+}
+
+static npu_status npu__ref_find_leads(npu__ref_program *p, const npu_group *group)
+{
+    uint32_t *readers = (uint32_t *)npu__ref_array(&p->allocator, (size_t)p->num_values + p->num_inner,
+                                                   sizeof *readers);
+    if (!readers) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < p->num_ops; i++) {
+        const npu__ref_op *o = &p->ops[i];
+        for (uint32_t k = 0; k < o->num_in; k++) {
+            uint32_t value = p->refs[o->first_ref + k];
+            readers[value == NPU_NO_INDEX ? 0 : value] += value != NPU_NO_INDEX;
+        }
+    }
+    for (uint32_t i = 0; i + 1 < p->num_ops; i++) {
+        npu__ref_op *o = &p->ops[i];
+        uint32_t value = o->takes_epilogue ? p->refs[o->first_ref + o->num_in] : 0;
+        o->leads = o->takes_epilogue && readers[value] == 1 && group->values[value]->role == NPU_GROUP_INNER &&
+                   npu__ref_may_lead(p, o, value);
+    }
+    npu__ref_free(&p->allocator, readers);
+    return NPU_OK;
+}
+
+static bool npu__ref_same_place(const npu_place *a, const npu_place *b)
+{
+    return a->buffer == b->buffer && a->offset == b->offset && a->buffer != NPU_NO_INDEX;
+}
+
+/* The result of the second op is to lie where that of the first does, or where an operand does that the first does not
+   read: that memory is there before the second op's turn. */
+static bool npu__ref_place_epilogue(const npu__ref_program *p, const npu__ref_op *o)
+{
+    const uint32_t *x = &p->refs[o->first_ref], *then = &p->refs[o[1].first_ref];
+    const npu_place *result = &p->places[then[o[1].num_in]];
+    for (uint32_t k = 0; k < o[1].num_in; k++) {
+        bool ok = then[k] != NPU_NO_INDEX && npu__ref_same_place(&p->places[then[k]], result) &&
+                  !p->places[then[k]].alias;
+        for (uint32_t i = 0; ok && i < o->num_in; i++) {
+            ok = x[i] == NPU_NO_INDEX || (x[i] != then[k] && !p->places[x[i]].alias);
+        }
+        if (ok) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static npu_status npu__ref_compile(void *ctx, const npu_group *group, npu_compiled *out)
 {
     const npu__ref *ref = (const npu__ref *)ctx;
@@ -26594,6 +27441,7 @@ static npu_status npu__ref_compile(void *ctx, const npu_group *group, npu_compil
         out->failed_op = status ? op->info->op : 0;
     }
     npu__ref_views_free(&views, &a);
+    status = status ? status : npu__ref_find_leads(p, group);
     if (status) {
         npu__ref_release(NULL, p);
         return status;
@@ -26629,8 +27477,9 @@ static npu_status npu__ref_place(void *ctx, void *program, const npu_places *pla
         p->places[i] = *npu_place_at(places, i);
     }
     for (uint32_t i = 0; i < p->num_ops; i++) {
-        const npu__ref_op *o = &p->ops[i];
+        npu__ref_op *o = &p->ops[i];
         uint32_t aliases = 0;
+        o->leads = o->leads && npu__ref_place_epilogue(p, o);
         for (uint32_t r = 0; r < o->num_out; r++) {
             NPU_IR_ASSERT(p->refs[o->first_ref + o->num_in + r] < p->num_values + p->num_inner);
             aliases += p->places[p->refs[o->first_ref + o->num_in + r]].alias;
@@ -26651,27 +27500,46 @@ static npu_status npu__ref_place(void *ctx, void *program, const npu_places *pla
 #define NPU__REF_ATOMIC_LOAD(target) (*(volatile int *)(target))
 #endif
 
+/* Where threads work: `num` of them at own, step apart, the others at more. */
+typedef struct npu__ref_workers {
+    char *own, *more;
+    size_t step, more_step;
+    uint32_t num;
+    bool is_by_part; /* each part is a thread */
+} npu__ref_workers;
+
 typedef struct npu__ref_task {
     const npu__ref_op *op;
     const npu_launch *launch;
+    const npu__ref_workers *workers;
     int status; /* of any part that failed */
 } npu__ref_task;
+
+static void *npu__ref_worker_memory(const npu__ref_workers *w, uint32_t part, uint32_t worker)
+{
+    uint32_t i = w->is_by_part ? part : worker;
+    return w->is_by_part || i < w->num ? w->own + i * w->step : w->more + (i - w->num) * w->more_step;
+}
 
 static void npu__ref_run_part(void *arg, uint32_t part, uint32_t parts, uint32_t worker)
 {
     npu__ref_task *t = (npu__ref_task *)arg;
-    npu_status status = t->op->launch(t->launch, part, parts);
-    (void)worker; /* all parts share one workspace */
+    npu_launch l = *t->launch;
+    npu_status status;
+    l.worker_workspace = npu__ref_worker_memory(t->workers, part, worker);
+    status = t->op->launch(&l, part, parts);
     if (status) {
         NPU__REF_ATOMIC_STORE(&t->status, (int)status);
     }
 }
 
-static npu_status npu__ref_run_parts(const npu__ref_op *o, const npu_launch *l, const npu_parallel *parallel)
+static npu_status npu__ref_run_parts(const npu__ref_op *o, const npu_launch *l, const npu__ref_workers *workers,
+                                     const npu_parallel *parallel)
 {
     npu__ref_task task;
     task.op = o;
     task.launch = l;
+    task.workers = workers;
     task.status = o->before ? (int)o->before(l) : (int)NPU_OK;
     if (task.status) {
         return (npu_status)task.status;
@@ -26733,6 +27601,7 @@ static npu_status npu__ref_run_dynamic(const npu__ref *ref, const npu__ref_progr
     npu_allocator a = { NULL, npu__ref_arena_resize };
     npu__ref_op now = *o;
     npu__ref_ready ready;
+    npu__ref_workers workers = { 0 };
     npu_launch l;
     const npu_op_info *info;
     npu_status status;
@@ -26750,6 +27619,7 @@ static npu_status npu__ref_run_dynamic(const npu__ref *ref, const npu__ref_progr
     if (status == NPU_OK) {
         npu__ref_launch_of(&l, o, ready.tensors, table);
         l.worker_workspace = NULL;
+        l.epilogue = NULL;
         l.state = ready.prepare.state;
         l.workspace = ready.workspace;
         l.isa = ready.prepare.isa;
@@ -26757,7 +27627,10 @@ static npu_status npu__ref_run_dynamic(const npu__ref *ref, const npu__ref_progr
         now.launch = ready.kernel->launch;
         now.before = ready.prepare.before;
         now.parts = ready.prepare.parts ? ready.prepare.parts : 1;
-        status = npu__ref_run_parts(&now, &l, b->parallel);
+        workers.own = (char *)ready.workspace + ready.own;
+        workers.step = npu__ref_round_up(ready.prepare.worker_workspace);
+        workers.is_by_part = true;
+        status = npu__ref_run_parts(&now, &l, &workers, b->parallel);
     }
     if (status == NPU_OK && (info->dynamic & NPU_DYNAMIC_RESULTS)) {
         status = dynamic->set_result_dims(dynamic->ctx, o->id, (const int64_t(*)[NPU_MAX_RANK])ready.dims);
@@ -26774,11 +27647,14 @@ static npu_status npu__ref_submit(void *ctx, void *program, const npu_binding *b
     char *memory = (char *)b->buffers[place->buffer]->handle, *scratch = memory ? memory + place->offset : (char *)&nothing;
     void **table = (void **)(void *)scratch;
     npu_launch l;
+    npu_epilogue after;
+    npu__ref_workers workers = { 0 };
     npu_status status = NPU_OK;
     uint64_t begin = 0;
     NPU_IR_ASSERT((uintptr_t)scratch % sizeof(void *) == 0);
     npu__ref_addresses(p, b, table, 0, p->num_refs);
     l.worker_workspace = NULL;
+    workers.more = (char *)b->more_workers, workers.more_step = (size_t)b->more_step, workers.num = b->num_workers;
     l.isa = npu__ref_isa((const npu__ref *)ctx);
     l.dims = NULL;
     for (uint32_t i = 0; i < p->num_ops && status == NPU_OK; i++) {
@@ -26786,16 +27662,32 @@ static npu_status npu__ref_submit(void *ctx, void *program, const npu_binding *b
         npu__ref_launch_of(&l, o, o->tensors, table);
         l.state = o->state;
         l.workspace = npu__ref_workspace(p, o, b, table);
+        l.epilogue = NULL;
+        if (o->scratch) {
+            const npu_scratch *own = &p->scratches[o->scratch - 1];
+            workers.own = (char *)l.workspace + npu__ref_round_up((size_t)own->bytes);
+            workers.step = npu__ref_round_up((size_t)own->worker_bytes);
+        }
+        l.worker_workspace = workers.own; /* not read where there is none */
+        if (o->leads) {
+            after.launch = l;
+            npu__ref_launch_of(&after.launch, o + 1, o[1].tensors, table);
+            after.launch.state = o[1].state;
+            after.from = l.y[0];
+            after.run = npu__ref_follow_of(o + 1);
+            l.epilogue = &after;
+        }
         begin = b->op_done ? b->clock() : 0;
         status = o->is_dynamic  ? npu__ref_run_dynamic((const npu__ref *)ctx, p, o, b, table)
                  : o->parts == 1 && !o->before ? o->launch(&l, 0, 1)
-                                 : npu__ref_run_parts(o, &l, b->parallel);
+                                 : npu__ref_run_parts(o, &l, &workers, b->parallel);
         if (b->op_done) {
             b->op_done(b->op_done_ctx, o->id, begin, b->clock());
         }
         if (status && b->failed_op) {
             *b->failed_op = o->id;
         }
+        i += o->leads;
     }
     if (fence) {
         *fence = 0;
@@ -26828,7 +27720,9 @@ static npu_status npu__ref_op_call(void *ctx, const npu_call *call)
     }
     if (status == NPU_OK) {
         status = npu__ref_prepare(ref, kernel, op, tensors, &a, &prepare, NULL);
-        l.workspace = status ? NULL : npu__ref_alloc(&a, prepare.workspace ? prepare.workspace : 1);
+        size_t own = npu__ref_round_up(prepare.workspace);
+        l.workspace = status ? NULL : npu__ref_alloc(&a, own + prepare.worker_workspace + 1);
+        l.worker_workspace = l.workspace ? (char *)l.workspace + own : NULL;
         status = status ? status : l.workspace ? NPU_OK : NPU_ERR_NO_MEMORY;
     }
     if (status == NPU_OK) {
@@ -26892,7 +27786,6 @@ NPU__REF_TABLES(NPU__REF_ROWS)
 #undef NPU__REF_ROW_ALL
 #define NPU__REF_ROW_ALL NPU__REF_ROW_VALUE
 
-static size_t npu__ref_round_up(size_t n) { return (n + 63) & ~(size_t)63; }
 
 #ifndef NPU_IR_NO_TILES
 /* ---- tile programs --------------------------------------------------------------------------- >>kernels-tiles
@@ -27178,7 +28071,7 @@ typedef struct npu__ref_tiles {
     uint32_t num_steps, num_refs;
     int64_t blocks;
     size_t registers, local; /* bytes: where registers start, and where they and the memories end */
-    size_t part_size;
+    size_t part_size, worker; /* where a step's thread works */
     uint32_t isa;
 } npu__ref_tiles;
 
@@ -27192,7 +28085,7 @@ typedef struct npu__ref_tiles_making {
     npu_tile_place *places; /* by value id */
     npu__ref_where *where;
     npu_tensor *tensors; /* by ref */
-    size_t workspace;    /* of a step */
+    size_t workspace, worker; /* of a step */
 } npu__ref_tiles_making;
 
 /* Registers first, then one memory after the other; tensors are operands or, where they are stored into,
@@ -27305,6 +28198,7 @@ static npu_status npu__ref_tiles_step(npu__ref_tiles_making *m, npu_op id, const
     step->parts = prepare.parts ? prepare.parts : 1;
     step->first_ref = m->s->num_refs;
     m->workspace = prepare.workspace > m->workspace ? prepare.workspace : m->workspace;
+    m->worker = prepare.worker_workspace > m->worker ? prepare.worker_workspace : m->worker;
     m->s->num_refs += op->num_in + op->num_out;
     m->s->num_steps++;
     return NPU_OK;
@@ -27409,7 +28303,8 @@ static npu_status npu__ref_tiles_create(npu_prepare *p, bool plain)
         npu__ref_tiles_locate(&m);
         status = npu__ref_tiles_steps(&m);
         m.s->blocks = desc.blocks;
-        m.s->part_size = npu__ref_round_up(m.s->local + m.workspace);
+        m.s->worker = m.s->local + npu__ref_round_up(m.workspace);
+        m.s->part_size = npu__ref_round_up(m.s->worker + m.worker);
         p->parts = npu__ref_tiles_parts(m.body, &desc);
         p->workspace = p->parts * m.s->part_size;
         p->before = npu__ref_tiles_before;
@@ -27439,9 +28334,9 @@ static npu_status npu__ref_tiles_block(const npu__ref_tiles *s, char *memory)
 {
     void **table = (void **)(void *)memory;
     npu_status status = NPU_OK;
-    npu_launch l;
+    npu_launch l = { 0 };
     l.workspace = memory + s->local;
-    l.dims = NULL;
+    l.worker_workspace = memory + s->worker;
     l.isa = s->isa;
     for (uint32_t i = 0; i < s->num_steps && !status; i++) {
         const npu__ref_step *step = &s->steps[i];
@@ -27580,6 +28475,7 @@ static npu_status npu__ref_composite_step_of(npu_prepare *p, const npu_graph *g,
     step->num_out = info->num_out;
     step->parts = sub.parts ? sub.parts : 1;
     p->workspace = sub.workspace > p->workspace ? sub.workspace : p->workspace;
+    p->worker_workspace = sub.worker_workspace > p->worker_workspace ? sub.worker_workspace : p->worker_workspace;
     return status;
 }
 
@@ -27851,7 +28747,8 @@ NPU_IR_API const npu_backend *npu_ref_backend(void)
                                          .api_version = NPU_BACKEND_API,
                                          .name = "cpu",
                                          .ctx = (void *)(uintptr_t)&npu__ref_default,
-                                         .traits = NPU_BACKEND_HOST | NPU_BACKEND_DYNAMIC | NPU_BACKEND_EVERYTHING,
+                                         .traits = NPU_BACKEND_HOST | NPU_BACKEND_DYNAMIC | NPU_BACKEND_EVERYTHING |
+                                                   NPU_BACKEND_MORE_WORKERS,
                                          .num_regions = 1,
                                          .regions = npu__ref_regions,
                                          .supports = npu__ref_supports,
@@ -28658,11 +29555,11 @@ static int32_t npu__planned_high(int32_t a, int32_t b)
     return (int32_t)(((int64_t)a * b + ((int64_t)1 << 30)) >> 31);
 }
 
-/* x 2^-shift, halves away from 0. */
+/* x 2^-shift, halves away from 0: a unit less of what is negative, then halves up. */
 static int32_t npu__planned_shift_away(int32_t x, int32_t shift)
 {
-    uint32_t mask = ((uint32_t)1 << shift) - 1, rest = (uint32_t)x & mask;
-    return (x >> shift) + (rest > (mask >> 1) + (x < 0));
+    int32_t y = (int32_t)((uint32_t)x + (uint32_t)(x >> 31));
+    return shift == 0 ? x : ((y >> (shift - 1)) + 1) >> 1;
 }
 
 static int32_t npu__planned_shift_of(const int32_t *factor)
@@ -28678,19 +29575,69 @@ static int32_t npu__planned_twice(int32_t x, const int32_t *factor)
     return npu__planned_shift_away(y, shift < 0 ? -shift : 0);
 }
 
-/* A sum becomes a result by its factor: a multiplier and a shift. */
-static int8_t npu__planned_requantise(const npu_planned_byte_words *q, int32_t sum, const int32_t *factor)
-{
-    int32_t y = q->is_twice ? npu__planned_twice(sum, factor)
-                            : npu__planned_shift_even((int64_t)sum * factor[0], 31 - npu__planned_shift_of(factor));
-    y = y > 1024 ? 1024 : y < -1024 ? -1024 : y;
-    return (int8_t)npu__planned_clamp(q, y + q->zero);
-}
-
 static int32_t npu__planned_saturate(int32_t a, int32_t b)
 {
-    int64_t y = (int64_t)a + b;
-    return y > INT32_MAX ? INT32_MAX : y < INT32_MIN ? INT32_MIN : (int32_t)y;
+#if defined(__ARM_FEATURE_DSP)
+    return __qadd(a, b);
+#else
+    int32_t y = (int32_t)((uint32_t)a + (uint32_t)b);
+    return ((a ^ y) & (b ^ y)) >= 0 ? y : a < 0 ? INT32_MIN : INT32_MAX;
+#endif
+}
+
+#if defined(__GNUC__)
+#define NPU__PLANNED_APART __attribute__((noinline)) /* a loop in a function of its own has the registers it needs */
+#else
+#define NPU__PLANNED_APART
+#endif
+
+/* Where sums become results: row r and column c at y + r y_row + c y_column, by the row's bias and its factor, which is
+   a multiplier and a shift. */
+typedef struct npu__planned_results {
+    const npu_planned_byte_words *q;
+    const int32_t *b, *factors; /* b NULL = 0 */
+    int8_t *y;
+    uint32_t y_row, y_column;
+} npu__planned_results;
+
+static int32_t npu__planned_scaled(const npu_planned_byte_words *q, int32_t sum, const int32_t *factor)
+{
+    return q->is_twice ? npu__planned_twice(sum, factor)
+                       : npu__planned_shift_even((int64_t)sum * factor[0], 31 - npu__planned_shift_of(factor));
+}
+
+/* Most factors are less than 1: for those the loop of two roundings is as short as it can be. */
+NPU__PLANNED_APART static void npu__planned_requantise(const npu__planned_results *p, const int32_t *sums, uint32_t row,
+                                                       uint32_t rows, uint32_t columns)
+{
+    const npu_planned_byte_words *q = p->q;
+    int32_t low = q->low - q->zero, high = q->high - q->zero;
+    for (uint32_t end = row + rows; row < end; row++) {
+        const int32_t *factor = p->factors + 2 * row;
+        uint32_t left = columns;
+        int32_t multiplier = factor[0], shift = -1 - factor[1], bias = p->b ? p->b[row] : 0;
+        int8_t *y = p->y + row * p->y_row;
+        bool is_usual = q->is_twice && (uint32_t)shift <= 30;
+        do {
+            int32_t e = npu__planned_saturate(*sums++, bias);
+            if (is_usual) {
+                e = npu__planned_high(e, multiplier);
+                e = (int32_t)((uint32_t)e + (uint32_t)(e >> 31)); /* as npu__planned_shift_away */
+                e = ((e >> shift) + 1) >> 1;
+            } else {
+                e = npu__planned_scaled(q, e, factor);
+            }
+            e = e < low ? low : e;
+            *y = (int8_t)((e > high ? high : e) + q->zero);
+            y += p->y_column;
+        } while (--left);
+    }
+}
+
+static int8_t npu__planned_requantised(const npu_planned_byte_words *q, int32_t sum, const int32_t *factor)
+{
+    int32_t y = npu__planned_scaled(q, sum, factor), low = q->low - q->zero, high = q->high - q->zero;
+    return (int8_t)((y < low ? low : y > high ? high : y) + q->zero);
 }
 
 NPU__PLANNED(quantise_i8)
@@ -28769,6 +29716,11 @@ static npu__planned_span npu__planned_span_of(const npu_planned_window_words *w,
     int32_t at = (int32_t)(o * w->stride[axis]) - (int32_t)w->pad[axis], size = (int32_t)w->in[axis];
     int32_t step = (int32_t)w->dilation[axis], first = at < 0 ? step - 1 - at : 0,
             end = at < size ? size - at + step - 1 : 0;
+    if (at >= 0 && at + ((int32_t)w->kernel[axis] - 1) * step < size) {
+        span.count = w->kernel[axis];
+        span.at = (uint32_t)at;
+        return span;
+    }
     if (step > 1) {
         first /= step;
         end /= step;
@@ -28832,6 +29784,9 @@ static bool npu__planned_conv_sizes(const npu_planned_conv_words *c, uint32_t si
     return sizes[0] && sizes[1];
 }
 
+static float npu__planned_limit(float y, float low, float high) { return y < low ? low : y > high ? high : y; }
+
+/* One sum takes its products in their order, whoever adds them: so many ways to have the same bits. */
 static float npu__planned_dot_f32(const float *w, const float *x, uint32_t n, uint32_t step, float sum)
 {
     for (; n > 0; n--, x += step) {
@@ -28849,7 +29804,228 @@ static uint32_t npu__planned_dot_i8(const int8_t *w, const int8_t *x, uint32_t n
     return sum;
 }
 
-static float npu__planned_limit(float y, float low, float high) { return y < low ? low : y > high ? high : y; }
+/* Rows of w times columns of x: row r at w + r w_next, column c at x + c x_next, its numbers x_step apart. */
+typedef struct npu__planned_product_f32 {
+    const float *w, *x, *bias; /* bias + r bias_row + c bias_column; NULL = 0 */
+    float *y;                  /* y + r y_row + c y_column */
+    uint32_t rows, columns, n, w_next, x_next, x_step, bias_row, bias_column, y_row, y_column;
+    float low, high;
+} npu__planned_product_f32;
+
+/* Four rows at w[0..3] times the columns at x and x + next: sums[2 row + column]. next 0 = there is one column. */
+static void npu__planned_block_f32(const float *const w[4], const float *x, uint32_t next, uint32_t step, uint32_t n,
+                                   float sums[8])
+{
+    const float *w0 = w[0], *w1 = w[1], *w2 = w[2], *w3 = w[3];
+    float a0 = sums[0], b0 = sums[1], a1 = sums[2], b1 = sums[3], a2 = sums[4], b2 = sums[5], a3 = sums[6],
+          b3 = sums[7];
+    if (next == 0) {
+        for (; n > 0; n--, x += step) {
+            float p = *x;
+            a0 += *w0++ * p;
+            a1 += *w1++ * p;
+            a2 += *w2++ * p;
+            a3 += *w3++ * p;
+        }
+    }
+    for (; n > 0; n--, x += step) {
+        float p = x[0], q = x[next], e0 = *w0++, e1 = *w1++, e2 = *w2++, e3 = *w3++;
+        a0 += e0 * p;
+        b0 += e0 * q;
+        a1 += e1 * p;
+        b1 += e1 * q;
+        a2 += e2 * p;
+        b2 += e2 * q;
+        a3 += e3 * p;
+        b3 += e3 * q;
+    }
+    sums[0] = a0;
+    sums[1] = b0;
+    sums[2] = a1;
+    sums[3] = b1;
+    sums[4] = a2;
+    sums[5] = b2;
+    sums[6] = a3;
+    sums[7] = b3;
+}
+
+/* At the ends the last row, or column, stands for those that are missing. */
+static void npu__planned_multiply_f32(const npu__planned_product_f32 *p)
+{
+    for (uint32_t r = 0; r < p->rows; r += 4) {
+        const float *w[4];
+        for (uint32_t i = 0; i < 4; i++) {
+            w[i] = p->w + (r + i < p->rows ? r + i : p->rows - 1) * p->w_next;
+        }
+        for (uint32_t c = 0; c < p->columns; c += 2) {
+            uint32_t pair = c + 1 < p->columns, end = p->rows - r < 4 ? 2 * (p->rows - r) : 8;
+            const float *bias = p->bias ? p->bias + r * p->bias_row + c * p->bias_column : NULL;
+            float *y = p->y + r * p->y_row + c * p->y_column, sums[8];
+            for (uint32_t i = 0; i < 8; i++) {
+                sums[i] = bias && i < end ? bias[(i >> 1) * p->bias_row + (i & pair) * p->bias_column] : 0.0f;
+            }
+            npu__planned_block_f32(w, p->x + c * p->x_next, pair ? p->x_next : 0, p->x_step, p->n, sums);
+            for (uint32_t i = 0; i < end; i += 2 - pair) {
+                y[(i >> 1) * p->y_row + (i & 1) * p->y_column] = npu__planned_limit(sums[i], p->low, p->high);
+            }
+        }
+    }
+}
+
+#if defined(__ARM_FEATURE_DSP)
+static int32_t npu__planned_four(const int8_t *p)
+{
+    int32_t four;
+    memcpy(&four, p, 4);
+    return four;
+}
+
+/* Bytes 1 and 3 as two halves of a word; __sxtb16 has 0 and 2. */
+static int16x2_t npu__planned_odd(int32_t four)
+{
+#if defined(__GNUC__)
+    int16x2_t odd;
+    __asm__("sxtb16 %0, %1, ror #8" : "=r"(odd) : "r"(four));
+    return odd;
+#else
+    return __sxtb16((int8x4_t)((uint32_t)four >> 8));
+#endif
+}
+
+static int32_t npu__planned_pair(int32_t low, int32_t high)
+{
+    return (int32_t)(((uint32_t)low & 0xffffu) | (uint32_t)high << 16);
+}
+#endif
+
+/* Two rows, at w and w + n, times two columns, at x and x + n, all of n bytes: sums[2 row + column]. */
+#if defined(__ARM_FEATURE_MVE)
+NPU__PLANNED_APART static void npu__planned_block_i8(const int8_t *w, const int8_t *x, uint32_t n, int32_t sums[4])
+{
+    int32_t a = 0, b = 0, c = 0, d = 0;
+    for (uint32_t left = n; left > 0; left -= left < 16 ? left : 16, w += 16, x += 16) {
+        mve_pred16_t lanes = vctp8q(left);
+        int8x16_t p = vldrbq_z_s8(x, lanes), q = vldrbq_z_s8(x + n, lanes);
+        int8x16_t e = vldrbq_z_s8(w, lanes), f = vldrbq_z_s8(w + n, lanes);
+        a = vmladavaq_s8(a, e, p);
+        b = vmladavaq_s8(b, e, q);
+        c = vmladavaq_s8(c, f, p);
+        d = vmladavaq_s8(d, f, q);
+    }
+    sums[0] = a;
+    sums[1] = b;
+    sums[2] = c;
+    sums[3] = d;
+}
+
+NPU__PLANNED_APART static int32_t npu__planned_row_i8(const int8_t *w, const int8_t *x, uint32_t n)
+{
+    int32_t a = 0;
+    for (; n > 0; n -= n < 16 ? n : 16, w += 16, x += 16) {
+        mve_pred16_t lanes = vctp8q(n);
+        a = vmladavaq_s8(a, vldrbq_z_s8(w, lanes), vldrbq_z_s8(x, lanes));
+    }
+    return a;
+}
+#else
+#if defined(__ARM_FEATURE_DSP)
+/* Four bytes of each. In so few registers that all sums have theirs, which compilers do not find by themselves. */
+static inline void npu__planned_fours(const int8_t **w, const int8_t **x, uint32_t n, int32_t sums[4])
+{
+#if defined(__GNUC__)
+    int32_t e0, e1, f0, f1, p;
+    __asm__("ldr %[f0], [%[w], %[n]]\n ldr %[e0], [%[w]], #4\n"
+            "sxtb16 %[e1], %[e0], ror #8\n sxtb16 %[f1], %[f0], ror #8\n"
+            "sxtb16 %[e0], %[e0]\n sxtb16 %[f0], %[f0]\n"
+            "ldr %[p], [%[x], %[n]]\n sxtb16 %[p], %[p]\n"
+            "smlad %[b], %[e0], %[p], %[b]\n smlad %[d], %[f0], %[p], %[d]\n"
+            "ldr %[p], [%[x], %[n]]\n sxtb16 %[p], %[p], ror #8\n"
+            "smlad %[b], %[e1], %[p], %[b]\n smlad %[d], %[f1], %[p], %[d]\n"
+            "ldr %[p], [%[x]]\n sxtb16 %[p], %[p]\n"
+            "smlad %[a], %[e0], %[p], %[a]\n smlad %[c], %[f0], %[p], %[c]\n"
+            "ldr %[p], [%[x]], #4\n sxtb16 %[p], %[p], ror #8\n"
+            "smlad %[a], %[e1], %[p], %[a]\n smlad %[c], %[f1], %[p], %[c]\n"
+            : [e0] "=&r"(e0), [e1] "=&r"(e1), [f0] "=&r"(f0), [f1] "=&r"(f1), [p] "=&r"(p), [a] "+r"(sums[0]),
+              [b] "+r"(sums[1]), [c] "+r"(sums[2]), [d] "+r"(sums[3]), [w] "+r"(*w), [x] "+r"(*x)
+            : [n] "r"(n)
+            : "memory");
+#else
+    int32_t e = npu__planned_four(*w), f = npu__planned_four(*w + n), p = npu__planned_four(*x),
+            q = npu__planned_four(*x + n);
+    sums[0] = __smlad(npu__planned_odd(e), npu__planned_odd(p), __smlad(__sxtb16(e), __sxtb16(p), sums[0]));
+    sums[1] = __smlad(npu__planned_odd(e), npu__planned_odd(q), __smlad(__sxtb16(e), __sxtb16(q), sums[1]));
+    sums[2] = __smlad(npu__planned_odd(f), npu__planned_odd(p), __smlad(__sxtb16(f), __sxtb16(p), sums[2]));
+    sums[3] = __smlad(npu__planned_odd(f), npu__planned_odd(q), __smlad(__sxtb16(f), __sxtb16(q), sums[3]));
+    *w += 4;
+    *x += 4;
+#endif
+}
+#endif
+
+NPU__PLANNED_APART static void npu__planned_block_i8(const int8_t *w, const int8_t *x, uint32_t n, int32_t sums[4])
+{
+    int32_t s[4] = { 0, 0, 0, 0 };
+    uint32_t left = n;
+#if defined(__ARM_FEATURE_DSP)
+    uint32_t fours = n / 4;
+    for (left = n % 4; fours > 0; fours--) {
+        npu__planned_fours(&w, &x, n, s);
+    }
+#endif
+    for (; left > 0; left--, w++, x++) {
+        int32_t e = w[0], f = w[n], p = x[0], q = x[n];
+        s[0] += e * p;
+        s[1] += e * q;
+        s[2] += f * p;
+        s[3] += f * q;
+    }
+    sums[0] = s[0];
+    sums[1] = s[1];
+    sums[2] = s[2];
+    sums[3] = s[3];
+}
+
+NPU__PLANNED_APART static int32_t npu__planned_row_i8(const int8_t *w, const int8_t *x, uint32_t n)
+{
+    const int8_t *end = w + n;
+    int32_t a = 0;
+#if defined(__ARM_FEATURE_DSP)
+    for (; end - w >= 4; w += 4, x += 4) {
+        int32_t e = npu__planned_four(w), p = npu__planned_four(x);
+        a = __smlad(__sxtb16(e), __sxtb16(p), a);
+        a = __smlad(npu__planned_odd(e), npu__planned_odd(p), a);
+    }
+#endif
+    while (w < end) {
+        a += *w++ * *x++;
+    }
+    return a;
+}
+#endif
+
+/* Rows of w times one or two columns of x, each of n bytes; the part of the zero of x is in the bias. */
+static void npu__planned_multiply_i8(const npu__planned_results *to, const int8_t *w, uint32_t rows, const int8_t *x,
+                                     uint32_t columns, uint32_t n)
+{
+    for (uint32_t r = 0, more; r < rows; r += more, w += more * n) {
+        int32_t sums[4];
+        more = columns == 2 && rows - r >= 2 ? 2 : 1;
+        if (more == 2) {
+            npu__planned_block_i8(w, x, n, sums);
+        } else {
+            for (uint32_t c = 0; c < columns; c++) {
+                sums[c] = npu__planned_row_i8(w, x + c * n, n);
+            }
+        }
+        npu__planned_requantise(to, sums, r, more, columns);
+    }
+}
+
+/* Where a convolution's operands lie. */
+typedef struct npu__planned_conv_f32_at {
+    float *y, *scratch;
+    const float *x, *w, *b;
+} npu__planned_conv_f32_at;
 
 static float *npu__planned_plane_f32(const npu_planned_conv_f32_words *s, float *y, const float *x, const float *w,
                                      float bias)
@@ -28861,8 +30037,9 @@ static float *npu__planned_plane_f32(const npu_planned_conv_f32_words *s, float 
             npu__planned_tap_rows t = npu__planned_taps(&s->c, &v, ox);
             float sum = bias;
             for (uint32_t c = 0; t.rows && c < t.channels; c++, t.w += t.kernel, t.x += t.plane) {
-                for (uint32_t k = 0; k < t.rows; k++) {
-                    sum = npu__planned_dot_f32(w + t.w + k * d->kernel[1], x + t.x + k * t.row, t.n, t.step, sum);
+                const float *tap = w + t.w, *at = x + t.x;
+                for (uint32_t k = t.rows; k > 0; k--, tap += d->kernel[1], at += t.row) {
+                    sum = npu__planned_dot_f32(tap, at, t.n, t.step, sum);
                 }
             }
             *y++ = npu__planned_limit(sum, s->low, s->high);
@@ -28871,35 +30048,229 @@ static float *npu__planned_plane_f32(const npu_planned_conv_f32_words *s, float 
     return y;
 }
 
-NPU__PLANNED(conv_f32)
+static void npu__planned_conv_group_f32(const npu_planned_conv_f32_words *s, const npu__planned_conv_f32_at *at)
 {
-    NPU__PLANNED_WORDS(npu_planned_conv_f32_words)
+    uint32_t depth = s->c.in_channels * npu__planned_area(s->c.window.kernel);
+    float *y = at->y;
+    for (uint32_t i = 0; i < s->c.out_channels; i++) {
+        y = npu__planned_plane_f32(s, y, at->x, at->w + i * depth, at->b ? at->b[i] : 0.0f);
+    }
+}
+
+/* Its columns lie in x as they are: channels a plane apart. */
+static bool npu__planned_is_pointwise(const npu_planned_window_words *d)
+{
+    bool is = npu__planned_area(d->kernel) == 1;
+    for (uint32_t i = 0; i < 2; i++) {
+        is = is && d->stride[i] == 1 && d->pad[i] == 0 && d->in[i] == d->out[i];
+    }
+    return is;
+}
+
+/* Elements of scratch for two columns. */
+static uint32_t npu__planned_columns_len(const npu_planned_conv_words *c)
+{
+    uint32_t area = npu__planned_window_ok(&c->window) ? npu__planned_area(c->window.kernel) : 0;
+    return npu_planned_mul(npu_planned_mul(c->in_channels, area), 2);
+}
+
+/* The taps of a result as every second number from `to` on; those in the padding are 0. */
+static void npu__planned_column_f32(const npu_planned_conv_words *c, float *to, const float *x, uint32_t oy,
+                                    uint32_t ox)
+{
+    const npu_planned_window_words *d = &c->window;
+    npu__planned_span v = npu__planned_span_of(d, 0, oy), h = npu__planned_span_of(d, 1, ox);
+    uint32_t area = npu__planned_area(d->kernel), row = d->dilation[0] * d->in[1], plane = npu__planned_area(d->in);
+    if (v.count * h.count < area) {
+        for (uint32_t i = 0; i < c->in_channels * area; i++) {
+            to[2 * i] = 0.0f;
+        }
+    }
+    x += v.at * d->in[1] + h.at;
+    to += 2 * (v.first * d->kernel[1] + h.first);
+    for (uint32_t channel = 0; channel < c->in_channels; channel++, x += plane, to += 2 * area) {
+        for (uint32_t k = 0; k < v.count; k++) {
+            const float *from = x + k * row;
+            float *tap = to + 2 * k * d->kernel[1];
+            for (uint32_t i = h.count; i > 0; i--, tap += 2, from += d->dilation[1]) {
+                *tap = *from;
+            }
+        }
+    }
+}
+
+static void npu__planned_conv_columns_group_f32(const npu_planned_conv_f32_words *s, const npu__planned_conv_f32_at *at)
+{
+    const npu_planned_window_words *d = &s->c.window;
+    uint32_t out = npu__planned_area(d->out);
+    npu__planned_product_f32 p = { at->w, at->x, at->b, at->y, s->c.out_channels, out,
+                                   s->c.in_channels * npu__planned_area(d->kernel), 0, 1, npu__planned_area(d->in),
+                                   1, 0, out, 1, s->low, s->high };
+    p.w_next = p.n;
+    if (npu__planned_is_pointwise(d)) {
+        npu__planned_multiply_f32(&p);
+        return;
+    }
+    p.x = at->scratch;
+    p.x_step = 2;
+    for (uint32_t i = 0, oy = 0, ox = 0; i < out; i += 2, p.y += 2) {
+        p.columns = out - i < 2 ? 1 : 2;
+        for (uint32_t k = 0; k < p.columns; k++) {
+            npu__planned_column_f32(&s->c, at->scratch + k, at->x, oy, ox);
+            ox++;
+            oy += ox == d->out[1];
+            ox = ox == d->out[1] ? 0 : ox;
+        }
+        npu__planned_multiply_f32(&p);
+    }
+}
+
+/* The padded rows of x that a result's window needs, and those that the next one needs besides. */
+static uint32_t npu__planned_reach(const npu_planned_window_words *d, uint32_t axis)
+{
+    return (d->kernel[axis] - 1) * d->dilation[axis] + 1;
+}
+
+/* Of depthwise: every window is inside of the padded x, and one row's windows of the rows in scratch. */
+static bool npu__planned_depthwise_ok(const npu_planned_conv_words *c)
+{
+    bool ok = npu__planned_window_ok(&c->window) && c->in_channels == 1 && c->rows <= 0x1ffff &&
+              c->rows >= npu__planned_reach(&c->window, 0);
+    for (uint32_t i = 0; ok && i < 2; i++) {
+        const npu_planned_window_words *d = &c->window;
+        ok = d->stride[i] && d->out[i] &&
+             (d->out[i] - 1) * d->stride[i] + npu__planned_reach(d, i) <= d->in[i] + 2 * d->pad[i];
+    }
+    return ok;
+}
+
+/* Elements of scratch for padded rows, and one that is read with those before it. */
+static uint32_t npu__planned_padded_len(const npu_planned_conv_words *c)
+{
+    return npu_planned_add(npu_planned_mul(c->rows, c->window.in[1] + 2 * c->window.pad[1]), 1);
+}
+
+/* Rows of x from the padded row `first` on, with their padding, which is `zero`. */
+static void npu__planned_pad_f32(const npu_planned_window_words *d, float *to, const float *x, uint32_t first,
+                                 uint32_t rows, float zero)
+{
+    for (uint32_t r = first; r < first + rows; r++) {
+        const float *from = x + (r - d->pad[0]) * d->in[1];
+        uint32_t begin = r - d->pad[0] < d->in[0] ? d->pad[1] : 0x10000, end = begin + d->in[1];
+        for (uint32_t i = 0; i < d->in[1] + 2 * d->pad[1]; i++) {
+            *to++ = i >= begin && i < end ? *from++ : zero;
+        }
+    }
+}
+
+static void npu__planned_depthwise_rows_f32(const npu_planned_conv_f32_words *s, float *y, const float *x,
+                                            const float *w, float bias, uint32_t rows)
+{
+    const npu_planned_window_words *d = &s->c.window;
+    uint32_t width = d->in[1] + 2 * d->pad[1], n = d->kernel[1], step = d->dilation[1], next = d->dilation[0] * width;
+    for (uint32_t oy = 0; oy < rows; oy++, x += d->stride[0] * width) {
+        for (uint32_t ox = 0; ox < d->out[1]; ox++) {
+            const float *at = x + ox * d->stride[1], *tap = w;
+            float sum = bias;
+            for (uint32_t k = d->kernel[0]; k > 0; k--, tap += n, at += next) {
+                if (n == 3) {
+                    sum += tap[0] * at[0];
+                    sum += tap[1] * at[step];
+                    sum += tap[2] * at[2 * step];
+                } else {
+                    sum = npu__planned_dot_f32(tap, at, n, step, sum);
+                }
+            }
+            *y++ = npu__planned_limit(sum, s->low, s->high);
+        }
+    }
+}
+
+static void npu__planned_depthwise_group_f32(const npu_planned_conv_f32_words *s, const npu__planned_conv_f32_at *at)
+{
+    const npu_planned_window_words *d = &s->c.window;
+    uint32_t reach = npu__planned_reach(d, 0), most = (s->c.rows - reach) / d->stride[0] + 1, rows;
+    for (uint32_t oy = 0; oy < d->out[0]; oy += rows) {
+        rows = d->out[0] - oy < most ? d->out[0] - oy : most;
+        npu__planned_pad_f32(d, at->scratch, at->x, oy * d->stride[0], (rows - 1) * d->stride[0] + reach, 0.0f);
+        for (uint32_t i = 0; i < s->c.out_channels; i++) {
+            npu__planned_depthwise_rows_f32(s, at->y + (i * d->out[0] + oy) * d->out[1], at->scratch,
+                                            at->w + i * npu__planned_area(d->kernel), at->b ? at->b[i] : 0.0f, rows);
+        }
+    }
+}
+
+static npu_status npu__planned_conv_f32(const npu_planned *m, const npu_planned_conv_f32_words *s, uint32_t *work,
+                                        uint32_t scratch, void (*group)(const npu_planned_conv_f32_words *,
+                                                                        const npu__planned_conv_f32_at *))
+{
     const npu_planned_conv_words *c = &s->c;
-    uint32_t size[4] = { 0, 0, 0, 0 }, channels = npu_planned_mul(c->groups, c->out_channels), depth, group;
+    uint32_t size[4] = { 0, 0, 0, 0 }, channels = npu_planned_mul(c->groups, c->out_channels), depth, to, from;
     bool ok = npu__planned_conv_sizes(c, size);
-    float *y = ok ? (float *)npu_planned_write(m, s->y, size[0], 4) : NULL;
-    const float *x = ok ? (const float *)npu_planned_read(m, s->x, size[1], 4) : NULL;
-    const float *w = ok ? (const float *)npu_planned_read(m, s->w, size[2], 4) : NULL;
+    npu__planned_conv_f32_at at = { NULL, NULL, NULL, NULL, NULL };
     const void *b;
-    if (!npu__planned_optional(m, s->b, channels, 4, &b) || !x || !y || !w) {
+    if (!ok || !npu__planned_optional(m, s->b, channels, 4, &b)) {
+        return NPU_ERR_RANGE;
+    }
+    depth = c->in_channels * npu__planned_area(c->window.kernel);
+    at.y = (float *)npu_planned_write(m, s->y, size[0], 4);
+    at.x = (const float *)npu_planned_read(m, s->x, size[1], 4);
+    at.w = (const float *)npu_planned_read(m, s->w, size[2], 4);
+    at.scratch = scratch ? (float *)npu_planned_write(m, s->scratch, scratch, 4) : at.y;
+    if (!at.y || !at.x || !at.w || !at.scratch) {
         return NPU_ERR_RANGE;
     }
     if (work) {
         return npu__planned_count(work, size[3]);
     }
-    depth = c->in_channels * npu__planned_area(c->window.kernel);
-    group = c->in_channels * npu__planned_area(c->window.in);
-    for (uint32_t i = 0; i < c->images * c->groups; i++, x += group) {
-        uint32_t channel = i % c->groups * c->out_channels;
-        for (uint32_t end = channel + c->out_channels; channel < end; channel++) {
-            y = npu__planned_plane_f32(s, y, x, w + channel * depth, b ? ((const float *)b)[channel] : 0.0f);
+    to = c->out_channels * npu__planned_area(c->window.out);
+    from = c->in_channels * npu__planned_area(c->window.in);
+    for (uint32_t image = 0; image < c->images; image++) {
+        at.b = (const float *)b;
+        for (uint32_t g = 0; g < c->groups; g++, at.y += to, at.x += from, at.w += c->out_channels * depth) {
+            group(s, &at);
+            at.b = b ? at.b + c->out_channels : NULL;
         }
+        at.w -= channels * depth;
     }
     return NPU_OK;
 }
 
-static int8_t *npu__planned_plane_i8(const npu_planned_conv_i8_words *s, int8_t *y, const int8_t *x, const int8_t *w,
-                                     int32_t bias, const int32_t *factor)
+NPU__PLANNED(conv_f32)
+{
+    NPU__PLANNED_WORDS(npu_planned_conv_f32_words)
+    return npu__planned_conv_f32(m, s, work, 0, npu__planned_conv_group_f32);
+}
+
+NPU__PLANNED(conv_columns_f32)
+{
+    NPU__PLANNED_WORDS(npu_planned_conv_f32_words)
+    uint32_t scratch = npu__planned_is_pointwise(&s->c.window) ? 0 : npu__planned_columns_len(&s->c);
+    return npu__planned_conv_f32(m, s, work, scratch, npu__planned_conv_columns_group_f32);
+}
+
+NPU__PLANNED(depthwise_f32)
+{
+    NPU__PLANNED_WORDS(npu_planned_conv_f32_words)
+    return !npu__planned_depthwise_ok(&s->c) ? NPU_ERR_RANGE :
+           npu__planned_conv_f32(m, s, work, npu__planned_padded_len(&s->c), npu__planned_depthwise_group_f32);
+}
+
+typedef struct npu__planned_conv_i8_at {
+    int8_t *y, *scratch;
+    const int8_t *x, *w;
+    const int32_t *b, *factors;
+} npu__planned_conv_i8_at;
+
+static npu__planned_results npu__planned_conv_results(const npu_planned_conv_i8_words *s,
+                                                      const npu__planned_conv_i8_at *at)
+{
+    npu__planned_results to = { &s->q, at->b, at->factors, at->y, npu__planned_area(s->c.window.out), 1 };
+    return to;
+}
+
+static void npu__planned_plane_i8(const npu_planned_conv_i8_words *s, npu__planned_results *to, const int8_t *x,
+                                  const int8_t *w, uint32_t channel)
 {
     const npu_planned_window_words *d = &s->c.window;
     for (uint32_t oy = 0; oy < d->out[0]; oy++) {
@@ -28907,45 +30278,241 @@ static int8_t *npu__planned_plane_i8(const npu_planned_conv_i8_words *s, int8_t 
         for (uint32_t ox = 0; ox < d->out[1]; ox++) {
             npu__planned_tap_rows t = npu__planned_taps(&s->c, &v, ox);
             uint32_t sum = 0;
+            int32_t sums[1];
             for (uint32_t c = 0; t.rows && c < t.channels; c++, t.w += t.kernel, t.x += t.plane) {
-                for (uint32_t k = 0; k < t.rows; k++) {
-                    sum = npu__planned_dot_i8(w + t.w + k * d->kernel[1], x + t.x + k * t.row, t.n, t.step, s->x_zero,
-                                              sum);
+                const int8_t *tap = w + t.w, *at = x + t.x;
+                for (uint32_t k = t.rows; k > 0; k--, tap += d->kernel[1], at += t.row) {
+                    sum = npu__planned_dot_i8(tap, at, t.n, t.step, s->x_zero, sum);
                 }
             }
-            *y++ = npu__planned_requantise(&s->q, npu__planned_saturate((int32_t)sum, bias), factor);
+            sums[0] = (int32_t)sum;
+            npu__planned_requantise(to, sums, channel, 1, 1);
+            to->y++;
         }
     }
-    return y;
 }
 
-NPU__PLANNED(conv_i8)
+static void npu__planned_conv_group_i8(const npu_planned_conv_i8_words *s, const npu__planned_conv_i8_at *at)
 {
-    NPU__PLANNED_WORDS(npu_planned_conv_i8_words)
+    uint32_t depth = s->c.in_channels * npu__planned_area(s->c.window.kernel);
+    npu__planned_results to = npu__planned_conv_results(s, at);
+    to.y_row = 0; /* planes follow each other */
+    for (uint32_t i = 0; i < s->c.out_channels; i++) {
+        npu__planned_plane_i8(s, &to, at->x, at->w + i * depth, i);
+    }
+}
+
+/* Rows of n bytes at every `step` of x become rows of `to`. */
+NPU__PLANNED_APART static void npu__planned_take_i8(int8_t *to, const int8_t *x, uint32_t rows, uint32_t n,
+                                                    uint32_t to_next, uint32_t x_next, uint32_t step)
+{
+    for (; rows > 0 && n == 1; rows--, to += to_next, x += x_next) {
+        *to = *x;
+    }
+    for (; rows > 0; rows--, to += to_next, x += x_next) {
+        if (n == 3) {
+            to[0] = x[0];
+            to[1] = x[step];
+            to[2] = x[2 * step];
+        } else {
+            const int8_t *from = x;
+            for (uint32_t i = 0; i < n; i++, from += step) {
+                to[i] = *from;
+            }
+        }
+    }
+}
+
+/* The taps of a result one after another; those in the padding are the zero. */
+static void npu__planned_column_i8(const npu_planned_conv_i8_words *s, int8_t *to, const int8_t *x, uint32_t oy,
+                                   uint32_t ox)
+{
+    const npu_planned_window_words *d = &s->c.window;
+    npu__planned_span v = npu__planned_span_of(d, 0, oy), h = npu__planned_span_of(d, 1, ox);
+    uint32_t area = npu__planned_area(d->kernel), row = d->dilation[0] * d->in[1], plane = npu__planned_area(d->in);
+    if (v.count * h.count < area) {
+        for (uint32_t i = 0; i < s->c.in_channels * area; i++) {
+            to[i] = (int8_t)s->x_zero;
+        }
+    }
+    x += v.at * d->in[1] + h.at;
+    to += v.first * d->kernel[1] + h.first;
+    if (area == 1) {
+        npu__planned_take_i8(to, x, v.count && h.count ? s->c.in_channels : 0, 1, 1, plane, 1);
+        return;
+    }
+    for (uint32_t channel = 0; channel < s->c.in_channels; channel++, x += plane, to += area) {
+        npu__planned_take_i8(to, x, v.count, h.count, d->kernel[1], row, d->dilation[1]);
+    }
+}
+
+static void npu__planned_conv_columns_group_i8(const npu_planned_conv_i8_words *s, const npu__planned_conv_i8_at *at)
+{
+    const npu_planned_window_words *d = &s->c.window;
+    uint32_t out = npu__planned_area(d->out), n = s->c.in_channels * npu__planned_area(d->kernel);
+    npu__planned_results to = npu__planned_conv_results(s, at);
+    for (uint32_t i = 0, oy = 0, ox = 0; i < out; i += 2, to.y += 2) {
+        uint32_t columns = out - i < 2 ? 1 : 2;
+        for (uint32_t k = 0; k < columns; k++) {
+            npu__planned_column_i8(s, at->scratch + k * n, at->x, oy, ox);
+            ox++;
+            oy += ox == d->out[1];
+            ox = ox == d->out[1] ? 0 : ox;
+        }
+        npu__planned_multiply_i8(&to, at->w, s->c.out_channels, at->scratch, columns, n);
+    }
+}
+
+/* Rows of x from the padded row `first` on, with their padding, which is `zero`. */
+static void npu__planned_pad_i8(const npu_planned_window_words *d, int8_t *to, const int8_t *x, uint32_t first,
+                                uint32_t rows, int8_t zero)
+{
+    uint32_t width = d->in[1] + 2 * d->pad[1], above = first < d->pad[0] ? d->pad[0] - first : 0;
+    uint32_t from = first + above - d->pad[0], there = from < d->in[0] ? d->in[0] - from : 0;
+    for (uint32_t i = 0; i < rows * width; i++) {
+        to[i] = zero;
+    }
+    if (above < rows) {
+        npu__planned_take_i8(to + above * width + d->pad[1], x + from * d->in[1],
+                             rows - above < there ? rows - above : there, d->in[1], width, d->in[1], 1);
+    }
+}
+
+/* Windows of three by three. */
+NPU__PLANNED_APART static void npu__planned_nines(const int8_t *x, const int8_t *w, uint32_t next, uint32_t stride,
+                                                  int32_t *sums, const int32_t *end)
+{
+#if defined(__ARM_FEATURE_DSP)
+    int32_t even0 = npu__planned_pair(w[0], w[2]), odd0 = npu__planned_pair(w[1], 0);
+    int32_t even1 = npu__planned_pair(w[3], w[5]), odd1 = npu__planned_pair(w[4], 0);
+    int32_t even2 = npu__planned_pair(w[6], w[8]), odd2 = npu__planned_pair(w[7], 0);
+    do {
+        int32_t row = npu__planned_four(x), sum;
+        sum = __smlad(npu__planned_odd(row), odd0, __smlad(__sxtb16(row), even0, 0));
+        row = npu__planned_four(x + next);
+        sum = __smlad(npu__planned_odd(row), odd1, __smlad(__sxtb16(row), even1, sum));
+        row = npu__planned_four(x + next + next);
+        *sums++ = __smlad(npu__planned_odd(row), odd2, __smlad(__sxtb16(row), even2, sum));
+        x += stride;
+    } while (sums < end);
+#else
+    for (; sums < end; x += stride) {
+        const int8_t *at = x + next, *last = at + next;
+        int32_t sum = w[0] * x[0] + w[1] * x[1] + w[2] * x[2];
+        sum += w[3] * at[0] + w[4] * at[1] + w[5] * at[2];
+        *sums++ = sum + w[6] * last[0] + w[7] * last[1] + w[8] * last[2];
+    }
+#endif
+}
+
+/* The sums of windows, `stride` apart in padded rows. */
+NPU__PLANNED_APART static void npu__planned_windows_i8(const npu_planned_window_words *d, const int8_t *x,
+                                                       const int8_t *w, int32_t *sums, const int32_t *end)
+{
+    uint32_t next = d->dilation[0] * (d->in[1] + 2 * d->pad[1]), stride = d->stride[1];
+    if (d->kernel[0] == 3 && d->kernel[1] == 3 && d->dilation[1] == 1) {
+        npu__planned_nines(x, w, next, stride, sums, end);
+        return;
+    }
+    for (; sums < end; x += stride) {
+        const int8_t *at = x, *tap = w;
+        uint32_t sum = 0;
+        for (uint32_t k = d->kernel[0]; k > 0; k--, tap += d->kernel[1], at += next) {
+            sum = npu__planned_dot_i8(tap, at, d->kernel[1], d->dilation[1], 0, sum);
+        }
+        *sums++ = (int32_t)sum;
+    }
+}
+
+/* Rows of results of a channel, eight results at a time. */
+static void npu__planned_depthwise_rows_i8(const npu_planned_conv_i8_words *s, npu__planned_results *to,
+                                           const int8_t *x, const int8_t *w, uint32_t channel, uint32_t rows)
+{
+    const npu_planned_window_words *d = &s->c.window;
+    uint32_t width = d->in[1] + 2 * d->pad[1];
+    for (uint32_t oy = 0; oy < rows; oy++, x += d->stride[0] * width) {
+        for (uint32_t ox = 0, count; ox < d->out[1]; ox += count, to->y += count) {
+            int32_t sums[8];
+            count = d->out[1] - ox < 8 ? d->out[1] - ox : 8;
+            npu__planned_windows_i8(d, x + ox * d->stride[1], w, sums, sums + count);
+            npu__planned_requantise(to, sums, channel, 1, count);
+        }
+    }
+}
+
+static void npu__planned_depthwise_group_i8(const npu_planned_conv_i8_words *s, const npu__planned_conv_i8_at *at)
+{
+    const npu_planned_window_words *d = &s->c.window;
+    uint32_t reach = npu__planned_reach(d, 0), most = (s->c.rows - reach) / d->stride[0] + 1, rows;
+    npu__planned_results to = npu__planned_conv_results(s, at);
+    to.y_row = 0;
+    for (uint32_t oy = 0; oy < d->out[0]; oy += rows) {
+        rows = d->out[0] - oy < most ? d->out[0] - oy : most;
+        npu__planned_pad_i8(d, at->scratch, at->x, oy * d->stride[0], (rows - 1) * d->stride[0] + reach,
+                            (int8_t)s->x_zero);
+        for (uint32_t i = 0; i < s->c.out_channels; i++) {
+            to.y = at->y + (i * d->out[0] + oy) * d->out[1];
+            npu__planned_depthwise_rows_i8(s, &to, at->scratch, at->w + i * npu__planned_area(d->kernel), i, rows);
+        }
+    }
+}
+
+static npu_status npu__planned_conv_i8(const npu_planned *m, const npu_planned_conv_i8_words *s, uint32_t *work,
+                                       uint32_t scratch, void (*group)(const npu_planned_conv_i8_words *,
+                                                                       const npu__planned_conv_i8_at *))
+{
     const npu_planned_conv_words *c = &s->c;
-    uint32_t size[4] = { 0, 0, 0, 0 }, channels = npu_planned_mul(c->groups, c->out_channels), depth, group;
+    uint32_t size[4] = { 0, 0, 0, 0 }, channels = npu_planned_mul(c->groups, c->out_channels), depth, to, from;
     bool ok = npu__planned_conv_sizes(c, size) && npu__planned_byte_ok(&s->q) && npu__planned_zero_ok(s->x_zero);
-    int8_t *y = ok ? (int8_t *)npu_planned_write(m, s->y, size[0], 1) : NULL;
-    const int8_t *x = ok ? (const int8_t *)npu_planned_read(m, s->x, size[1], 1) : NULL;
-    const int8_t *w = ok ? (const int8_t *)npu_planned_read(m, s->w, size[2], 1) : NULL;
+    npu__planned_conv_i8_at at = { NULL, NULL, NULL, NULL, NULL, NULL };
     const int32_t *factors = (const int32_t *)npu_planned_constant(m, s->factors, npu_planned_mul(channels, 2), 4);
     const void *b;
-    if (!npu__planned_optional(m, s->b, channels, 4, &b) || !x || !y || !w || !factors) {
+    if (!ok || !factors || !npu__planned_optional(m, s->b, channels, 4, &b)) {
+        return NPU_ERR_RANGE;
+    }
+    depth = c->in_channels * npu__planned_area(c->window.kernel);
+    at.y = (int8_t *)npu_planned_write(m, s->y, size[0], 1);
+    at.x = (const int8_t *)npu_planned_read(m, s->x, size[1], 1);
+    at.w = (const int8_t *)npu_planned_read(m, s->w, size[2], 1);
+    at.scratch = scratch ? (int8_t *)npu_planned_write(m, s->scratch, scratch, 1) : at.y;
+    if (!at.y || !at.x || !at.w || !at.scratch) {
         return NPU_ERR_RANGE;
     }
     if (work) {
         return npu__planned_count(work, size[3]);
     }
-    depth = c->in_channels * npu__planned_area(c->window.kernel);
-    group = c->in_channels * npu__planned_area(c->window.in);
-    for (uint32_t i = 0; i < c->images * c->groups; i++, x += group) {
-        uint32_t channel = i % c->groups * c->out_channels;
-        for (uint32_t end = channel + c->out_channels; channel < end; channel++) {
-            y = npu__planned_plane_i8(s, y, x, w + channel * depth, b ? ((const int32_t *)b)[channel] : 0,
-                                      factors + channel * 2);
+    to = c->out_channels * npu__planned_area(c->window.out);
+    from = c->in_channels * npu__planned_area(c->window.in);
+    for (uint32_t image = 0; image < c->images; image++) {
+        at.b = (const int32_t *)b;
+        at.factors = factors;
+        for (uint32_t g = 0; g < c->groups; g++, at.y += to, at.x += from, at.w += c->out_channels * depth) {
+            group(s, &at);
+            at.b = b ? at.b + c->out_channels : NULL;
+            at.factors += 2 * c->out_channels;
         }
+        at.w -= channels * depth;
     }
     return NPU_OK;
+}
+
+NPU__PLANNED(conv_i8)
+{
+    NPU__PLANNED_WORDS(npu_planned_conv_i8_words)
+    return npu__planned_conv_i8(m, s, work, 0, npu__planned_conv_group_i8);
+}
+
+NPU__PLANNED(conv_columns_i8)
+{
+    NPU__PLANNED_WORDS(npu_planned_conv_i8_words)
+    return npu__planned_conv_i8(m, s, work, npu__planned_columns_len(&s->c), npu__planned_conv_columns_group_i8);
+}
+
+NPU__PLANNED(depthwise_i8)
+{
+    NPU__PLANNED_WORDS(npu_planned_conv_i8_words)
+    return !npu__planned_depthwise_ok(&s->c) ? NPU_ERR_RANGE :
+           npu__planned_conv_i8(m, s, work, npu__planned_padded_len(&s->c), npu__planned_depthwise_group_i8);
 }
 
 /* Elements of y and x of a pool, and the work. False = it is none. */
@@ -29082,7 +30649,7 @@ static int8_t npu__planned_mean_byte(const npu_planned_mean_byte_words *b, int32
         int32_t n = (int32_t)count, stored = sum + b->x_zero * n;
         return (int8_t)npu__planned_clamp(&b->q, (stored > 0 ? stored + n / 2 : stored - n / 2) / n);
     }
-    return npu__planned_requantise(&b->q, sum, factor);
+    return npu__planned_requantised(&b->q, sum, factor);
 }
 
 /* Factors are a pair for each divisor from 1 to num_factors. */
@@ -29174,12 +30741,16 @@ NPU__PLANNED(mean_i8)
     return NPU_OK;
 }
 
-static float npu__planned_power_of_2(int32_t n) /* n from -126 to 127 */
+static float npu__planned_of_bits(uint32_t bits)
 {
-    uint32_t bits = (uint32_t)(n + 127) << 23;
     float y;
     memcpy(&y, &bits, 4);
     return y;
+}
+
+static float npu__planned_power_of_2(int32_t n) /* n from -126 to 127 */
+{
+    return npu__planned_of_bits((uint32_t)(n + 127) << 23);
 }
 
 /* e to the x: at most 1.5 units in the last place off; below -87 it is 0, above 88.72 what it is there. */
@@ -29231,12 +30802,23 @@ static float npu__planned_rsqrt(float x)
     uint32_t bits;
     float y;
     memcpy(&bits, &x, 4);
-    bits = 0x5f000000u + 0x375a86u - (bits >> 1);
-    memcpy(&y, &bits, 4);
+    y = npu__planned_of_bits(0x5f000000u + 0x375a86u - (bits >> 1));
     for (int i = 0; i < 4; i++) {
         y = y * (1.5f - 0.5f * x * y * y);
     }
     return y;
+}
+
+/* The same of any x: what lies outside of its domain becomes NaN, the same bits on every core, and 0 infinity. */
+static float npu__planned_inverse_root(float x)
+{
+    if (!(x > 0.0f)) {
+        return x < 0.0f ? npu__planned_of_bits(0x7fc00000u) : 1.0f / x;
+    }
+    if (x > 3.4028234e38f) {
+        return 0.0f;
+    }
+    return x < 1.1754944e-38f ? npu__planned_rsqrt(x * 16777216.0f) * 4096.0f : npu__planned_rsqrt(x);
 }
 
 NPU__PLANNED(softmax_f32)
@@ -29403,6 +30985,16 @@ NPU__PLANNED(layer_norm_f32)
 
 /* ---- planned: matrices ---- */
 
+/* Of a and b, those are the rows that lie densely along k. */
+static void npu__planned_matrix_f32(const npu_planned_matmul_words *s, float *y, const float *a, const float *b,
+                                    const float *bias)
+{
+    npu__planned_product_f32 by_b = { b, a, bias, y, s->n, s->m, s->k, s->b_n, s->k, 1, 1, 0, 1, s->n, s->low, s->high };
+    npu__planned_product_f32 by_a = { a, b, bias, y, s->m, s->n, s->k, s->k, s->b_n, s->b_k, 0, 1, s->n, 1,
+                                      s->low, s->high };
+    npu__planned_multiply_f32(s->b_k == 1 ? &by_b : &by_a);
+}
+
 NPU__PLANNED(matmul_f32)
 {
     NPU__PLANNED_WORDS(npu_planned_matmul_words)
@@ -29419,15 +31011,25 @@ NPU__PLANNED(matmul_f32)
     if (work) {
         return npu__planned_count(work, npu_planned_mul(all, s->k));
     }
-    for (uint32_t row = 0; row < s->batch * s->m; row++) {
-        uint32_t batch = row / s->m;
-        const float *from = a + batch * s->a_batch + row % s->m * s->k, *by = b + batch * s->b_batch;
-        for (uint32_t i = 0; i < s->n; i++, by += s->b_n) {
-            float sum = bias ? ((const float *)bias)[i] : 0.0f;
-            *y++ = npu__planned_limit(npu__planned_dot_f32(from, by, s->k, s->b_k, sum), s->low, s->high);
-        }
+    for (uint32_t i = 0; i < s->batch; i++, a += s->a_batch, b += s->b_batch, y += s->m * s->n) {
+        npu__planned_matrix_f32(s, y, a, b, (const float *)bias);
     }
     return NPU_OK;
+}
+
+static void npu__planned_rows_i8(const npu_planned_linear_i8_words *s, int8_t *y, const int8_t *x, const int8_t *w,
+                                 const int32_t *b, const int32_t *factors)
+{
+    npu__planned_results to = { &s->q, b, factors, y, 1, s->n };
+    for (uint32_t row = 0; row < s->rows && s->x_zero == 0; row += 2, x += 2 * s->k, to.y += 2 * s->n) {
+        npu__planned_multiply_i8(&to, w, s->n, x, s->rows - row < 2 ? 1 : 2, s->k);
+    }
+    for (uint32_t row = 0; row < s->rows && s->x_zero != 0; row++, x += s->k, to.y += s->n) {
+        for (uint32_t i = 0; i < s->n; i++) {
+            int32_t sum = (int32_t)npu__planned_dot_i8(w + i * s->k, x, s->k, 1, s->x_zero, 0);
+            npu__planned_requantise(&to, &sum, i, 1, 1);
+        }
+    }
 }
 
 NPU__PLANNED(linear_i8)
@@ -29446,13 +31048,7 @@ NPU__PLANNED(linear_i8)
     if (work) {
         return npu__planned_count(work, npu_planned_mul(all, s->k));
     }
-    for (uint32_t row = 0; row < s->rows; row++, x += s->k) {
-        for (uint32_t i = 0; i < s->n; i++) {
-            uint32_t sum = npu__planned_dot_i8(w + i * s->k, x, s->k, 1, s->x_zero, 0);
-            *y++ = npu__planned_requantise(&s->q, npu__planned_saturate((int32_t)sum, b ? ((const int32_t *)b)[i] : 0),
-                                           factors + 2 * i);
-        }
-    }
+    npu__planned_rows_i8(s, y, x, w, (const int32_t *)b, factors);
     return NPU_OK;
 }
 
@@ -29503,7 +31099,7 @@ static int8_t npu__planned_add_bytes(const npu_planned_add_i8_words *s, int32_t 
     if (s->q.is_twice) {
         uint32_t sum = (uint32_t)npu__planned_twice(a * 1048576, s->a_factor) +
                        (uint32_t)npu__planned_twice(b * 1048576, s->b_factor);
-        return npu__planned_requantise(&s->q, (int32_t)sum, s->factor);
+        return npu__planned_requantised(&s->q, (int32_t)sum, s->factor);
     }
     return (int8_t)npu__planned_clamp(
         &s->q, npu__planned_shift_even((int64_t)a * s->a_factor[0] + (int64_t)b * s->b_factor[0], (int32_t)s->shift) +
@@ -29534,7 +31130,7 @@ static npu_status npu__planned_bytes(const npu_planned *m, const npu_planned_add
     for (uint32_t row = len / p->dims[3]; row > 0; row--) {
         for (uint32_t i = 0; i < p->dims[3]; i++) {
             int32_t e = a[at[0] + i * p->a_steps[3]] - s->a_zero, f = b[at[1] + i * p->b_steps[3]] - s->b_zero;
-            *y++ = is_product ? npu__planned_requantise(&s->q, e * f, s->factor) : npu__planned_add_bytes(s, e, f);
+            *y++ = is_product ? npu__planned_requantised(&s->q, e * f, s->factor) : npu__planned_add_bytes(s, e, f);
         }
         npu__planned_next(p->dims, p->a_steps, p->b_steps, 4, index, at);
     }
@@ -29567,10 +31163,10 @@ static float npu__planned_function(const npu_planned_map_words *s, float x)
     case NPU_PLANNED_HARDSWISH: return x * ramp / 6.0f;
     case NPU_PLANNED_HARDSIGMOID: return ramp / 6.0f;
     case NPU_PLANNED_EXP: return npu__planned_exp(x);
-    case NPU_PLANNED_SQRT: return x > 0.0f ? x * npu__planned_rsqrt(x) : x;
-    case NPU_PLANNED_RSQRT: return npu__planned_rsqrt(x);
+    case NPU_PLANNED_SQRT: return x <= 3.4028234e38f && x != 0.0f ? x * npu__planned_inverse_root(x) : x;
+    case NPU_PLANNED_RSQRT: return npu__planned_inverse_root(x);
     case NPU_PLANNED_NEG: return -x;
-    case NPU_PLANNED_ABS: return x < 0.0f ? -x : x;
+    case NPU_PLANNED_ABS: return x <= 0.0f ? 0.0f - x : x;
     case NPU_PLANNED_LEAKY_RELU: return x > 0.0f ? x : x * s->a;
     default: return x > 0.0f ? x : s->a * (npu__planned_exp(x) - 1.0f); /* ELU */
     }
@@ -29753,6 +31349,7 @@ static bool npu__ref_plan_conv_shape(const npu_op_info *op, npu_planned_conv_wor
     if (dims < 1 || dims > 2 || npu_op_int(op, "transposed", 0) || groups < 1 || groups > 0xffff) {
         return false;
     }
+    c->rows = 0;
     lead = x->rank - dims;
     c->images = lead == 2 ? npu__ref_plan_dims(x, 0, 1) : 1;
     c->groups = (uint32_t)groups;
@@ -29768,9 +31365,57 @@ static bool npu__ref_plan_conv_shape(const npu_op_info *op, npu_planned_conv_wor
     return npu__planned_window_ok(&c->window);
 }
 
+/* The kernel for a convolution, of those without, for columns and for depthwise ones, and its memory: columns of two
+   results, or padded rows, as many as may be. */
+static uint32_t npu__ref_plan_scratch(npu_planned_writer *w, npu_planned_conv_words *c, uint32_t element,
+                                      const uint32_t kernels[3], uint32_t *memory)
+{
+    const npu_planned_window_words *d = &c->window;
+    uint32_t width = (d->in[1] + 2 * d->pad[1]) * element, spare = npu_planned_may_spare(w);
+    uint32_t fits = spare < element || !width ? 0 : (spare - element) / width;
+    bool is_depthwise = c->in_channels == 1 && c->groups > 1;
+    *memory = NPU_PLANNED_NONE;
+    c->rows = d->in[0] + 2 * d->pad[0];
+    c->rows = is_depthwise ? c->rows < fits ? c->rows : fits : 0;
+    if (is_depthwise && npu__planned_depthwise_ok(c)) {
+        *memory = npu_planned_scratch(w, (size_t)npu__planned_padded_len(c) * element);
+        return kernels[2];
+    }
+    c->rows = 0;
+    if (npu__planned_columns_len(c) <= spare / element) {
+        *memory = npu_planned_scratch(w, (size_t)npu__planned_columns_len(c) * element);
+    }
+    return *memory == NPU_PLANNED_NONE ? kernels[0] : kernels[1];
+}
+
+/* The bias less the zero of operand 0 times the sums of the weights' rows, where all that is known and no sum can
+   leave 32 bits; NPU_PLANNED_NONE = it is not. */
+static uint32_t npu__ref_plan_bias(npu_planned_writer *w, const npu_op_info *op, uint32_t rows, uint32_t depth)
+{
+    bool has_bias = op->num_in > 2 && op->in[2];
+    const int8_t *weight = (const int8_t *)op->in_data[1];
+    const int32_t *bias = has_bias ? (const int32_t *)op->in_data[2] : NULL;
+    int32_t zero = npu__ref_in_zero(op, 0), *out;
+    uint32_t memory;
+    bool ok = weight && (bias || !has_bias) && depth <= 0x4000;
+    for (uint32_t i = 0; ok && bias && i < rows; i++) {
+        ok = bias[i] < 0x40000000 && bias[i] > -0x40000000;
+    }
+    memory = ok ? npu_planned_add_data(w, NPU_I32, rows, bias) : NPU_PLANNED_NONE;
+    out = (int32_t *)npu_planned_edit_data(w, memory);
+    for (uint32_t i = 0; out && i < rows; i++) {
+        for (uint32_t k = 0; k < depth; k++) {
+            out[i] -= zero * weight[(size_t)i * depth + k];
+        }
+    }
+    return memory;
+}
+
 static npu_status npu__ref_plan_conv_f32(npu_planned_writer *w, const npu_op_info *op)
 {
+    static const uint32_t kernels[3] = { NPU_PLANNED_conv_f32, NPU_PLANNED_conv_columns_f32, NPU_PLANNED_depthwise_f32 };
     npu_planned_conv_f32_words s;
+    uint32_t kernel = NPU_PLANNED_conv_columns_f32;
     if (!npu__ref_plan_is(op, NPU_F32) || !npu__ref_plan_conv_shape(op, &s.c)) {
         return NPU_ERR_UNSUPPORTED;
     }
@@ -29778,25 +31423,39 @@ static npu_status npu__ref_plan_conv_f32(npu_planned_writer *w, const npu_op_inf
     s.x = npu_planned_operand(w, 0);
     s.w = npu_planned_operand(w, 1);
     s.b = op->num_in > 2 ? npu_planned_operand(w, 2) : NPU_PLANNED_NONE;
+    s.scratch = NPU_PLANNED_NONE;
+    if (!npu__planned_is_pointwise(&s.c.window)) {
+        kernel = npu__ref_plan_scratch(w, &s.c, 4, kernels, &s.scratch);
+    }
     s.low = -INFINITY;
     s.high = INFINITY;
-    return npu_planned_emit(w, NPU_PLANNED_conv_f32, &s, sizeof s, 4, offsetof(npu_planned_conv_f32_words, low) / 4);
+    return npu_planned_emit(w, kernel, &s, sizeof s, 5, offsetof(npu_planned_conv_f32_words, low) / 4);
 }
 
 static npu_status npu__ref_plan_conv_i8(npu_planned_writer *w, const npu_op_info *op)
 {
+    static const uint32_t kernels[3] = { NPU_PLANNED_conv_i8, NPU_PLANNED_conv_columns_i8, NPU_PLANNED_depthwise_i8 };
     npu_planned_conv_i8_words s;
+    uint32_t channels, kernel = NPU_PLANNED_conv_i8;
     if (!npu__ref_plan_is_i8(op) || !npu__ref_plan_conv_shape(op, &s.c)) {
         return NPU_ERR_UNSUPPORTED;
     }
+    channels = s.c.groups * s.c.out_channels;
     s.y = npu_planned_result(w, 0);
     s.x = npu_planned_operand(w, 0);
     s.w = npu_planned_operand(w, 1);
-    s.b = npu_planned_operand(w, 2);
-    s.factors = npu__ref_plan_factors(w, op, s.c.groups * s.c.out_channels);
+    s.scratch = s.b = NPU_PLANNED_NONE;
+    if (npu_planned_may_spare(w)) {
+        s.b = npu__ref_plan_bias(w, op, channels, s.c.in_channels * npu__planned_area(s.c.window.kernel));
+    }
+    if (s.b != NPU_PLANNED_NONE) {
+        kernel = npu__ref_plan_scratch(w, &s.c, 1, kernels, &s.scratch);
+    }
+    s.b = kernel == NPU_PLANNED_conv_i8 ? npu_planned_operand(w, 2) : s.b;
+    s.factors = npu__ref_plan_factors(w, op, channels);
     s.x_zero = npu__ref_in_zero(op, 0);
     s.q = npu__ref_plan_byte(op);
-    return npu_planned_emit(w, NPU_PLANNED_conv_i8, &s, sizeof s, 5, 0);
+    return npu_planned_emit(w, kernel, &s, sizeof s, 6, 0);
 }
 
 static npu_status npu__ref_plan_linear_i8(npu_planned_writer *w, const npu_op_info *op)
@@ -29808,12 +31467,13 @@ static npu_status npu__ref_plan_linear_i8(npu_planned_writer *w, const npu_op_in
     s.y = npu_planned_result(w, 0);
     s.x = npu_planned_operand(w, 0);
     s.w = npu_planned_operand(w, 1);
-    s.b = op->num_in > 2 ? npu_planned_operand(w, 2) : NPU_PLANNED_NONE;
     s.rows = npu__ref_plan_dims(op->in[0], 0, op->in[0]->rank - 1u);
     s.n = npu__ref_plan_dims(op->in[1], 0, 1);
     s.k = npu__ref_plan_dims(op->in[1], 1, 2);
+    s.b = npu__ref_plan_bias(w, op, s.n, s.k);
+    s.x_zero = s.b == NPU_PLANNED_NONE ? npu__ref_in_zero(op, 0) : 0;
+    s.b = s.b != NPU_PLANNED_NONE || op->num_in < 3 ? s.b : npu_planned_operand(w, 2);
     s.factors = npu__ref_plan_factors(w, op, s.n);
-    s.x_zero = npu__ref_in_zero(op, 0);
     s.q = npu__ref_plan_byte(op);
     return npu_planned_emit(w, NPU_PLANNED_linear_i8, &s, sizeof s, 5, 0);
 }
@@ -30569,6 +32229,32 @@ NPU_IR_API const npu_planned_library *npu_ref_planned(void)
 #define NPU_X(id, name) #name,
     static const char *const names[] = { NPU_IR_PLANNED_KERNELS(NPU_X) };
 #undef NPU_X
+#define NPU__WINDOW(w) w ".in:2 " w ".out:2 " w ".kernel:2 " w ".stride:2 " w ".pad:2 " w ".dilation:2 "
+#define NPU__BYTE(q) q ".zero:i " q ".low:i " q ".high:i " q ".is_twice "
+#define NPU__CONV "c.images c.groups c.in_channels c.out_channels c.rows " NPU__WINDOW("c.window")
+#define NPU__CONV_F32 "conv_f32 y x w b scratch " NPU__CONV "low:f high:f"
+#define NPU__CONV_I8 "conv_i8 y x w b factors scratch " NPU__CONV "x_zero:i " NPU__BYTE("q")
+#define NPU__POOL(p) \
+    p "y " p "x " p "factors " p "planes " NPU__WINDOW(p "window") p "with_padding " p "divisor " p "num_factors "
+#define NPU__MEAN "b.x_zero:i b.is_same " NPU__BYTE("b.q")
+#define NPU__ROWS(r) r "y " r "x " r "table " r "outer " r "n " r "inner "
+#define NPU__PAIR "pair.y pair.a pair.b pair.dims:4 pair.a_steps:4 pair.b_steps:4 "
+#define NPU__ADD "add_i8 " NPU__PAIR "a_zero:i b_zero:i a_factor:i2 b_factor:i2 factor:i2 shift " NPU__BYTE("q")
+#define NPU__QUANTISE "quantise y x count scale:f " NPU__BYTE("q")
+    static const char *const words[NPU__REF_COUNT(kernels)] = {
+        "copy y x size y_first x_first dims:5 y_steps:5 x_steps:5", "gather y x index count rows row index_size",
+        NPU__QUANTISE, NPU__QUANTISE, NPU__CONV_F32, NPU__CONV_I8,
+        "matmul y a b bias batch m n k a_batch b_batch b_n b_k low:f high:f",
+        "linear_i8 y x w b factors rows n k x_zero:i " NPU__BYTE("q"),
+        "pool " NPU__POOL(""), "pool_i8 " NPU__POOL("pool.") NPU__BYTE("q"), "pool " NPU__POOL(""),
+        "avg_pool_i8 " NPU__POOL("pool.") NPU__MEAN, "rows " NPU__ROWS(""),
+        "mean_i8 " NPU__ROWS("rows.") "factor:i2 " NPU__MEAN, "rows " NPU__ROWS(""),
+        "softmax_i8 " NPU__ROWS("rows.") NPU__BYTE("q"), "softmax_i8 " NPU__ROWS("rows.") NPU__BYTE("q"),
+        "binary " NPU__PAIR "mode alpha:f low:f high:f", NPU__ADD, NPU__ADD, "map y x count mode a:f b:f",
+        "map_i8 y x table count", "layer_norm y x w b rows n eps:f",
+        "gru y h x h0 w_x w_h b_x b_h scratch length batch in hidden x_length x_batch y_length y_batch",
+        NPU__CONV_F32, NPU__CONV_I8, NPU__CONV_F32, NPU__CONV_I8,
+    };
     static const npu_planned_lowering lowerings[] = { { NPU_ATEN_CONV2D, npu__ref_plan_conv_f32 },
                                                       { NPU_ATEN_CONV1D, npu__ref_plan_conv_f32 },
                                                       { NPU_ATEN_CONVOLUTION, npu__ref_plan_conv_f32 },
@@ -30644,7 +32330,9 @@ NPU_IR_API const npu_planned_library *npu_ref_planned(void)
                                                  (uint32_t)NPU__REF_COUNT(lowerings),
                                                  kernels,
                                                  names,
-                                                 lowerings };
+                                                 words,
+                                                 lowerings,
+                                                 NULL };
     return &library;
 }
 #endif /* NPU_IR_RUNTIME_ONLY */

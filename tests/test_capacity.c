@@ -487,6 +487,81 @@ static void test_scratch_of_kernels(void)
     npu_ref_destroy(cpu);
 }
 
+/* A kernel in 24 parts, each of which has 3000 bytes of its thread's to itself. */
+static npu_status own_prepare(npu_prepare *p)
+{
+    p->workspace = 100;
+    p->worker_workspace = 3000;
+    p->parts = 24;
+    return NPU_OK;
+}
+
+static npu_status own_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    unsigned char *mine = (unsigned char *)l->worker_workspace;
+    uintptr_t at = (uintptr_t)mine, shared = (uintptr_t)l->workspace;
+    bool alone = at % 64 == 0 && (at >= shared + 100 || at + 3000 <= shared);
+    int64_t n = l->in[0].dims[0], end = n * (part + 1) / parts;
+    memset(mine, (int)part + 1, 3000);
+    for (int64_t i = n * part / parts; i < end; i++) {
+        ((float *)l->y[0])[i] = -((const float *)l->x[0])[i];
+    }
+    for (int i = 0; i < 3000; i++) {
+        alone = alone && mine[i] == part + 1;
+    }
+    return alone ? NPU_OK : NPU_ERR_BACKEND;
+}
+
+/* An exec with as many threads as were planned, fewer or more: each has its memory, which the plan has for those that it
+   was told of. */
+static void test_scratch_of_workers(void)
+{
+    static const npu_kernel kernels[] = {
+        { .kind = NPU_ATEN_NEG, .variant = "plain", .prepare = own_prepare, .launch = own_launch }
+    };
+    const npu_kernel_table table = NPU_KERNEL_TABLE(kernels);
+    npu_ref_desc desc;
+    npu_backend *cpu = NULL;
+    npu_memory m;
+    float in[5000], out[5000];
+    memset(&desc, 0, sizeof desc);
+    desc.tables = &table;
+    desc.num_tables = 1;
+    desc.with_built_in = true;
+    NPU_ITEM("F27");
+    NPU_CHECK_STATUS(npu_ref_create(&cpu, &desc), NPU_OK);
+    fill(in, 5000, 5);
+    for (uint32_t i = 0; i < 6; i++) {
+        rig r = rig_start(NULL, 0);
+        uint32_t planned = i % 3, width = i < 3 ? 2 : 5; /* 0 = 1 */
+        npu_threads_desc how = { .width = width };
+        npu_exec_desc exec_desc = { 0 };
+        npu_exec *exec = NULL;
+        npu_parallel *threads = NULL;
+        r.backends[0] = cpu;
+        r.desc.num_workers = planned;
+        npu_value y = npu_neg(r.graph, npu_input(r.graph, "x", F32(5000)));
+        npu_output(r.graph, "y", npu_neg(r.graph, npu_cumsum(r.graph, y, 0)));
+        NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+        NPU_CHECK_STATUS(npu_plan_memory(npu_program_plan(r.program), 0, &m), NPU_OK);
+        NPU_CHECK_THAT(m.scratch >= 100 + (planned + !planned) * 3000 && m.scratch < 1500 + (planned + !planned) * 3008,
+                       "%u planned: %llu", (unsigned)planned, (unsigned long long)m.scratch);
+        NPU_CHECK_STATUS(npu_threads_create(&threads, &how), NPU_OK);
+        exec_desc.parallel = threads;
+        NPU_CHECK_STATUS(npu_exec_create(&exec, r.program, &exec_desc, &r.diag), NPU_OK);
+        npu_test_input(exec, "x", in, sizeof in);
+        NPU_CHECK_STATUS(npu_exec_set_output(exec, "y", out, sizeof out), NPU_OK);
+        for (int k = 0; k < 20; k++) {
+            NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
+        }
+        NPU_CHECK_NEAR(out[1], in[0] + in[1], 1e-6);
+        npu_exec_destroy(exec);
+        npu_threads_destroy(threads);
+        rig_end(&r);
+    }
+    npu_ref_destroy(cpu);
+}
+
 static void test_cpu_capacity(void)
 {
     NPU_ITEM("F27");
@@ -524,6 +599,7 @@ int main(void)
     NPU_RUN(test_scratch_after_compile);
     NPU_RUN(test_scratch_of_ops);
     NPU_RUN(test_scratch_of_kernels);
+    NPU_RUN(test_scratch_of_workers);
     NPU_RUN(test_cpu_capacity);
     return npu_test_done();
 }

@@ -256,6 +256,8 @@ static const struct {
     { "output", 0, 0, NPU_ERR_STATE },
     { "input", 0, 0, NPU_ERR_STATE }, /* the caller's memory stays */
     { "viewed", 0, 0, NPU_ERR_STATE },
+    { "itself", 0, 1, NPU_ERR_STATE }, /* it is written while it is read */
+    { "twice", 0, 2, NPU_OK },         /* element by element */
 };
 
 static const char alias_text[] =
@@ -270,6 +272,8 @@ static const char alias_text[] =
     "h = aicf.bias_add(x, b) @input\n"
     "i = aten.exp.default(x)\nj = aten.view.default(i, [12])\nl = aicf.bias_add(i, b) @viewed\n"
     "o = aten.exp.default(j)\n"
+    "input sq : f32[3,3]\nu = aten.exp.default(sq)\nw = linalg.transpose(u, u, permutation=[1, 0]) @itself\n"
+    "aa = aten.exp.default(sq)\nbb = linalg.add(aa, aa, aa) @twice\n"
     "output z = z\noutput o = o\n";
 
 static void test_alias_rules(void)

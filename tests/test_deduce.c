@@ -1039,6 +1039,9 @@ static void test_native_norms(void)
         { "aten.native_batch_norm.default",
           "input=f32[2,3,4] weight=f32[3] bias=f32[3] training=true momentum=0.1 eps=0.1",
           "f32[2,3,4] f32[3] f32[3]" },
+        { "aten._native_batch_norm_legit_functional.default",
+          "input=f32[2,s] running_mean=f32[3] running_var=f32[s] training=true momentum=0.1 eps=0.00001",
+          "f32[2,s] f32[s] f32[s] f32[3] f32[s]" }, /* new statistics are what they take the place of */
         { "aten._native_batch_norm_legit.no_stats",
           "input=f32[2,3,4] weight=f32[2] bias=f32[3] training=true momentum=0.1 eps=0.1", "SHAPE" },
         { "instance_norm", "input=f32[2,3,4] use_input_stats=false momentum=0.1 eps=0.1 cudnn_enabled=false",

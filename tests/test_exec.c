@@ -281,6 +281,8 @@ static void test_empty_tensors(void)
         npu_output(g, "relu", npu_relu(g, e));
         npu_output(g, "cat", npu_cat(g, (npu_value[]){ npu_neg(g, e), x }, 2, 0));
         npu_output(g, "flat", npu_reshape(g, e, DIMS(0), 1));
+        npu_arg args[] = { npu_arg_tensor("self", e), npu_arg_int("n", (int64_t)(SIZE_MAX / 8)) };
+        npu_output(g, "wide", npu_op_result(g, npu_emit_name(g, "aten.fft_irfft", args, 2), 0)); /* no line of them */
         NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
         float in[6] = { 1, 2, 3, 4, 5, 6 };
         size_t size = 9;

@@ -15,6 +15,9 @@
 #define LLVMFuzzerTestOneInput fuzz_safetensors
 #include "fuzz/fuzz_safetensors.c"
 #undef LLVMFuzzerTestOneInput
+#define LLVMFuzzerTestOneInput fuzz_npy
+#include "fuzz/fuzz_npy.c"
+#undef LLVMFuzzerTestOneInput
 #define LLVMFuzzerTestOneInput fuzz_onnx
 #include "fuzz/fuzz_onnx.c"
 #undef LLVMFuzzerTestOneInput
@@ -26,6 +29,19 @@
 static const uint32_t seeds[] = {
 #include "fuzz/reach.txt"
 };
+/* Those that failed once and are no smaller numbers, and the first of OPS_DEEP. */
+static const uint64_t large_seeds[] = {
+    10000001559, 10000020326, 20000003299, 20000015779, 20000021643, 20000039258, 1000000000185, 1000000000668,
+    1000000002263, 1000000007068, 1000001000126
+};
+enum { DEEP_SEEDS = 60 };
+
+static void check_graph(ops_world *w, uint64_t seed)
+{
+    ops_one(w, seed);
+    NPU_CHECK_THAT(ops_now.num_findings == 0, "seed %llu, %s", (unsigned long long)seed, ops_now.stage);
+    ops_now.num_findings = 0;
+}
 
 static void test_graphs(void)
 {
@@ -37,9 +53,13 @@ static void test_graphs(void)
 #endif
     NPU_CHECK(ops_world_make(&w));
     for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++) {
-        ops_one(&w, seeds[i]);
-        NPU_CHECK_THAT(ops_now.num_findings == 0, "seed %u, %s", (unsigned)seeds[i], ops_now.stage);
-        ops_now.num_findings = 0;
+        check_graph(&w, seeds[i]);
+    }
+    for (size_t i = 0; i < sizeof large_seeds / sizeof large_seeds[0]; i++) {
+        check_graph(&w, large_seeds[i]);
+    }
+    for (uint64_t i = 0; i < DEEP_SEEDS; i++) {
+        check_graph(&w, OPS_DEEP + i);
     }
     ops_world_end(&w);
 }
@@ -58,7 +78,8 @@ static const target targets[] = {
     { fuzz_schema, "schema", "conv copy max mixed own split", 20000 },
     { fuzz_blob, "blob", "device dtype ints list scalar scalars str", 10000 },
     { fuzz_safetensors, "safetensors", "small skewed", 10000 },
-    { fuzz_onnx, "onnx", "picture shapes loop sequence", 3000 },
+    { fuzz_npy, "npy", "plain big_endian", 10000 },
+    { fuzz_onnx, "onnx", "picture shapes loop sequence branches", 3000 },
 };
 
 /* The files of a target, as they are. */

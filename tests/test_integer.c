@@ -761,10 +761,14 @@ static void test_fast_convolution(void)
         if (i % 5 == 1) {
             kernel[0] = kernel[1] = 1;
         }
+        if (i % 8 == 4) {
+            kernel[0] = pick(2, 9);
+            groups = pick(1, 3); /* one of them in two is wide */
+        }
         for (int d = 0; d < 2; d++) {
             stride[d] = i % 3 ? 1 : stride[d];
             pad[d] = pick(0, 1) ? pick(0, (int)kernel[d]) : 0;
-            size[d] = pick(1, 40) + (kernel[d] - 1) * dilation[d];
+            size[d] = pick(1, i % 16 == 12 && d ? 600 : 40) + (kernel[d] - 1) * dilation[d];
         }
         snprintf(what, sizeof what, "qconv x %dx%d, %d groups %d to %d, kernel %dx%d stride %d,%d pad %d,%d dilation %d,%d",
                  (int)size[0], (int)size[1], (int)groups, (int)in, (int)out, (int)kernel[0], (int)kernel[1], (int)stride[0],
@@ -797,6 +801,76 @@ static void test_fast_int_mm(void)
                            npu_arg_tensor("mat2", i % 2 ? npu_input(g, "w", spec) : npu_constant(g, NULL, spec, large_w)) };
         npu_output(g, "y", npu_op_result(g, npu_emit(g, NPU_ATEN_INT_MM, args, 2), 0));
         check_variants(g, what, large_x);
+        npu_graph_destroy(g);
+    }
+}
+
+/* What quantize_per_tensor says of one element: steps in f32, rounded to even; NaN is 0. */
+static int quantised(const numbers *n, float x)
+{
+    float whole = nearbyintf(x * (float)(1.0 / n->out)) + (float)n->zero;
+    return whole != whole ? 0 : whole < (float)n->low ? n->low : whole > (float)n->high ? n->high : (int)whole;
+}
+
+enum { REALS = 600 };
+
+/* y = <op>_per_tensor(x); the op's own result, against every set's. */
+static npu_exec *run_affine(const numbers *n, npu_graph **g, const char *op, const char *dtype, const void *x)
+{
+    char text[400];
+    npu_diag diag = { 0 };
+    int len = snprintf(text, sizeof text, "npu_ir 1\ngraph main\ninput x : %s[%d]\n"
+                       "y = quantized_decomposed.%s_per_tensor.default(x, %.17g, %d, %d, %d, %s)\noutput y = y\n",
+                       dtype, REALS, op, n->out, n->zero, n->low, n->high, dtype_of(n));
+    npu_status status = npu_graph_parse(g, text, (size_t)len, &(npu_graph_desc){ .registry = registry }, &diag);
+    NPU_CHECK_THAT(status == NPU_OK, "%s: %s", text, diag.message);
+    check_variants(*g, op, x);
+    return run_variant(*g, npu_ref_backend(), x);
+}
+
+/* Halves, their neighbours, numbers beyond all integers, infinite ones and NaN. */
+static void test_quantise(void)
+{
+    static const float special[] = { NAN, INFINITY, -INFINITY, 3e38f, -3e38f, 1e-45f, -1e-45f, -0.0f, 8388607.5f,
+                                     -8388607.5f, 1048576.0f, -1048577.0f, 2147483648.0f, -2147483904.0f };
+    static float x[REALS];
+    for (int i = 0; i < 60; i++) {
+        numbers n = pick_numbers();
+        npu_graph *g = NULL;
+        size_t size;
+        n.out = i % 2 ? n.out : ldexp(1.0, pick(-12, 4)); /* a power of two makes halves exact */
+        for (int e = 0; e < REALS; e++) {
+            float half = (float)((pick(-300, 300) + 0.5) * n.out), any = (float)(pick(-4000, 4000) * n.out / 16);
+            x[e] = e % 3 == 0 ? half : e % 3 == 1 ? nextafterf(half, pick(0, 1) ? INFINITY : -INFINITY) : any;
+            x[e] = e % 40 == 39 ? special[e / 40 % 14] : x[e];
+        }
+        npu_exec *exec = run_affine(&n, &g, "quantize", "f32", x);
+        const uint8_t *y = (const uint8_t *)npu_exec_output(exec, 0, &size);
+        for (int e = 0; y && e < REALS; e++) {
+            int got = n.is_signed ? (int8_t)y[e] : y[e];
+            NPU_CHECK_THAT(got == quantised(&n, x[e]), "%a by %a + %d: %d, expected %d", (double)x[e], n.out, n.zero, got,
+                           quantised(&n, x[e]));
+        }
+        npu_exec_destroy(exec);
+        npu_graph_destroy(g);
+    }
+}
+
+static void test_dequantise(void)
+{
+    for (int i = 0; i < 20; i++) {
+        numbers n = pick_numbers();
+        npu_graph *g = NULL;
+        size_t size;
+        fill_bytes();
+        n.in_zero[0] = n.zero;
+        npu_exec *exec = run_affine(&n, &g, "dequantize", dtype_of(&n), bytes[0]);
+        const float *y = (const float *)npu_exec_output(exec, 0, &size);
+        for (int e = 0; y && e < REALS; e++) {
+            float right = (float)element(&n, 0, e) * (float)n.out;
+            NPU_CHECK_THAT(y[e] == right, "element %d is %a, expected %a", e, (double)y[e], (double)right);
+        }
+        npu_exec_destroy(exec);
         npu_graph_destroy(g);
     }
 }
@@ -901,6 +975,8 @@ int main(void)
     NPU_RUN(test_fast_linear);
     NPU_RUN(test_fast_convolution);
     NPU_RUN(test_fast_int_mm);
+    NPU_RUN(test_quantise);
+    NPU_RUN(test_dequantise);
     NPU_RUN(test_fast_dynamic);
     NPU_RUN(test_refused);
     isa_free();

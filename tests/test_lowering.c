@@ -1087,6 +1087,29 @@ static void test_illegal_ops_fail(void)
     npu_graph_destroy(g);
 }
 
+/* An index map holds numbers below 2^31: what needs larger ones stays as it is. */
+static void test_large_dims(void)
+{
+    npu_graph *g = parse("graph main\ninput x : f32[2,2147483648]\ny = aten.flip(x, [1])\noutput y = y\n");
+    npu_graph *now = lower(g, aten);
+    NPU_ITEM("F14");
+    NPU_CHECK_EQ(count_ops(now, "aten"), 1);
+    npu_graph_destroy(now);
+    npu_graph_destroy(g);
+}
+
+/* A number that a value holds is not known: such an op stays as it is, whatever its rule knows of its results. */
+static void test_dynamic_attributes(void)
+{
+    npu_graph *g = parse("graph main\ninput x : f32[5,4]\ninput n : i64[]\n"
+                         "y = aten.narrow(x, 0, start=n, length=2)\noutput y = y\n");
+    npu_graph *now = lower(g, aten);
+    NPU_ITEM("F14");
+    NPU_CHECK_EQ(count_ops(now, "aten"), 1);
+    npu_graph_destroy(now);
+    npu_graph_destroy(g);
+}
+
 /* Legal ops stay as they are, unknown ones too. */
 static void test_mixed_graphs(void)
 {
@@ -1354,6 +1377,8 @@ int main(void)
     NPU_RUN(test_one_pattern_per_op);
     NPU_RUN(test_adaptor);
     NPU_RUN(test_illegal_ops_fail);
+    NPU_RUN(test_large_dims);
+    NPU_RUN(test_dynamic_attributes);
     NPU_RUN(test_mixed_graphs);
     NPU_RUN(test_partial_from_aten);
     NPU_RUN(test_left_from_aten);

@@ -242,6 +242,28 @@ static void test_in_place(void)
     }
 }
 
+/* A destination that is what the op reads, too, is written while it is read: the result takes other memory. */
+static void test_own_destination(void)
+{
+    static const float x[9] = { 1, 2, 3, 4, 5, 6, 7, 8, 9 };
+    NPU_ITEM("S2.54");
+    rig r = rig_start(NULL, 0);
+    npu_graph *g = r.graph;
+    npu_value t = named(g, "t", npu_relu(g, npu_input(g, "x", F32(3, 3))));
+    int64_t order[] = { 1, 0 };
+    npu_arg args[] = { npu_arg_tensor("input", t), npu_arg_tensor("outs", t), npu_arg_ints("permutation", order, 2) };
+    npu_value y = named(g, "turned", npu_op_result(g, npu_emit(g, NPU_LINALG_TRANSPOSE, args, 3), 0));
+    npu_output(g, "y", npu_neg(g, y));
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    NPU_CHECK(spot_of(&r, "t", 0).offset != spot_of(&r, "turned", 0).offset);
+    npu_test_input(r.exec, "x", x, sizeof x);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+    for (int i = 0; i < 9; i++) {
+        NPU_CHECK_NEAR(((const float *)npu_exec_output(r.exec, 0, NULL))[i], -x[i % 3 * 3 + i / 3], 0);
+    }
+    rig_end(&r);
+}
+
 /* Inputs and weights stay as they are: the second run gives the same. */
 static void test_inputs_stay(void)
 {
@@ -485,6 +507,252 @@ static void test_many_values(void)
     rig_end(&r);
 }
 
+/* ---- states ---- */
+
+enum { STATE_ROWS = 5, STATE_COLS = 4, STATE_LEN = STATE_ROWS * STATE_COLS };
+
+typedef struct state_graph {
+    npu_graph *g;
+    npu_value state, other, at, row; /* [5,4], [5,4], [1] of i64, [1,4] */
+} state_graph;
+
+static npu_value emit_state(npu_graph *g, const char *name, const npu_arg *args, uint32_t num)
+{
+    return npu_op_result(g, npu_emit_name(g, name, args, num), 0);
+}
+
+static npu_value state_copied(const state_graph *s) { return npu_index_copy(s->g, s->state, 0, s->at, s->row); }
+
+static npu_value state_put(const state_graph *s)
+{
+    const npu_value indices[1] = { s->at };
+    npu_arg args[] = { npu_arg_tensor("self", s->state), npu_arg_tensors("indices", indices, 1),
+                       npu_arg_tensor("values", s->row) };
+    return emit_state(s->g, "aten.index_put.default", args, 3);
+}
+
+static npu_value state_sliced(const state_graph *s)
+{
+    npu_arg args[] = { npu_arg_tensor("self", s->state), npu_arg_tensor("src", s->row), npu_arg_int("dim", 0),
+                       npu_arg_int("start", 3), npu_arg_int("end", 4) };
+    return emit_state(s->g, "aten.slice_scatter.default", args, 5);
+}
+
+static npu_value state_selected(const state_graph *s)
+{
+    npu_arg args[] = { npu_arg_tensor("self", s->state),
+                       npu_arg_tensor("src", npu_reshape(s->g, s->row, DIMS(4), 1)), npu_arg_int("dim", 0),
+                       npu_arg_int("index", -1) };
+    return emit_state(s->g, "aten.select_scatter.default", args, 4);
+}
+
+static npu_value state_added(const state_graph *s) { return npu_add(s->g, s->state, s->row); }
+
+/* Two writes, one after the other, by way of other dims. */
+static npu_value state_chain(const state_graph *s)
+{
+    state_graph flat = *s;
+    flat.state = npu_reshape(s->g, npu_reshape(s->g, s->state, DIMS(20), 1), DIMS(5, 4), 2);
+    flat.state = state_sliced(&flat);
+    npu_output(s->g, "between", npu_neg(s->g, flat.state));
+    return state_copied(&flat);
+}
+
+/* What was there is read by the op that writes, at other places. */
+static npu_value state_shifted(const state_graph *s)
+{
+    state_graph other = *s;
+    other.row = npu_slice(s->g, s->state, 0, 1, 2, 1);
+    return state_sliced(&other);
+}
+
+static npu_value state_read_later(const state_graph *s)
+{
+    npu_value next = state_copied(s);
+    npu_output(s->g, "old", npu_neg(s->g, s->state));
+    return next;
+}
+
+static npu_value state_viewed_later(const state_graph *s)
+{
+    npu_value row = npu_slice(s->g, s->state, 0, 2, 3, 1), next = state_copied(s);
+    npu_output(s->g, "old", npu_mul(s->g, row, npu_slice(s->g, next, 0, 2, 3, 1)));
+    return next;
+}
+
+static npu_value state_listed(const state_graph *s)
+{
+    npu_output(s->g, "old", s->state);
+    return state_copied(s);
+}
+
+static npu_value state_next_listed(const state_graph *s)
+{
+    npu_value next = state_copied(s);
+    npu_output(s->g, "next", next);
+    return next;
+}
+
+/* The old content of one state is the next of another. */
+static npu_value state_handed_on(const state_graph *s)
+{
+    npu_update(s->g, s->other, s->state);
+    return state_copied(s);
+}
+
+/* One value for both: it lies in one of them. */
+static npu_value state_shared(const state_graph *s)
+{
+    npu_value next = state_copied(s);
+    npu_update(s->g, s->other, next);
+    return next;
+}
+
+/* Written, but the next content is another. */
+static npu_value state_discarded(const state_graph *s)
+{
+    npu_output(s->g, "tried", npu_neg(s->g, state_copied(s)));
+    return state_added(s);
+}
+
+static const struct {
+    const char *name;
+    npu_value (*build)(const state_graph *s);
+    bool in_place;
+} state_rows[] = {
+    { "index_copy", state_copied, true },
+    { "index_put", state_put, true },
+    { "slice_scatter", state_sliced, true },
+    { "select_scatter", state_selected, true },
+    { "add", state_added, true },
+    { "two in a row", state_chain, true },
+    { "of itself", state_shifted, false },
+    { "read later", state_read_later, false },
+    { "a view is read later", state_viewed_later, false },
+    { "the old content is an output", state_listed, false },
+    { "the next content is an output", state_next_listed, false },
+    { "handed on", state_handed_on, false },
+    { "of two states", state_shared, true },
+    { "not the next", state_discarded, true },
+};
+
+/* All outputs of five runs; one that fails between them has changed nothing. */
+static uint32_t run_states(npu_exec *e, float *all)
+{
+    uint32_t num = 0;
+    for (int64_t i = 0; i < 5; i++) {
+        const int64_t at = (2 * i + 1) % STATE_ROWS;
+        float row[STATE_COLS];
+        fill(row, STATE_COLS, (uint32_t)i + 1);
+        npu_test_input(e, "at", &at, sizeof at);
+        npu_test_input(e, "row", row, sizeof row);
+        if (i == 2) {
+            const int64_t far = 100;
+            npu_test_input(e, "at", &far, sizeof far);
+            npu_exec_run(e); /* fails where `at` is read, before anything is written */
+            npu_test_input(e, "at", &at, sizeof at);
+        }
+        NPU_CHECK_STATUS(npu_exec_run(e), NPU_OK);
+        for (uint32_t k = 0; k < npu_graph_num_outputs(npu_plan_graph(npu_program_plan(npu_exec_program(e)))); k++) {
+            size_t size;
+            const void *y = npu_exec_output(e, k, &size);
+            memcpy(all + num, y, size);
+            num += (uint32_t)(size / sizeof *all);
+        }
+    }
+    return num;
+}
+
+/* A state's next content takes its memory where nothing reads it later: the same bits as by way of copies, in order,
+   overlapped, and on accelerators. */
+static void test_states(void)
+{
+    NPU_ITEM("F32");
+    for (size_t row = 0; row < sizeof state_rows / sizeof *state_rows; row++) {
+        static float all[2][4096];
+        uint32_t num[2] = { 0, 0 };
+        for (uint32_t way = 0; way < 4; way++) { /* copies, in place, overlapped, an accelerator first */
+            rig r = rig_start(NULL, way == 3);
+            npu_graph *g = r.graph;
+            state_graph s;
+            npu_value next;
+            bool stays;
+            s.g = g;
+            s.state = npu_state(g, "state", F32(STATE_ROWS, STATE_COLS));
+            s.other = npu_state(g, "other", F32(STATE_ROWS, STATE_COLS));
+            s.at = npu_input(g, "at", npu_spec_tensor(NPU_I64, 1, DIMS(1)));
+            s.row = npu_input(g, "row", F32(1, STATE_COLS));
+            next = state_rows[row].build(&s);
+            npu_update(g, s.state, next);
+            npu_output(g, "sum", npu_relu(g, npu_add(g, next, s.other)));
+            r.desc.no_inplace = way == 0;
+            r.desc.overlap = r.exec_desc.overlap = way == 2;
+            NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+            NPU_CHECK_STATUS(npu_plan_validate(npu_program_plan(r.program), &r.diag), NPU_OK);
+            stays = npu_exec_value_address(r.exec, next, 0) == npu_exec_value_address(r.exec, s.state, 0);
+            NPU_CHECK_THAT(way == 3 || stays == (way && state_rows[row].in_place), "%s, way %u: %s",
+                           state_rows[row].name, way, stays ? "in place" : "copied");
+            num[way != 0] = run_states(r.exec, all[way != 0]);
+            NPU_CHECK_THAT(num[1] == 0 || (num[0] == num[1] && memcmp(all[0], all[1], num[0] * sizeof **all) == 0),
+                           "%s, way %u", state_rows[row].name, way);
+            rig_end(&r);
+        }
+    }
+}
+
+/* A capture replays the same. */
+static void test_states_replayed(void)
+{
+    static float all[2][4096];
+    for (uint32_t way = 0; way < 2; way++) {
+        rig r = rig_start(NULL, 0);
+        npu_value state = npu_state(r.graph, "state", F32(STATE_ROWS, STATE_COLS));
+        npu_value next = npu_add(r.graph, state, npu_input(r.graph, "row", F32(1, STATE_COLS)));
+        npu_capture *c = NULL;
+        float row[STATE_COLS] = { 1, 2, 3, 4 };
+        npu_update(r.graph, state, next);
+        npu_output(r.graph, "sum", npu_neg(r.graph, next));
+        r.desc.no_inplace = way == 0;
+        NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+        npu_test_input(r.exec, "row", row, sizeof row);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+        NPU_CHECK_STATUS(npu_capture_create(&c, r.exec), NPU_OK);
+        for (int i = 0; i < 3; i++) {
+            NPU_CHECK_STATUS(npu_capture_replay(c), NPU_OK);
+            memcpy(all[way] + i * STATE_LEN, npu_exec_output(r.exec, 0, NULL), STATE_LEN * sizeof(float));
+        }
+        npu_capture_destroy(c);
+        rig_end(&r);
+    }
+    NPU_CHECK_EQ(memcmp(all[0], all[1], sizeof(float) * 3 * STATE_LEN), 0);
+    NPU_CHECK_NEAR(all[1][2 * STATE_LEN + 1], -8, 0);
+}
+
+/* A row written into a state of any size costs no memory of that size, and no time: the bytes that an exec takes
+   beside the state are few. */
+static void test_large_state(void)
+{
+    npu_alloc_counter counter = { 0 };
+    npu_allocator a = npu_allocator_counting(&counter);
+    rig r = rig_start(NULL, 0);
+    npu_value state = npu_state(r.graph, "cache", F32(1, 8, 16384, 128));
+    npu_value at = npu_input(r.graph, "at", npu_spec_tensor(NPU_I64, 1, DIMS(1)));
+    npu_value next = npu_index_copy(r.graph, state, 2, at, npu_input(r.graph, "row", F32(1, 8, 1, 128)));
+    float row[8 * 128] = { 1 };
+    const int64_t last = 16383;
+    npu_update(r.graph, state, next);
+    npu_output(r.graph, "first", npu_slice(r.graph, next, 2, 16383, 16384, 1));
+    r.exec_desc.allocator = &a;
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    NPU_CHECK(counter.live_bytes < 65u * 1024 * 1024);
+    npu_test_input(r.exec, "at", &last, sizeof last);
+    npu_test_input(r.exec, "row", row, sizeof row);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+    NPU_CHECK_NEAR(((const float *)npu_exec_output(r.exec, 0, NULL))[0], 1, 0);
+    rig_end(&r);
+    NPU_CHECK_EQ(counter.live_bytes, 0);
+}
+
 int main(void)
 {
     NPU_RUN(test_random);
@@ -492,6 +760,7 @@ int main(void)
     NPU_RUN(test_extracted_parts);
     NPU_RUN(test_split_of_an_input);
     NPU_RUN(test_in_place);
+    NPU_RUN(test_own_destination);
     NPU_RUN(test_inputs_stay);
     NPU_RUN(test_in_place_of_a_piece);
     NPU_RUN(test_sums);
@@ -500,5 +769,8 @@ int main(void)
     NPU_RUN(test_overflow);
     NPU_RUN(test_residual_network);
     NPU_RUN(test_many_values);
+    NPU_RUN(test_states);
+    NPU_RUN(test_states_replayed);
+    NPU_RUN(test_large_state);
     return npu_test_done();
 }

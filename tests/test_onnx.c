@@ -401,6 +401,93 @@ static void test_if_of_data(void)
     NPU_CHECK(!read_from(m.at, m.len, &desc, &diag) && diag.status == NPU_ERR_DYNAMIC_SHAPE && strstr(diag.message, "in dims of the desc"));
 }
 
+/* One of the branches of an If makes three elements of x, which has two: no run can take it. */
+static npu_status run_with_condition(const npu_graph *g, const bool *c, const float *x, const float *want)
+{
+    const npu_backend *cpu = npu_ref_backend();
+    npu_exec *exec = NULL;
+    NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &cpu, 1, NULL), NPU_OK);
+    npu_array in[2] = { { "c", npu_spec_tensor(NPU_BOOL, 0, NULL), c },
+                        { "x", npu_spec_tensor(NPU_F32, 1, (int64_t[]){ 2 }), x } };
+    NPU_CHECK_STATUS(npu_exec_set_input(exec, &in[0]), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_set_input(exec, &in[1]), NPU_OK);
+    npu_status status = npu_exec_run(exec);
+    if (status == NPU_OK) {
+        NPU_CHECK_BYTES(npu_exec_output(exec, 0, NULL), want, 2 * sizeof *want);
+    }
+    npu_exec_destroy(exec);
+    return status;
+}
+
+static void test_branch_of_other_sizes(void)
+{
+    static const float x[2] = { -1, 4 }, want[2] = { 1, -4 };
+    static const int64_t three[1] = { 3 };
+    static const bool yes = true, no = false;
+    npu_onnx_desc desc = reading();
+    npu_diag diag;
+    for (int bad = 0; bad < 3; bad++) { /* the first branch, the second, both */
+        pb other = { .len = 0 }, fits = branch("Neg"), g = { .len = 0 }, shape = pb_ints("three", three, 1);
+        pb_node(&other, "Reshape", "x three", "r", NULL, NULL);
+        pb_put(&other, 5, &shape);
+        pb_value(&other, 12, "r", 1, "3");
+        pb a = graph_attr("then_branch", bad == 1 ? &fits : &other);
+        pb b = graph_attr("else_branch", bad == 0 ? &fits : &other);
+        pb_node(&g, "If", "c", "y", &a, &b);
+        pb_value(&g, 11, "c", 9, "");
+        pb_value(&g, 11, "x", 1, "2");
+        pb_value(&g, 12, "y", 1, "2");
+        pb m = pb_model(&g, 17);
+        npu_graph *read = read_from(m.at, m.len, &desc, &diag);
+        if (bad == 2) {
+            NPU_CHECK(!read && diag.status == NPU_ERR_SHAPE && strstr(diag.message, "neither branch fits"));
+            continue;
+        }
+        NPU_CHECK_THAT(read, "%s", diag.message);
+        NPU_CHECK_STATUS(run_with_condition(read, bad ? &yes : &no, x, want), NPU_OK);
+        NPU_CHECK_STATUS(run_with_condition(read, bad ? &no : &yes, x, want), NPU_ERR_RANGE);
+        npu_graph_destroy(read);
+    }
+}
+
+/* Constants that the file does not hold as they are, in branches within branches: copies that live as long as the graph. */
+static void test_constants_of_branches(void)
+{
+    static const float x[2] = { -1, 4 }, want[2] = { 6, 12 };
+    static const int64_t k[2] = { 3, 4 };
+    static const bool yes = true;
+    npu_onnx_desc desc = reading();
+    npu_diag diag;
+    pb deep = { .len = 0 }, then = { .len = 0 }, other = branch("Neg"), g = { .len = 0 };
+    pb t = pb_ints("k", k, 2), to = pb_attr_int("to", 1);
+    pb_node(&deep, "Add", "x f", "s", NULL, NULL);
+    pb_node(&deep, "Add", "s f", "d", NULL, NULL);
+    pb_value(&deep, 12, "d", 1, "2");
+    pb a = graph_attr("then_branch", &deep), b = graph_attr("else_branch", &other);
+    pb_node(&then, "If", "c", "u", &a, &b);
+    pb_node(&then, "Add", "u one", "v", NULL, NULL);
+    pb_value(&then, 12, "v", 1, "2");
+    a = graph_attr("then_branch", &then), b = graph_attr("else_branch", &other);
+    pb one = { .len = 0 };
+    pb_int(&one, 2, 1);
+    pb_str(&one, 8, "one");
+    pb_varint(&one, 4 << 3 | 5); /* 1 as a field of its own, not as raw data */
+    pb_byte(&one, 0), pb_byte(&one, 0), pb_byte(&one, 0x80), pb_byte(&one, 0x3f);
+    pb_node(&g, "Cast", "k", "f", &to, NULL);
+    pb_node(&g, "If", "c", "y", &a, &b);
+    pb_put(&g, 5, &t);
+    pb_put(&g, 5, &one);
+    pb_value(&g, 11, "c", 9, "");
+    pb_value(&g, 11, "x", 1, "2");
+    pb_value(&g, 12, "y", 1, "2");
+    pb m = pb_model(&g, 17);
+    npu_graph *read = read_from(m.at, m.len, &desc, &diag);
+    NPU_CHECK_THAT(read, "%s", diag.message);
+    float sum[2] = { want[0], want[1] + 1 };
+    NPU_CHECK_STATUS(read ? run_with_condition(read, &yes, x, sum) : NPU_OK, NPU_OK);
+    npu_graph_destroy(read);
+}
+
 /* v doubles until its largest element is over a limit, or for so many turns. */
 static pb doubling(bool has_scan)
 {
@@ -501,7 +588,8 @@ static void quantised_params(pb *g)
     pb params[] = { pb_tensor("s", 1, "", half, 4),  pb_tensor("z", 2, "", ten, 1),   pb_tensor("sw", 1, "2", two, 8),
                     pb_tensor("zw", 3, "2", zeros, 2), pb_tensor("w", 3, "22", w, 4), pb_tensor("w4", 3, "2211", w, 4),
                     pb_tensor("bias", 6, "2", bias, 8), pb_tensor("u", 2, "2", bw, 2), pb_tensor("s0", 1, "2", "\0\0\0\0\0\0\0\0", 8),
-                    pb_tensor("zu", 2, "2", zu, 2) };
+                    pb_tensor("zu", 2, "2", zu, 2), pb_tensor("low", 1, "", "\0\0\0\0", 4),
+                    pb_tensor("high", 1, "", "\0\0\xc0\x40", 4) };
     for (size_t i = 0; i < sizeof params / sizeof params[0]; i++) {
         pb_put(g, 5, &params[i]);
     }
@@ -540,7 +628,7 @@ static pb qdq_model(const char *dims, const qdq_node *nodes, size_t count)
    0.5 and 0.125 along the axis; x is quantised exactly; results are u8 10 + .., times 0.5. */
 static void test_quantised(void)
 {
-    static const struct { const char *dims, *ops; float x[2], y[2]; qdq_node nodes[4]; } rows[] = {
+    static const struct { const char *dims, *ops; float x[2], y[2]; qdq_node nodes[5]; } rows[] = {
         /* [2, 4] W: 2 0.5 + 4 1.5, 2 (-0.25) + 4 12.5 = 49.5 */
         { "12", "quantize_per_tensor.default qlinear dequantize_per_tensor.default", { 2, 4 }, { 7, 49.5f },
           { { "DequantizeLinear", "w sw zw", "v", 1 }, { "MatMul", "d v", "m", -1 }, { "QuantizeLinear", "m s z", "r", -1 },
@@ -552,6 +640,12 @@ static void test_quantised(void)
         { "1211", "quantize_per_tensor.default qconv dequantize_per_tensor.default", { 2, 4 }, { -3, 51 },
           { { "DequantizeLinear", "w4 sw zw", "v", 0 }, { "Conv", "d v", "m", -1 }, { "QuantizeLinear", "m s z", "r", -1 },
             { "DequantizeLinear", "r s z", "y", -1 } } },
+        /* between 0 and 6, bounds that are tensors of one element: those of the convolution's result */
+        { "1211", "quantize_per_tensor.default qconv dequantize_per_tensor.default", { 2, 4 }, { 0, 6 },
+          { { "DequantizeLinear", "w4 sw zw", "v", 0 }, { "Conv", "d v", "m", -1 }, { "Clip", "m low high", "c", -1 },
+            { "QuantizeLinear", "c s z", "r", -1 }, { "DequantizeLinear", "r s z", "y", -1 } } },
+        { "2", "clamp.default", { 2, 9 }, { 2, 6 }, { { "Clip", "x low high", "y", -1 } } },
+        { "2", "clamp.Tensor", { 2, 9 }, { 2, 6 }, { { "Add", "high s0", "h", -1 }, { "Clip", "x low h", "y", -1 } } },
         /* the same with a bias of 4 0.25 and -8 0.0625: 50.25, to even 50 */
         { "1211", "quantize_per_tensor.default qconv dequantize_per_tensor.default", { 2, 4 }, { -2, 50 },
           { { "QLinearConv", "q s z w4 sw zw s z bias", "r", -1 }, { "DequantizeLinear", "r s z", "y", -1 } } },
@@ -569,7 +663,7 @@ static void test_quantised(void)
         npu_graph *fast = NULL;
         char names[512];
         uint32_t rank = (uint32_t)strlen(rows[i].dims);
-        pb m = qdq_model(rows[i].dims, rows[i].nodes, 4);
+        pb m = qdq_model(rows[i].dims, rows[i].nodes, 5);
         npu_graph *g = read_from(m.at, m.len, &desc, &diag);
         NPU_CHECK_THAT(g, "%s", diag.message);
         NPU_CHECK_STATUS(npu_graph_optimize(&fast, g, &integers, NULL, &diag), NPU_OK);
@@ -863,6 +957,8 @@ int main(void)
     NPU_RUN(test_if);
     NPU_RUN(test_loop);
     NPU_RUN(test_if_of_data);
+    NPU_RUN(test_branch_of_other_sizes);
+    NPU_RUN(test_constants_of_branches);
     NPU_RUN(test_loop_of_data);
     NPU_RUN(test_function);
     NPU_RUN(test_quantised);

@@ -897,6 +897,24 @@ static void test_bad_rates(void)
     }
 }
 
+/* With rates, too: nothing is placed, nothing is lost. */
+static void test_no_ops_by_cost(void)
+{
+    static const npu_rates rates = { .launch_ns = 1 };
+    npu_alloc_counter counter = { 0 };
+    npu_allocator allocator = npu_allocator_counting(&counter);
+    rig r = rig_start(NULL, 1);
+    const npu_rates *each[2] = { &rates, NULL };
+    npu_output(r.graph, "y", npu_input(r.graph, "x", F32(2)));
+    r.desc.rates = each;
+    r.desc.allocator = &allocator;
+    NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
+    npu_plan_destroy(r.plan);
+    r.plan = NULL;
+    NPU_CHECK_EQ(counter.live_bytes, 0);
+    rig_end(&r);
+}
+
 /* Times of ops come from the first row that fits, by name, then category; those of views are none. */
 static void test_rate_rows(void)
 {
@@ -1926,6 +1944,7 @@ int main(void)
     NPU_RUN(test_bad_rates);
     NPU_RUN(test_rate_rows);
     NPU_RUN(test_limits_by_cost);
+    NPU_RUN(test_no_ops_by_cost);
     NPU_RUN(test_expected);
     NPU_RUN(test_validate);
     NPU_RUN(test_advise);

@@ -722,6 +722,112 @@ static void test_convolution(void)
     }
 }
 
+/* A convolution, what follows it by elements, and an op more, so that the result before may lie where it likes; where
+   `is_apart`, the convolution's result is wanted too. Operands x, q like the result, w, b. */
+static npu_graph *followed_graph(const conv_case *c, const char *role, const char *tail, bool is_apart)
+{
+    npu_text t = npu_text_init(NULL);
+    npu_graph *g = NULL, *optimised = NULL;
+    const npu_backend *cpu = isa_cpu(isa);
+    npu_optimize_desc desc = { .backends = &cpu, .num_backends = 1 };
+    npu_diag diag;
+    int64_t size[2];
+    for (int i = 0; i < 2; i++) {
+        size[i] = (c->size[i] + 2 * c->pad - c->dilation * (c->kernel[i] - 1) - 1) / c->stride + 1;
+    }
+    npu_text_printf(&t, "npu_ir 1\ngraph main\ninput x : f32[%d,%d,%d,%d]\ninput q : f32[%d,%d,%d,%d]\n",
+                    (int)c->images, (int)(c->in * c->groups), (int)c->size[0], (int)c->size[1], (int)c->images,
+                    (int)(c->out * c->groups), (int)size[0], (int)size[1]);
+    npu_text_printf(&t, "%s w : f32[%d,%d,%d,%d]\n%s b : f32[%d]\nr = aten.sin.default(q)\n", role,
+                    (int)(c->out * c->groups), (int)c->in, (int)c->kernel[0], (int)c->kernel[1], role,
+                    (int)(c->out * c->groups));
+    npu_text_printf(&t, "y = aten.conv2d.default(x, w, b, [%d, %d], [%d, %d], [%d, %d], %d)\n%s\n", (int)c->stride,
+                    (int)c->stride, (int)c->pad, (int)c->pad, (int)c->dilation, (int)c->dilation, (int)c->groups, tail);
+    npu_text_printf(&t, "u = aten.cumsum.default(z, 3)\noutput u = u\n%s", is_apart ? "output y = y\n" : "");
+    NPU_CHECK_STATUS(npu_graph_parse(&g, t.data, t.len, NULL, &diag), NPU_OK);
+    npu_text_free(&t);
+    NPU_CHECK_STATUS(npu_graph_optimize(&optimised, g, &desc, NULL, &diag), NPU_OK);
+    npu_graph_destroy(g);
+    return optimised;
+}
+
+/* Ops that the profile of a run names; the result is copied to *y. */
+static uint32_t followed_run(npu_graph *g, void **data, npu_parallel *parallel, float **y, size_t *size)
+{
+    const npu_backend *cpu = isa_cpu(isa);
+    npu_plan_desc how = { .backends = &cpu, .num_backends = 1 };
+    npu_exec_desc desc = { .parallel = parallel, .profile = true };
+    const char *names[] = { "w", "b" };
+    npu_plan *plan = NULL;
+    npu_program *program = NULL;
+    npu_exec *e = NULL;
+    uint32_t count = 0, ops = 0;
+    for (uint32_t i = 0; i < 2 && npu_graph_num_inputs(g) == 2; i++) {
+        npu_spec_size(npu_value_spec(g, npu_graph_find(g, names[i])), size);
+        NPU_CHECK_STATUS(npu_graph_bind_param(g, names[i], data[i + 2], *size), NPU_OK);
+    }
+    NPU_CHECK_STATUS(npu_plan_create(&plan, g, &how, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_program_create(&program, plan, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_create(&e, program, &desc, NULL), NPU_OK);
+    for (uint32_t i = 0; e && i < npu_graph_num_inputs(g); i++) {
+        npu_spec_size(npu_value_spec(g, npu_graph_input(g, i)), size);
+        NPU_CHECK_STATUS(npu_test_input_at(e, i, data[i], *size), NPU_OK);
+    }
+    NPU_CHECK_STATUS(npu_exec_run(e), NPU_OK);
+    const npu_profile_step *steps = npu_exec_profile(e, &count);
+    for (uint32_t i = 0; i < count; i++) {
+        ops += steps[i].op != 0;
+    }
+    const void *from = npu_exec_output(e, 0, size);
+    *y = (float *)malloc(*size + 1);
+    memcpy(*y, from, *size);
+    npu_exec_destroy(e);
+    npu_program_destroy(program);
+    npu_plan_destroy(plan);
+    return ops;
+}
+
+/* Ops that follow a convolution run on pieces of its result, one call less, and give the same bits as by themselves, on
+   one thread and on three. */
+static void test_epilogue(void)
+{
+    static const char *const tails[] = {
+        "z = aten.hardtanh.default(y, -0.25, 0.5)", "z = aten.relu.default(y)", "z = aten.silu.default(y)",
+        "z = aten.add.Tensor(y, r, alpha=0.5)", "z = aten.sub.Tensor(r, y)",
+        "t = aten.add.Tensor(r, y)\nz = aten.relu.default(t)"
+    };
+    npu_threads_desc how = { .width = 3 };
+    npu_parallel *threads = NULL;
+    uint32_t led = 0, all = 0;
+    npu_threads_create(&threads, &how);
+    for (int i = 0; i < 24; i++) {
+        conv_case c = random_conv(i % 3 == 0);
+        for (isa = 0; isa_cpu(isa); isa++) {
+            const char *role = i % 2 ? "param" : "input", *tail = tails[(i / 2 + (int)isa) % (int)COUNT(tails)];
+            npu_graph *pieces = followed_graph(&c, role, tail, false), *apart = followed_graph(&c, role, tail, true);
+            npu_graph *fed = followed_graph(&c, "input", tail, true); /* whose inputs are all four */
+            float *y = NULL, *z = NULL;
+            void *data[MAX_INPUTS] = { NULL };
+            size_t size = 0, len, wrong = 0;
+            make_data(fed, NPU_F32, i % 5 == 0, data);
+            uint32_t few = followed_run(pieces, data, i % 4 ? threads : NULL, &y, &size);
+            uint32_t many = followed_run(apart, data, NULL, &z, &len);
+            for (size_t k = 0; k < size / sizeof *y; k++) {
+                wrong += isnan(y[k]) || isnan(z[k]) ? isnan(y[k]) != isnan(z[k]) : memcmp(&y[k], &z[k], sizeof *y) != 0;
+            }
+            NPU_CHECK_THAT(wrong == 0 && size == len && few <= many, "set %s: %d wrong of %d, %u ops of %u: %s",
+                           npu_ref_isa(isa), (int)wrong, (int)(size / sizeof *y), (unsigned)few, (unsigned)many, tail);
+            led += many - few, all++;
+            free(y), free(z);
+            for (size_t k = 0; k < MAX_INPUTS; k++) {
+                free(data[k]);
+            }
+            npu_graph_destroy(pieces), npu_graph_destroy(apart), npu_graph_destroy(fed);
+        }
+    }
+    NPU_CHECK_THAT(led == all, "%u of %u ran in pieces", (unsigned)led, (unsigned)all);
+    npu_threads_destroy(threads);
+}
 
 static void test_normalization(void) { CHECK_ROWS(norm_rows); }
 static void test_pooling(void) { CHECK_ROWS(pool_rows); }
@@ -1034,6 +1140,7 @@ int main(void)
     NPU_RUN(test_pooling);
     NPU_RUN(test_transposed_convolution);
     NPU_RUN(test_convolution);
+    NPU_RUN(test_epilogue);
     NPU_RUN(test_choice);
     NPU_RUN(test_mode);
     NPU_RUN(test_cast_first);

@@ -9,6 +9,7 @@
 #include <dirent.h>
 
 #define OPS_WIDE UINT64_C(10000000000)
+#define OPS_DEEP UINT64_C(1000000000000)
 enum { OPS_MAX_POOL = 128, OPS_MAX_INPUTS = 40, OPS_MAX_SYMBOLS = 12, OPS_MAX_DEPTH = 3, OPS_MAX_LEN = 1 << 12 };
 
 /* The arguments of one vector. */
@@ -63,6 +64,7 @@ typedef struct ops_case {
     bool hostile, symbolic, tame; /* tame: no infinite, huge or wrong numbers */
     bool wide; /* also views before ops, longer dims, numbers fed by one element: from seed OPS_WIDE on, so that the graphs
                   of the seeds before stay what they were */
+    bool deep; /* from seed OPS_DEEP on: npu.if and npu.while, more complex numbers, and all of ops_deep.h */
     bool is_random, is_huge, has_state, no_data;
     bool not_typed; /* a call with its results said was refused */
     bool writes;    /* a JSON file reads as another graph: an op writes to an operand */
@@ -819,6 +821,110 @@ static void ops_call_body(ops_case *c, ops_scope *s, const npu_op_def *def)
     ops_emit(c, s, def, call.args, call.num);
 }
 
+/* Values of a body that the other one gives, too: of the same specs, else any. */
+static void ops_same_outputs(ops_case *c, ops_scope *child, const npu_spec *specs, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        npu_value v = ops_old_value(c, child, NPU_CLASS_TENSOR, &specs[i]);
+        npu_output(child->g, NULL, v.id || !child->num ? v : child->pool[child->num - 1]);
+        npu_graph_clear_error(child->g);
+    }
+}
+
+/* A body with some calls whose outputs are like `specs`. */
+static uint32_t ops_body_like(ops_case *c, ops_scope *s, const npu_value *args, uint32_t num_args,
+                              const npu_spec *specs, uint32_t n)
+{
+    uint32_t index = ops_child(c, s, NPU_LEVEL_TENSOR, args, num_args, 0);
+    ops_scope child;
+    memset(&child, 0, sizeof child);
+    child.g = npu_graph_child(s->g, index);
+    for (uint32_t i = 1; child.g && i <= npu_graph_num_values(child.g); i++) {
+        npu_value v = { i };
+        if (ops_spec_of(&child, v)->cls == NPU_CLASS_TENSOR) {
+            ops_add(&child, v);
+        }
+    }
+    if (child.g) {
+        ops_same_outputs(c, &child, specs, n);
+    }
+    return index;
+}
+
+/* The condition of a loop: the first value is below a number. */
+static uint32_t ops_condition(ops_case *c, ops_scope *s, const npu_value *args, uint32_t num_args)
+{
+    uint32_t index = 0;
+    int64_t most = ops_between(&c->r, 0, 4), one = 1;
+    npu_graph *g = npu_graph_add_child(s->g, "while", NPU_LEVEL_TENSOR, &index);
+    npu_value first = { 0 };
+    for (uint32_t i = 0; i < num_args && g; i++) {
+        char name[24];
+        snprintf(name, sizeof name, "a%u", (unsigned)i);
+        npu_value v = ops_spec_of(s, args[i]) ? npu_input(g, name, *ops_spec_of(s, args[i])) : first;
+        first = i ? first : v;
+    }
+    if (g) {
+        npu_spec number = npu_spec_tensor(NPU_I64, ops_chance(&c->r, 10), &one);
+        npu_output(g, "go", npu_lt(g, first, npu_constant(g, NULL, number, &most)));
+        npu_graph_clear_error(g);
+    }
+    return index;
+}
+
+/* npu.if on a bool, npu.while that counts. */
+static void ops_call_control(ops_case *c, ops_scope *s)
+{
+    bool loops = ops_chance(&c->r, 50);
+    npu_spec like = npu_spec_tensor(c->dtype, c->rank, c->base), specs[4];
+    npu_value args[5];
+    uint32_t n = ops_between(&c->r, 1, 3), bodies[2];
+    npu_arg call[5];
+    uint8_t yes = ops_chance(&c->r, 50);
+    args[0] = loops ? ops_number(c, s, 0) : ops_new_value(c, s, npu_spec_tensor(NPU_BOOL, 0, NULL), &yes);
+    for (uint32_t i = 1; i <= n; i++) {
+        args[i] = ops_operand(c, s, NPU_CLASS_TENSOR, "x", ops_chance(&c->r, 85) ? &like : NULL);
+    }
+    for (uint32_t i = 0; i <= n; i++) {
+        if (!ops_spec_of(s, args[i])) {
+            npu_graph_clear_error(s->g);
+            return;
+        }
+        specs[i] = *ops_spec_of(s, args[i]);
+        specs[i].quant = NULL;
+    }
+    if (loops) {
+        uint32_t carried = ops_between(&c->r, 1, n + 1);
+        bodies[0] = ops_condition(c, s, args, n + 1);
+        bodies[1] = ops_body_like(c, s, args, n + 1, specs, 0);
+        ops_scope child;
+        memset(&child, 0, sizeof child);
+        child.g = npu_graph_child(s->g, bodies[1]);
+        npu_value in = child.g ? npu_graph_input(child.g, 0) : args[0];
+        npu_output(child.g, NULL, npu_add(child.g, in, npu_number(child.g, npu_scalar_int(1))));
+        npu_graph_clear_error(child.g);
+        for (uint32_t i = 1; child.g && i <= npu_graph_num_values(child.g); i++) {
+            npu_value v = { i };
+            ops_add(&child, v);
+        }
+        ops_same_outputs(c, &child, specs + 1, carried - 1);
+        call[0] = npu_arg_tensors("carried", args, carried);
+        call[1] = npu_arg_tensors("args", args + carried, n + 1 - carried);
+        call[2] = npu_arg_graph("condition", bodies[0]);
+        call[3] = npu_arg_graph("body", bodies[1]);
+        call[4] = npu_arg_int("max_iterations", ops_chance(&c->r, 70) ? 6 : ops_between(&c->r, 1, 3));
+        ops_emit(c, s, npu_registry_find_kind(c->w->registry, NPU_NPU_WHILE), call, 5);
+    } else {
+        bodies[0] = ops_body_like(c, s, args + 1, n, specs + 1, n);
+        bodies[1] = ops_body_like(c, s, args + 1, n, specs + 1, n);
+        call[0] = npu_arg_tensor("condition", args[0]);
+        call[1] = npu_arg_tensors("args", args + 1, n);
+        call[2] = npu_arg_graph("then_body", bodies[0]);
+        call[3] = npu_arg_graph("else_body", bodies[1]);
+        ops_emit(c, s, npu_registry_find_kind(c->w->registry, NPU_NPU_IF), call, 4);
+    }
+}
+
 /* linalg convolutions and pools, whose destinations have the dims that the window leaves. */
 static void ops_call_window(ops_case *c, ops_scope *s, const npu_op_def *def)
 {
@@ -985,16 +1091,20 @@ static bool ops_make(ops_case *c, ops_world *w, uint64_t seed)
     c->w = w;
     c->r.state = seed * 0x2545f4914f6cdd1du + 99;
     c->wide = seed >= OPS_WIDE;
+    c->deep = seed >= OPS_DEEP;
     c->hostile = ops_chance(&c->r, 25);
     c->tame = !c->hostile && ops_chance(&c->r, 60);
     c->symbolic = ops_chance(&c->r, 15);
     ops_base(c);
+    c->dtype = c->deep && ops_chance(&c->r, 6) ? NPU_C64 : c->dtype;
     desc.registry = w->registry;
     desc.allocator = &w->allocator;
     s.g = c->g = npu_graph_create(&desc);
     uint32_t n = ops_chance(&c->r, 40) ? 1 : ops_between(&c->r, 2, ops_chance(&c->r, 80) ? 5 : 12);
     for (uint32_t i = 0; i < n && c->g; i++) {
-        if (ops_chance(&c->r, n > 1 && !w->only ? 20 : 0)) {
+        if (c->deep && ops_chance(&c->r, 8)) {
+            ops_call_control(c, &s);
+        } else if (ops_chance(&c->r, n > 1 && !w->only ? 20 : 0)) {
             ops_call_chain(c, &s);
         } else {
             ops_call_any(c, &s);

@@ -37,6 +37,29 @@ class Tied(nn.Module):
         return torch.cat([a, b * torch.tensor([1.0, 2, 3, 4, 5])], 1) + self.places.sum()
 
 
+class Step(nn.Module):
+    """A training step: gradients of the parameters, a batch norm whose statistics change; sizes and checks that ask for
+    numbers; a diagonal written; sequences of other lengths."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.norm, self.b = nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Linear(8, 6)
+        self.lstm, self.input = nn.LSTM(6, 5), nn.Parameter(torch.ones(6))
+        self.register_buffer("counts", torch.tensor([3, 1, 2]))
+
+    def forward(self, input, which):
+        with torch.enable_grad():
+            self.norm.training = True
+            y = self.b(torch.tanh(self.norm(self.a(input * self.input))))
+            loss = torch.nn.functional.smooth_l1_loss(y, torch.nn.functional.one_hot(which, 6).float())
+            parameters = [self.a.weight, self.norm.bias, self.b.bias, self.input]
+            gradients = torch.autograd.grad(loss, parameters)
+        square = (y.detach().t() @ y.detach()).fill_diagonal_(0)
+        rows = torch.repeat_interleave(input[:3], self.counts, 0).view(2, 3, 6) * 1j
+        packed = nn.utils.rnn.pack_padded_sequence(rows.imag, torch.tensor([2, 2, 1]))
+        return [loss.detach(), square, nn.utils.rnn.pad_packed_sequence(self.lstm(packed)[0])[0], *gradients]
+
+
 class Bad(nn.Module):
     def __init__(self):
         super().__init__()
