@@ -88,11 +88,17 @@ typedef struct onnx_name {
     uint32_t scope, level;        /* level: of the graph that it is a value of */
 } onnx_name;
 
-/* A graph that is built: the main one, or a child of the one before. What it takes from graphs around it are inputs. */
+/* Values of a graph, and what stands for them in a child of it. */
+typedef struct onnx_stand_ins {
+    npu_value *outer, *inner;
+    uint32_t count, room;
+} onnx_stand_ins;
+
+/* A graph that is built: the main one, or a child of the one before. What it takes from graphs around it are inputs, and
+   constants of its own. */
 typedef struct onnx_level {
     npu_graph *g;
-    npu_value *outer, *inner;     /* values of the graph before, and the inputs that stand for them */
-    uint32_t num_captured, room;
+    onnx_stand_ins captured, constants;
 } onnx_level;
 
 typedef struct onnx_block { struct onnx_block *next; size_t size; } onnx_block;
@@ -109,6 +115,8 @@ typedef struct onnx_reader {
     int64_t opset;
     onnx_span functions[64];      /* of the model: FunctionProto */
     uint32_t num_functions;
+    onnx_span files[16];          /* beside the model, which data lies in; of more than these, data is copied where needed */
+    uint32_t num_files;
     onnx_name *names;             /* open addressing, at most half full */
     uint32_t num_names, size_names;
     uint32_t scopes[ONNX_MAX_DEPTH + 1], depth; /* of the graph that is built, and those around it */
@@ -421,41 +429,78 @@ static bool onnx_names_grow(onnx_reader *r)
 
 static npu_value *onnx_values(onnx_reader *r, size_t count) { return (npu_value *)onnx_alloc(r, (count + 1) * sizeof(npu_value)); }
 
+static npu_value onnx_paired(const onnx_stand_ins *p, npu_value outer)
+{
+    for (uint32_t i = 0; i < p->count; i++) {
+        if (p->outer[i].id == outer.id) {
+            return p->inner[i];
+        }
+    }
+    return onnx_none();
+}
+
+static npu_value onnx_pair(onnx_reader *r, onnx_stand_ins *p, npu_value outer, npu_value inner)
+{
+    if (p->count == p->room) {
+        uint32_t room = p->room * 2 + 16;
+        npu_value *outers = onnx_values(r, room), *inners = onnx_values(r, room);
+        if (!outers || !inners) {
+            return onnx_none();
+        }
+        if (p->room) {
+            memcpy(outers, p->outer, p->room * sizeof *outers);
+            memcpy(inners, p->inner, p->room * sizeof *inners);
+        }
+        p->outer = outers;
+        p->inner = inners;
+        p->room = room;
+    }
+    p->outer[p->count] = outer;
+    p->inner[p->count] = inner;
+    return p->inner[p->count++];
+}
+
+/* Does data lie in a file, which outlives the graph? */
+static bool onnx_is_borrowed(const onnx_reader *r, const void *data)
+{
+    const uint8_t *at = (const uint8_t *)data;
+    bool is_borrowed = at >= r->file && at < r->file + r->file_size;
+    for (uint32_t i = 0; i < r->num_files; i++) {
+        is_borrowed = is_borrowed || (at >= r->files[i].at && at < r->files[i].end);
+    }
+    return is_borrowed;
+}
+
+/* A constant of the graph before, in that of a level: its data may go with that graph, which is not the one given out. */
+static npu_value onnx_constant_again(onnx_reader *r, uint32_t level, npu_value v)
+{
+    const npu_graph *from = r->levels[level - 1].g;
+    const void *data = npu_value_data(from, v, NULL);
+    npu_spec spec = *npu_value_spec(from, v);
+    return onnx_is_borrowed(r, data) ? npu_constant_ref(r->levels[level].g, NULL, spec, data)
+                                     : npu_constant(r->levels[level].g, NULL, spec, data);
+}
+
 /* What a value of the graph before is in that of a level: an input, or for a known value a constant. */
 static npu_value onnx_capture(onnx_reader *r, uint32_t level, npu_value v)
 {
     onnx_level *to = &r->levels[level];
     const npu_graph *from = r->levels[level - 1].g;
-    for (uint32_t i = 0; i < to->num_captured; i++) {
-        if (to->outer[i].id == v.id) {
-            return to->inner[i];
-        }
+    bool is_constant = npu_value_role(from, v) == NPU_ROLE_CONSTANT;
+    onnx_stand_ins *pairs = is_constant ? &to->constants : &to->captured;
+    npu_value found = onnx_paired(pairs, v);
+    if (found.id) {
+        return found;
     }
-    if (npu_value_role(from, v) == NPU_ROLE_CONSTANT) {
-        return npu_constant_ref(to->g, NULL, *npu_value_spec(from, v), npu_value_data(from, v, NULL));
+    if (is_constant) {
+        return onnx_pair(r, pairs, v, onnx_constant_again(r, level, v));
     }
     if (!npu_spec_is_static(npu_value_spec(from, v))) {
         onnx_fail(r, NPU_ERR_DYNAMIC_SHAPE, "a branch or loop that data decides takes a value with a dim that is not known: give it a "
                   "size in dims of the desc");
         return onnx_none();
     }
-    if (to->num_captured == to->room) {
-        uint32_t room = to->room * 2 + 16;
-        npu_value *outer = onnx_values(r, room), *inner = onnx_values(r, room);
-        if (!outer || !inner) {
-            return onnx_none();
-        }
-        if (to->room) {
-            memcpy(outer, to->outer, to->room * sizeof *outer);
-            memcpy(inner, to->inner, to->room * sizeof *inner);
-        }
-        to->outer = outer;
-        to->inner = inner;
-        to->room = room;
-    }
-    to->outer[to->num_captured] = v;
-    to->inner[to->num_captured] = npu_input(to->g, NULL, *npu_value_spec(from, v));
-    return to->inner[to->num_captured++];
+    return onnx_pair(r, pairs, v, npu_input(to->g, NULL, *npu_value_spec(from, v)));
 }
 
 /* The value of a name, in the graph that is built. */
@@ -585,6 +630,14 @@ static bool onnx_is_inside(const char *location)
     return true;
 }
 
+static void onnx_keep_file(onnx_reader *r, const npu_bytes *file)
+{
+    if (!onnx_is_borrowed(r, file->data) && r->num_files < sizeof r->files / sizeof r->files[0]) {
+        r->files[r->num_files].at = (const uint8_t *)file->data;
+        r->files[r->num_files++].end = (const uint8_t *)file->data + file->size;
+    }
+}
+
 static onnx_span onnx_external(onnx_reader *r, onnx_span message, size_t size)
 {
     onnx_span data = { NULL, NULL }, location = onnx_entry(r, message, "location");
@@ -609,6 +662,7 @@ static onnx_span onnx_external(onnx_reader *r, onnx_span message, size_t size)
         } else {
             data.at = (const uint8_t *)file.data + offset;
             data.end = data.at + size;
+            onnx_keep_file(r, &file);
         }
     }
     return data;
@@ -1190,14 +1244,29 @@ static npu_value onnx_shift(onnx_reader *r, onnx_node *n)
                                                                      : "aten.bitwise_right_shift.Tensor(0, 1)");
 }
 
-/* The bounds are attributes before opset 11. */
+/* Is a bound a number that is known, or none? NaN is no bound. */
+static bool onnx_bound(onnx_reader *r, npu_value bound, double *out)
+{
+    bool is_number = !bound.id || (onnx_is_known(r, bound) && onnx_rank(r, bound) == 0);
+    if (is_number && bound.id) {
+        onnx_known_floats(r, bound, "a bound", out, 1);
+    }
+    return is_number && *out == *out;
+}
+
+/* The bounds are attributes before opset 11. As numbers they can be folded into the op that makes x. */
 static npu_value onnx_clip(onnx_reader *r, onnx_node *n)
 {
-    npu_value x = onnx_x(n, 0);
-    if (r->opset < 11) {
-        return onnx_emit(r, n, "aten.clamp.default(v, f, f)", x, onnx_f(r, n, "min", -HUGE_VAL), onnx_f(r, n, "max", HUGE_VAL));
+    npu_value x = onnx_x(n, 0), low = onnx_x(n, 1), high = onnx_x(n, 2);
+    double min = r->opset < 11 ? onnx_f(r, n, "min", -HUGE_VAL) : -HUGE_VAL;
+    double max = r->opset < 11 ? onnx_f(r, n, "max", HUGE_VAL) : HUGE_VAL;
+    if (r->opset >= 11 && !low.id && !high.id) {
+        return x;
     }
-    return onnx_x(n, 1).id || onnx_x(n, 2).id ? onnx_emit(r, n, "aten.clamp.Tensor(0, 1, 2)") : x;
+    if (r->opset >= 11 && !(onnx_is_float(r, x) && onnx_bound(r, low, &min) && onnx_bound(r, high, &max))) {
+        return onnx_emit(r, n, "aten.clamp.Tensor(0, 1, 2)");
+    }
+    return onnx_emit(r, n, "aten.clamp.default(v, f, f)", x, min, max);
 }
 
 static npu_value onnx_is_inf(onnx_reader *r, onnx_node *n)
@@ -1538,7 +1607,7 @@ static npu_value onnx_max_pool(onnx_reader *r, onnx_node *n)
     npu_dtype dtype = onnx_type(r, x);
     onnx_window w;
     char text[80];
-    bool is_plain;
+    bool is_plain, has_indices = n->num_y > 1 && n->y[1].at < n->y[1].end;
     if (!onnx_window_of(r, n, x, onnx_none(), &w)) {
         return onnx_none();
     }
@@ -1546,15 +1615,16 @@ static npu_value onnx_max_pool(onnx_reader *r, onnx_node *n)
     for (uint32_t i = 0; i < w.rank; i++) {
         is_plain = is_plain && w.begin[i] * 2 <= w.kernel[i];
     }
-    if (!is_plain && n->num_y > 1 && n->y[1].at < n->y[1].end) {
+    if (!is_plain && has_indices) {
         return onnx_refuse(r, "indices where what is added before and behind differs are not supported");
     }
     x = is_plain ? x : onnx_padded(r, x, &w, onnx_lowest(dtype));
     x = npu_dtype_is_float(dtype) ? x : onnx_cast(r, x, NPU_F32);
-    snprintf(text, sizeof text, "aten.max_pool%ud_with_indices.default(v, I, I, I, I, b)", (unsigned)w.rank);
-    onnx_emit_many(r, n, both, 2, text, x, w.kernel, w.rank, w.stride, w.rank, w.begin, w.rank, w.dilation, w.rank,
-                   onnx_i(r, n, "ceil_mode", 0) != 0);
-    if (n->num_y > 1 && n->y[1].at < n->y[1].end) {
+    snprintf(text, sizeof text, "aten.max_pool%ud%s.default(v, I, I, I, I, b)", (unsigned)w.rank,
+             has_indices ? "_with_indices" : "");
+    onnx_emit_many(r, n, both, has_indices ? 2 : 1, text, x, w.kernel, w.rank, w.stride, w.rank, w.begin, w.rank, w.dilation,
+                   w.rank, onnx_i(r, n, "ceil_mode", 0) != 0);
+    if (has_indices) {
         onnx_result(r, n, 1, onnx_pool_indices(r, n, onnx_x(n, 0), both[1]));
     }
     return onnx_cast(r, both[0], dtype);
@@ -3131,7 +3201,8 @@ static npu_value onnx_recurrent(onnx_reader *r, onnx_node *n)
     l.c0 = is_batch_first && onnx_x(n, 6).id ? onnx_permute(r, onnx_x(n, 6), first, 3) : onnx_x(n, 6);
     if (r->status || onnx_rank(r, l.x) != 3 || onnx_rank(r, onnx_x(n, 1)) != 3 || onnx_rank(r, onnx_x(n, 2)) != 3 ||
         onnx_dim(r, onnx_x(n, 1), 0) != dirs) {
-        return onnx_refuse(r, "operands of another rank, or another number of directions");
+        onnx_fail(r, NPU_ERR_RANK, "operands of another rank, or another number of directions");
+        return onnx_none();
     }
     if (onnx_is_plain_layer(r, n, &l)) {
         onnx_plain_layer(r, n, &l, dirs, &y, &h, &c);
@@ -3307,8 +3378,8 @@ static uint32_t onnx_open_child(onnx_reader *r, const char *name, const onnx_lev
     r->g = npu_graph_add_child(r->g, name, NPU_LEVEL_TENSOR, &index);
     memset(&r->levels[++r->level], 0, sizeof r->levels[0]);
     r->levels[r->level].g = r->g;
-    for (uint32_t i = 0; like && i < like->num_captured; i++) {
-        onnx_capture(r, r->level, like->outer[i]);
+    for (uint32_t i = 0; like && i < like->captured.count; i++) {
+        onnx_capture(r, r->level, like->captured.outer[i]);
     }
     return index;
 }
@@ -3340,43 +3411,39 @@ static npu_value onnx_flow_results(onnx_reader *r, onnx_node *n, npu_op op, uint
     return first;
 }
 
-/* Both branches, of which a run takes one. The inputs of the first are followed by those that only the second has. */
-static npu_value onnx_run_if(onnx_reader *r, onnx_node *n)
+/* A branch as a child graph. False: nothing in it fits the sizes that are known, as in one for inputs of another length, and
+   *misfit says why; or what it is cannot be read, which the reader then says. */
+static bool onnx_build_branch(onnx_reader *r, onnx_node *n, const char *name, const onnx_level *like, npu_value *out,
+                              uint32_t *index, onnx_level *taken, npu_diag *misfit)
 {
-    static const char *const names[2] = { "then_branch", "else_branch" };
-    onnx_level taken[2];
-    uint32_t index[2];
-    npu_value *out = onnx_values(r, n->num_y), *args;
-    npu_arg list[4];
-    for (int k = 0; k < 2; k++) {
-        onnx_body body = onnx_graph_attr(r, n, names[k]);
-        index[k] = onnx_open_child(r, names[k], k ? &taken[0] : NULL);
-        if (r->status || !out || !onnx_build(r, &body, n->caller, NULL, 0, out, n->num_y)) {
-            return onnx_none();
+    onnx_body body = onnx_graph_attr(r, n, name);
+    uint32_t level = r->level, depth = r->depth;
+    bool is_built;
+    *index = onnx_open_child(r, name, like);
+    is_built = r->status == NPU_OK && onnx_build(r, &body, n->caller, NULL, 0, out, n->num_y);
+    if (is_built) {
+        *taken = onnx_close_child(r, out, n->num_y);
+    } else if (r->status == NPU_ERR_SHAPE || r->status == NPU_ERR_RANK || r->status == NPU_ERR_AXIS) {
+        memset(misfit, 0, sizeof *misfit);
+        if (r->diag) {
+            *misfit = *r->diag;
+            memset(r->diag, 0, sizeof *r->diag);
         }
-        taken[k] = onnx_close_child(r, out, n->num_y);
+        misfit->status = r->status;
+        r->status = NPU_OK;
+        r->level = level;
+        r->depth = depth;
+        r->node = n;
+        r->g = r->levels[level].g;
     }
-    for (uint32_t i = taken[0].num_captured; i < taken[1].num_captured; i++) {
-        npu_input(taken[0].g, NULL, *npu_value_spec(r->g, taken[1].outer[i]));
-    }
-    args = taken[1].outer;
-    list[0] = npu_arg_tensor(NULL, onnx_x(n, 0));
-    list[1] = npu_arg_tensors(NULL, args, taken[1].num_captured);
-    list[2] = npu_arg_graph("then_body", index[0]);
-    list[3] = npu_arg_graph("else_body", index[1]);
-    return r->status ? onnx_none() : onnx_flow_results(r, n, npu_emit_name(r->g, "npu.if", list, 4), 0);
+    return is_built;
 }
 
-/* Only the branch that is taken is built, where that is known. */
-static npu_value onnx_if(onnx_reader *r, onnx_node *n)
+/* The branch that a condition takes, in the graph that is built. */
+static npu_value onnx_take_branch(onnx_reader *r, onnx_node *n, bool is_then)
 {
-    bool is_known = !onnx_x(n, 0).id || onnx_is_known(r, onnx_x(n, 0));
-    int64_t is_true = is_known ? onnx_known_int(r, onnx_x(n, 0), "the condition of an If") : 0;
-    onnx_body body = onnx_graph_attr(r, n, is_true ? "then_branch" : "else_branch");
+    onnx_body body = onnx_graph_attr(r, n, is_then ? "then_branch" : "else_branch");
     npu_value *out = onnx_values(r, n->num_y);
-    if (!is_known) {
-        return onnx_run_if(r, n);
-    }
     if (!out || !onnx_build(r, &body, n->caller, NULL, 0, out, n->num_y)) {
         return onnx_none();
     }
@@ -3384,6 +3451,57 @@ static npu_value onnx_if(onnx_reader *r, onnx_node *n)
         onnx_result(r, n, i, out[i]);
     }
     return out[0];
+}
+
+/* The only branch that fits; a run whose condition takes the other one fails. */
+static npu_value onnx_only_branch(onnx_reader *r, onnx_node *n, bool is_then, const npu_diag *misfit)
+{
+    npu_value condition = is_then ? onnx_x(n, 0) : onnx_unary(r, "logical_not", onnx_x(n, 0));
+    npu_arg list[2];
+    list[0] = npu_arg_tensor(NULL, condition);
+    list[1] = npu_arg_str(NULL, misfit->message[0] ? misfit->message : "the other branch does not fit");
+    npu_emit_name(r->g, "aten._assert_async.msg", list, 2);
+    return onnx_check(r) ? onnx_take_branch(r, n, is_then) : onnx_none();
+}
+
+/* Both branches, of which a run takes one. The inputs of the first are followed by those that only the second has. */
+static npu_value onnx_run_if(onnx_reader *r, onnx_node *n)
+{
+    onnx_level taken[2];
+    uint32_t index[2];
+    npu_value *out = onnx_values(r, n->num_y);
+    npu_diag misfit[2];
+    npu_arg list[4];
+    bool fits[2];
+    memset(taken, 0, sizeof taken);
+    fits[0] = out && onnx_build_branch(r, n, "then_branch", NULL, out, &index[0], &taken[0], &misfit[0]);
+    fits[1] = out && r->status == NPU_OK &&
+              onnx_build_branch(r, n, "else_branch", &taken[0], out, &index[1], &taken[1], &misfit[1]);
+    if (r->status == NPU_OK && !fits[0] && !fits[1]) {
+        onnx_fail(r, misfit[0].status, "neither branch fits: %.120s", misfit[0].message);
+    }
+    if (r->status || !fits[0] || !fits[1]) {
+        return r->status ? onnx_none() : onnx_only_branch(r, n, fits[0], &misfit[fits[0]]);
+    }
+    for (uint32_t i = taken[0].captured.count; i < taken[1].captured.count; i++) {
+        npu_input(taken[0].g, NULL, *npu_value_spec(r->g, taken[1].captured.outer[i]));
+    }
+    list[0] = npu_arg_tensor(NULL, onnx_x(n, 0));
+    list[1] = npu_arg_tensors(NULL, taken[1].captured.outer, taken[1].captured.count);
+    list[2] = npu_arg_graph("then_body", index[0]);
+    list[3] = npu_arg_graph("else_body", index[1]);
+    return onnx_flow_results(r, n, npu_emit_name(r->g, "npu.if", list, 4), 0);
+}
+
+/* Only the branch that is taken is built, where that is known. */
+static npu_value onnx_if(onnx_reader *r, onnx_node *n)
+{
+    npu_value condition = onnx_x(n, 0);
+    bool is_known = !condition.id || onnx_is_known(r, condition);
+    if (!is_known) {
+        return onnx_run_if(r, n);
+    }
+    return onnx_take_branch(r, n, onnx_known_int(r, condition, "the condition of an If") != 0);
 }
 
 /* What all turns gave out, one behind the other. */
@@ -3467,13 +3585,13 @@ static uint32_t onnx_loop_body(onnx_reader *r, onnx_node *n, const npu_value *ar
 /* The graph that says whether there is another turn. */
 static uint32_t onnx_loop_condition(onnx_reader *r, onnx_node *n, const npu_value *args, uint32_t carried, const onnx_level *taken)
 {
-    npu_value *in = onnx_values(r, (size_t)carried + 3 + taken->num_captured), more;
+    npu_value *in = onnx_values(r, (size_t)carried + 3 + taken->captured.count), more;
     uint32_t index = onnx_open_child(r, "condition", NULL);
     if (r->status || !in) {
         return 0;
     }
     onnx_loop_inputs(r, args, carried + 3, in);
-    onnx_loop_inputs(r, taken->outer, taken->num_captured, in + carried + 3);
+    onnx_loop_inputs(r, taken->captured.outer, taken->captured.count, in + carried + 3);
     more = onnx_binary(r, "lt", in[0], in[carried + 2]);
     more = onnx_emit(r, n, "aten.logical_and.default(v, v)", more, in[1]);
     onnx_close_child(r, &more, 1);
@@ -3499,16 +3617,16 @@ static npu_value onnx_run_loop(onnx_reader *r, onnx_node *n, const npu_value *in
     args[carried + 2] = onnx_x(n, 0).id ? onnx_flat(r, onnx_x(n, 0)) : npu_constant(r->g, NULL, number, &endless);
     body = onnx_loop_body(r, n, args, carried, &taken);
     condition = r->status ? 0 : onnx_loop_condition(r, n, args, carried, &taken);
-    extra = onnx_values(r, (size_t)taken.num_captured + 1);
+    extra = onnx_values(r, (size_t)taken.captured.count + 1);
     if (r->status || !extra) {
         return onnx_none();
     }
     extra[0] = args[carried + 2];
-    for (uint32_t i = 0; i < taken.num_captured; i++) {
-        extra[i + 1] = taken.outer[i];
+    for (uint32_t i = 0; i < taken.captured.count; i++) {
+        extra[i + 1] = taken.captured.outer[i];
     }
     list[0] = npu_arg_tensors(NULL, args, carried + 2);
-    list[1] = npu_arg_tensors(NULL, extra, taken.num_captured + 1);
+    list[1] = npu_arg_tensors(NULL, extra, taken.captured.count + 1);
     list[2] = npu_arg_graph("condition", condition);
     list[3] = npu_arg_graph("body", body);
     return onnx_flow_results(r, n, npu_emit_name(r->g, "npu.while", list, 4), 2);
