@@ -5,22 +5,23 @@
     python3 export.py my_net.py:make --input 2x16:int64 --input 2x16x8 --check -o net
     python3 export.py model.pt2 --input 1x3x224x224 -o model          (torch 2.x)
 
-writes NAME.json (the graph), NAME.safetensors (the weights) and with --check NAME.input0.npy .., NAME.output0.npy ..: what
-PyTorch computes. Then
+writes NAME.json (the graph), NAME.safetensors (the weights) and with --check NAME.input0.npy .., NAME.output0.npy ..:
+what PyTorch computes. Then
 
     npu_run NAME.json NAME.safetensors --input NAME.input0.npy --verify NAME.output0.npy
 
-MODEL is MODULE:NAME, or FILE.py:NAME, of a module or of what makes one. An input is its sizes, with :dtype behind where that is
-not float32, or a .npy file. torch.export traces where it is there (torch 2.x), make_fx else (torch 1.13): both give
-ATen ops with their schemas. Weights that modules share are written once. A buffer that forward changes is one more
-output of the graph, NAME.new, for the caller to give back."""
+MODEL is MODULE:NAME, or FILE.py:NAME, of a module or of what makes one. An input is its sizes, with :dtype behind where
+that is not float32, or a .npy file. torch.export traces where it is there (torch 2.x), make_fx else (torch 1.13) and
+what torch.export refuses: both give ATen ops with their schemas. Weights that modules share are written once. A buffer
+that forward changes is one more output of the graph, NAME.new, for the caller to give back."""
 import argparse, importlib, importlib.util, inspect, json, operator, os, struct, sys
 import numpy
 import torch
 
 DTYPES = {torch.float32: ("float32", "F32"), torch.float64: ("float64", "F64"), torch.float16: ("float16", "F16"),
           torch.bfloat16: ("bfloat16", "BF16"), torch.int8: ("int8", "I8"), torch.int16: ("int16", "I16"),
-          torch.int32: ("int32", "I32"), torch.int64: ("int64", "I64"), torch.uint8: ("uint8", "U8"), torch.bool: ("bool", "BOOL"),
+          torch.int32: ("int32", "I32"), torch.int64: ("int64", "I64"), torch.uint8: ("uint8",
+                  "U8"), torch.bool: ("bool", "BOOL"),
           torch.complex64: ("complex64", "C64")}
 MISSING = object()
 
@@ -124,19 +125,182 @@ class PlainAttention:
                 module.dropout = dropout
 
 
+class Swapped:
+    """While it is traced, a module has the tensors given in place of its own, under all of their names: also in the
+    lists of parameters that forward() asks for, and in those that recurrent layers keep."""
+
+    def __init__(self, net, names, tensors):
+        self.owners = []
+        for prefix, module in net.named_modules(remove_duplicate=False):
+            for own in (module._parameters, module._buffers):
+                for key in [k for k, t in own.items() if t is not None]:
+                    self.owners.append((module, own, key, own[key],
+                                        tensors[names[prefix + "." + key if prefix else key]]))
+
+    def put(self, which):
+        for module, own, key, old, new in self.owners:
+            own[key] = (old, new)[which]
+        for module in {id(o[0]): o[0] for o in self.owners}.values():
+            if hasattr(module, "_flat_weights_names"):
+                module._flat_weights = [getattr(module, name, None) for name in module._flat_weights_names]
+
+    def __enter__(self):
+        self.put(1)
+
+    def __exit__(self, *error):
+        self.put(0)
+
+
+class Plain(torch.overrides.TorchFunctionMode if hasattr(torch.overrides, "TorchFunctionMode") else object):
+    """While it is traced, functions that look at numbers only to check them do not."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if function is torch._C._nn.one_hot:
+            x, classes = args[0], args[1] if len(args) > 1 else kwargs.get("num_classes", -1)
+            if classes >= 0:
+                return x.unsqueeze(-1).eq(torch.arange(classes, dtype=x.dtype)).to(torch.int64)
+        return function(*args, **kwargs)
+
+
+def known_nodes(node):
+    """What a node comes from: of a packed sequence, its sizes come from the lengths alone."""
+    if node.target is operator.getitem and node.args[1] == 1 and "_pack_padded" in str(node.args[0].target):
+        return [node.args[0].args[1]]
+    return node.all_input_nodes
+
+
+class Known:
+    """Numbers of tensors that no input reaches are known while tracing: they may be read, sizes may come from them."""
+
+    def __init__(self, num_weights):
+        self.num_weights = num_weights # they are the first placeholders
+
+    def value(self, x):
+        """The tensor as it is, or None: an input reaches it."""
+        from torch.fx.experimental import proxy_tensor
+        from torch.utils._mode_utils import no_dispatch
+        mode = getattr(proxy_tensor, "get_proxy_mode", getattr(proxy_tensor, "_get_current_dispatch_mode", None))()
+        proxy = proxy_tensor.get_proxy_slot(x, mode.tracer, None)
+        todo, seen = [proxy.proxy.node] if proxy is not None else [], set()
+        while todo:
+            node = todo.pop()
+            holders = [n for n in node.graph.nodes if n.op == "placeholder"]
+            if node in holders[self.num_weights:]:
+                return None
+            todo += [n for n in known_nodes(node) if n not in seen]
+            seen.add(node)
+        with no_dispatch():
+            return x.detach().clone()
+
+    def rule(self, op):
+        """Computes op, if its tensors are known: they enter the graph as constants."""
+        from torch.utils._mode_utils import no_dispatch
+
+        def compute(*args, **kwargs):
+            known = [self.value(x) if isinstance(x, torch.Tensor) else x for x in args]
+            if any(k is None and isinstance(x, torch.Tensor) for k, x in zip(known, args)):
+                return NotImplemented
+            with no_dispatch():
+                return op(*known, **kwargs)
+        return compute
+
+    def pack(self, x, lengths, batch_first):
+        """The steps of all sequences that are that long, one after the other: a choice of rows."""
+        lengths = self.value(lengths)
+        if lengths is None:
+            return NotImplemented
+        lengths, x = lengths.tolist(), x.transpose(0, 1) if batch_first else x
+        sizes = [sum(n > t for n in lengths) for t in range(max(lengths))]
+        rows = [t * len(lengths) + i for t, size in enumerate(sizes) for i in range(size)]
+        return x.reshape(-1, *x.shape[2:]).index_select(0, torch.tensor(rows)), torch.tensor(sizes)
+
+    def table(self):
+        aten = torch.ops.aten
+        ops = [aten._local_scalar_dense.default, aten.repeat_interleave.Tensor, aten.nonzero.default,
+               aten.masked_select.default,
+               aten.equal.default, aten._unique2.default]
+        table = dict(spelt_out())
+        table.update({op: self.rule(op) for op in ops})
+        table[aten._pack_padded_sequence.default] = self.pack
+        return table
+
+
+KEPT_BACKWARD = {"convolution_backward", "native_layer_norm_backward", "native_group_norm_backward",
+                 "avg_pool2d_backward",
+                 "max_pool2d_with_indices_backward", "_adaptive_avg_pool2d_backward", "threshold_backward",
+                 "gelu_backward", "embedding_dense_backward", "_softmax_backward_data", "_log_softmax_backward_data"}
+
+
+def spelt_out():
+    """Ops that are not written as they are: gradients, by PyTorch's own decompositions; batch norm of a training step,
+    which changes its statistics without a word of that in its schema."""
+    from torch._decomp import decomposition_table
+    aten = torch.ops.aten
+    table = {}
+    for op, rule in decomposition_table.items():
+        name = op.overloadpacket.__name__ if isinstance(op, torch._ops.OpOverload) else ""
+        if "backward" in name and name not in KEPT_BACKWARD:
+            table[op] = rule
+    norm = decomposition_table[aten.native_batch_norm.default]
+
+    def batch_norm(x, weight, bias, mean, var, training, momentum, eps):
+        if not training or mean is None:
+            return NotImplemented
+        return norm(x, weight, bias, mean, var, training, momentum, eps)
+
+    def rrelu(x, noise, lower=1 / 8, upper=1 / 3, training=False, generator=None):
+        return NotImplemented if training else torch.nn.functional.leaky_relu(x, (lower + upper) / 2)
+
+    def smooth_l1(grad, x, y, reduction, beta):
+        d = x - y
+        return torch.where(d.abs() < beta, d / beta, torch.sign(d)) * (grad / x.numel() if reduction == 1 else grad)
+
+    def nearest2d(grad, output_size, input_size, scales_h=None, scales_w=None):
+        h, w = (o // i for o, i in zip(output_size, input_size[2:]))
+        if [h * input_size[2], w * input_size[3]] != list(output_size):
+            return NotImplemented
+        return grad.reshape(*input_size[:3], h, input_size[3], w).sum((3, 5))
+
+    table[aten.smooth_l1_loss_backward.default] = smooth_l1
+    table[aten.upsample_nearest2d_backward.default] = nearest2d
+    table[aten.native_batch_norm.default] = batch_norm
+    table[aten.rrelu_with_noise.default] = rrelu
+    table[aten.cholesky_inverse.default] = lambda x, upper=False: torch.cholesky_solve(torch.eye(x.shape[-1],
+            dtype=x.dtype), x, upper)
+    return table
+
+
+class NoChecks:
+    """Distributions and assertions ask whether numbers are good: not while it is traced."""
+
+    def __enter__(self):
+        self.validate, self.check = torch.distributions.Distribution._validate_args, torch._assert
+        torch.distributions.Distribution.set_default_validate_args(False)
+        torch._assert = lambda condition, message: None
+
+    def __exit__(self, *error):
+        torch.distributions.Distribution.set_default_validate_args(self.validate)
+        torch._assert = self.check
+
+
 def trace_make_fx(net, inputs):
     """torch 1.13: parameters become arguments, so that they are placeholders of the graph."""
     from torch.fx.experimental.proxy_tensor import make_fx
-    from torch.nn.utils.stateless import functional_call
     state, names = unique_state(net)
     keys = [k for k in state if names[k] == k]
     before = {k: state[k].detach().clone() for k in keys} # tracing runs the model, which may write to them
 
-    def call(weights, *args):
-        return functional_call(net, {k: weights[names[k]] for k in state}, args)
+    def fresh():
+        return {k: before[k].clone().requires_grad_(state[k].requires_grad) for k in keys}
 
-    with torch.no_grad(), PlainAttention(net):
-        module = make_fx(call)({k: before[k].clone() for k in keys}, *[x.clone() for x in inputs])
+    def call(weights, *args):
+        with Swapped(net, names, weights), Plain():
+            return net(*args)
+
+    known = Known(len(keys))
+    with torch.no_grad(), PlainAttention(net), NoChecks():
+        module = make_fx(call, known.table())(fresh(), *[x.clone() for x in inputs])
         ShapesOf(module).run({k: before[k].clone() for k in keys}, *[x.clone() for x in inputs])
     holders = [n for n in module.graph.nodes if n.op == "placeholder"]
     kinds = {n: ("weight", k) for n, k in zip(holders, keys)}
@@ -150,37 +314,63 @@ class ShapesOf(torch.fx.Interpreter):
 
     def run_node(self, node):
         value = super().run_node(node)
-        node.meta["val"] = value if not isinstance(value, torch.Tensor) else torch.empty_like(value, device="meta")
-        if isinstance(value, (tuple, list)):
-            node.meta["val"] = [torch.empty_like(v, device="meta") if isinstance(v, torch.Tensor) else v for v in value]
+        several = isinstance(value, (tuple, list))
+        node.meta["val"] = [self.shape_of(v) for v in value] if several else self.shape_of(value)
         return value
+
+    def shape_of(self, value):
+        if not isinstance(value, torch.Tensor):
+            return value
+        shape = torch.empty_like(value, device="meta")
+        shape.first = value.storage_offset()
+        return shape
 
 
 def argument_names(net, count):
-    names = [p.name for p in inspect.signature(net.forward).parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    names = [p.name for p in inspect.signature(net.forward).parameters.values() if p.kind in (p.POSITIONAL_ONLY,
+            p.POSITIONAL_OR_KEYWORD)]
     return [names[i] if i < len(names) else "input%d" % i for i in range(count)]
 
 
-def trace_export(program):
+def trace_export(program, inputs):
     """torch 2.x: the signature says what each placeholder is."""
     signature, module = program.graph_signature, program.graph_module
-    state = dict(program.state_dict)
-    state.update(getattr(program, "constants", {}))
-    weights = dict(signature.inputs_to_parameters)
-    weights.update(signature.inputs_to_buffers)
-    weights.update(getattr(signature, "inputs_to_lifted_tensor_constants", {}))
-    kinds = {}
+    name_of = lambda key: "constant." + key.replace("lifted_tensor_", "") # the longer name means one without data
+    constants = {name_of(k): v for k, v in getattr(program, "constants", {}).items()}
+    state = {**program.state_dict, **constants}
+    weights = {**signature.inputs_to_parameters, **signature.inputs_to_buffers}
+    for name, key in getattr(signature, "inputs_to_lifted_tensor_constants", {}).items():
+        weights[name] = name_of(key)
+    for name, key in weights.items(): # buffers of no checkpoint are constants
+        weights[name] = key if key in state else name_of(key)
+    kinds, values, given = {}, [], [x for x in torch.utils._pytree.tree_flatten(inputs)[0] if x is not None]
     for node in module.graph.nodes:
         if node.op == "placeholder":
             kinds[node] = ("weight", weights[node.name]) if node.name in weights else ("input", node.name)
+            values.append(state[weights[node.name]] if node.name in weights else given.pop(0))
+    with torch.no_grad():
+        ShapesOf(module).run(*[v.detach().clone() if isinstance(v, torch.Tensor) else v for v in values])
     new = dict(getattr(signature, "buffers_to_mutate", {}))
     return module, kinds, {k: v.detach() for k, v in state.items() if isinstance(v, torch.Tensor)}, new
 
 
 def trace(model, inputs):
-    if isinstance(model, torch.nn.Module) and hasattr(torch, "export") and hasattr(torch.export, "export"):
-        model = torch.export.export(model, tuple(inputs))
-    return trace_make_fx(model, inputs) if isinstance(model, torch.nn.Module) else trace_export(model)
+    """torch.export, where it is there and takes the model: not gradients, packed sequences, sizes that data decides."""
+    if not isinstance(model, torch.nn.Module):
+        return trace_export(model, inputs)
+    if hasattr(torch, "export") and hasattr(torch.export, "export"):
+        try:
+            return trace_export(torch.export.export(model, tuple(inputs)).run_decompositions({}), inputs)
+        except Exception as error: # of many kinds
+            words = str(error).split("\n")[0]
+            print("torch.export: %s: %s; make_fx instead" % (type(error).__name__, words), file=sys.stderr)
+    where = Where(model)
+    try:
+        return trace_make_fx(model, inputs)
+    except Exception as error: # whatever the model or the tracer raises: say in which module
+        fail("in %s: %s: %s" % (where.stack[-1] if where.stack else "the model", type(error).__name__, error))
+    finally:
+        where.remove()
 
 
 # ---- the JSON form ---------------------------------------------------------------------------------------------------
@@ -209,6 +399,20 @@ def plain(value):
     fail("an argument of type %s has no form here: %s" % (type(value).__name__, value))
 
 
+def view_of_strides(op_type, tensor, attrs):
+    """The form has no strides: a view with those that the tensor has is the tensor (pooling to 1x1 asks for one, of
+    what is in channels-last order), and one of the step from a diagonal element to the next is the diagonal."""
+    shape, strides = list(tensor.shape), tensor.stride()
+    wide = [i for i, d in enumerate(shape) if d != 1]
+    if attrs.get("storage_offset") not in (None, getattr(tensor, "first", None)):
+        return op_type, attrs
+    if attrs["size"] == shape and all(attrs["stride"][i] == strides[i] for i in wide):
+        return "aten.alias.default", {}
+    if len(shape) == 2 and attrs["size"] == [min(shape)] and attrs["stride"] == [sum(strides)]:
+        return "aten.diagonal.default", {"offset": 0, "dim1": 0, "dim2": 1}
+    return op_type, attrs
+
+
 class Document:
     def __init__(self, module, kinds, state, new):
         self.module, self.kinds, self.state, self.new = module, kinds, dict(state), new or {}
@@ -218,19 +422,32 @@ class Document:
             getattr(self, node.op)(node)
 
     def weight(self, node, key):
-        tensor = self.state[key]
-        self.values[node] = (node.name, tensor, None, 0)
+        tensor, name = self.state[key], node.name
+        if name.startswith("c_"): # torch.export's name of a constant without data: here it has some
+            name = "p_" + name[2:].replace("lifted_tensor", "constant")
+        self.values[node] = (name, tensor, None, 0)
         if node.users:
-            self.mapping[node.name] = key
-            if key not in self.used:
-                self.used.append(key)
-                self.weights.append(meta(key, tensor))
+            self.mapping[name] = key
+            self.use(key)
+
+    def use(self, key):
+        if key not in self.used:
+            self.used.append(key)
+            self.weights.append(meta(key, self.state[key]))
+
+    def constant(self, key, tensor):
+        """A number that the attributes of the form cannot hold, as a weight."""
+        self.state[key] = tensor
+        self.use(key)
+        return key, tensor, None, 0
 
     def placeholder(self, node):
         kind, name = self.kinds[node]
         if kind == "weight":
             self.weight(node, name)
         else:
+            taken = name in self.state or any(n.name == name for n in self.module.graph.nodes if n is not node)
+            name = name + "_input" if taken else name
             self.values[node] = (name, node.meta["val"], name, 0)
             self.inputs.append(meta(name, node.meta["val"]))
 
@@ -251,13 +468,16 @@ class Document:
 
     def call(self, node):
         inputs, attrs = self.arguments(node)
+        op_type = str(node.target)
+        if op_type in ("aten.as_strided.default", "aten.as_strided_.default"):
+            op_type, attrs = view_of_strides(op_type, inputs[0][1], attrs)
         values = node.meta["val"]
         several = isinstance(values, (list, tuple))
         results = [None if not isinstance(v, torch.Tensor) else
                    ("%s_%d" % (node.name, i) if several else node.name, v, node.name, i)
                    for i, v in enumerate(values if several else [values])]
         self.values[node] = results if several else results[0]
-        self.nodes.append({"name": node.name, "op_type": str(node.target), "inputs": [meta(*t) for t in inputs],
+        self.nodes.append({"name": node.name, "op_type": op_type, "inputs": [meta(*t) for t in inputs],
                            "outputs": [meta(*t) for t in results if t], "attrs": attrs})
 
     def arguments(self, node):
@@ -274,6 +494,8 @@ class Document:
             elif isinstance(value, torch.fx.Node):
                 inputs.append(self.values[value])
                 given += [True] if is_optional else []
+            elif is_tensor and isinstance(value, complex):
+                inputs.append(self.constant("constant.%s_%s" % (node.name, arg.name), torch.tensor(value)))
             elif is_tensor and value in (None, MISSING):
                 given += [False] if is_optional else []
             elif value is not MISSING:
@@ -289,6 +511,7 @@ class Document:
     def output(self, node):
         self.outputs = []
         flat = torch.utils._pytree.tree_flatten(node.args[0])[0]
+        flat.sort(key=lambda v: isinstance(v, torch.fx.Node) and v.name in self.new) # torch.export has them first
         for value in flat:
             if isinstance(value, torch.fx.Node):
                 name, tensor, producer, index = self.values[value]
@@ -296,7 +519,8 @@ class Document:
                 self.outputs.append(meta(key + ".new" if key else name, tensor, producer, index))
 
     def json(self, name):
-        return {"model_name": name, "pytorch_version": torch.__version__, "graph_inputs": self.inputs, "graph_outputs": self.outputs,
+        return {"model_name": name, "pytorch_version": torch.__version__, "graph_inputs": self.inputs,
+                "graph_outputs": self.outputs,
                 "weights": self.weights, "weight_name_mapping": self.mapping, "nodes": self.nodes}
 
 
@@ -314,7 +538,8 @@ def write_safetensors(path, state, keys):
     order = sorted(keys, key=lambda k: -state[k].element_size())
     for key in order:
         size = state[key].numel() * state[key].element_size()
-        header[key] = {"dtype": DTYPES[state[key].dtype][1], "shape": list(state[key].shape), "data_offsets": [at, at + size]}
+        header[key] = {"dtype": DTYPES[state[key].dtype][1], "shape": list(state[key].shape),
+                       "data_offsets": [at, at + size]}
         at += size
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
@@ -339,7 +564,8 @@ def write_check(name, model, inputs):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", help="MODULE:NAME, FILE.py:NAME or FILE.pt2")
-    parser.add_argument("--input", action="append", default=[], help="1x3x224x224, 2x16:int64, or a .npy file; once for each")
+    parser.add_argument("--input", action="append", default=[],
+                        help="1x3x224x224, 2x16:int64, or a .npy file; once for each")
     parser.add_argument("--check", action="store_true", help="write inputs and PyTorch's outputs, too")
     parser.add_argument("-o", "--output", default="model", help="the files' names without what is behind the dot")
     args = parser.parse_args()
@@ -348,20 +574,16 @@ def main():
         fail("%s: torch %s has no torch.export" % (args.model, torch.__version__))
     model = torch.export.load(args.model) if args.model.endswith(".pt2") else load_model(args.model)
     inputs = [make_input(text) for text in args.input]
-    where = Where(model) if isinstance(model, torch.nn.Module) else None
+    if args.model.endswith(".pt2") and not inputs:
+        inputs = list(model.example_inputs[0])
     print("tracing", args.model, file=sys.stderr)
-    try:
-        traced = trace(model, inputs)
-    except Exception as error: # whatever the model or the tracer raises: say in which module
-        fail("in %s: %s: %s" % (where.stack[-1] if where and where.stack else "the model", type(error).__name__, error))
-    if where:
-        where.remove()
-    document = Document(*traced)
+    document = Document(*trace(model, inputs))
     name = os.path.basename(args.output)
     with open(args.output + ".json", "w") as out:
         json.dump(document.json(name), out, indent=1)
     size = write_safetensors(args.output + ".safetensors", document.state, document.used)
-    print("%s.json: %d ops; %s.safetensors: %d tensors, %d bytes" % (args.output, len(document.nodes), args.output, len(document.used), size))
+    print("%s.json: %d ops; %s.safetensors: %d tensors, %d bytes" % (args.output, len(document.nodes), args.output,
+                                                                     len(document.used), size))
     if args.check:
         write_check(args.output, model, inputs)
 
