@@ -1,16 +1,27 @@
-/* 15_planned_model: the digit classifier of 02_digits.c for a microcontroller, in f32 and in 8 bits. On this machine it is
-   optimised, quantised on the images that ship with it, planned, and written as C code: the files digits_f32.h and digits_i8.h,
-   beside digits_images.h with four images and what they come to here. examples/firmware/digits.c runs them where they lie.
+/* 15_planned_model: the digit classifier of 02_digits.c and the keyword spotter of 12_firmware.c for a microcontroller, in
+   f32 and in 8 bits. On this machine they are optimised, quantised on the images that ship with them (on sounds), planned,
+   and written as C code: digits_f32.h, digits_i8.h, spotter_f32.h and spotter_i8.h, each with a file ..._cases.h of inputs
+   and what they come to here, and once more as C calls, digits_f32.c and so on. Steps may take 4 KB of the arena to be
+   faster, in files ..._least.h none. examples/firmware/run.c runs them where they lie.
    cc -O2 -I.. 15_planned_model.c -lm -lpthread      (run it from the repository's root)
    usage: 15_planned_model [folder for the files; without one nothing is written] */
 #define main digits_main /* its model, weights and images are those of the example before */
 #include "02_digits.c"
 #undef main
 
-enum { SAMPLES = 40, SHOWN = 4 };
-static uint8_t pictures[SAMPLES][PIXELS];
-static float samples[SAMPLES][PIXELS];
+#include "firmware/spotter.h"
+
+enum { SAMPLES = 40, CASES = 2, SPARE = 4096 };
+static uint8_t picture[PIXELS];
+static float images[SAMPLES][PIXELS], sounds[SAMPLES][FRAMES * COEFFICIENTS];
 static uint64_t file_memory[1 << 16], arena[1 << 13];
+
+typedef struct example {
+    const char *name;
+    npu_spec spec;            /* of the input */
+    float *samples;
+    uint32_t len, classes;    /* numbers of a sample, and of its result */
+} example;
 
 static void stop(const char *what, const char *message)
 {
@@ -32,16 +43,16 @@ static npu_graph *optimised(const npu_graph *g, bool integer)
     return out;
 }
 
-static npu_graph *quantised(const npu_graph *g)
+static npu_graph *quantised(const npu_graph *g, const example *e)
 {
     static npu_array inputs[SAMPLES];
     const npu_backend *cpu = npu_ref_backend();
     npu_quantize_desc desc = { .backends = &cpu, .num_backends = 1, .inputs = inputs, .num_samples = SAMPLES };
     npu_graph *q = NULL, *out;
     npu_diag diag = { 0 };
-    for (int i = 0; i < SAMPLES; i++) {
-        inputs[i].spec = npu_spec_tensor(NPU_F32, 4, (int64_t[]){ 1, 1, SIDE, SIDE });
-        inputs[i].data = samples[i];
+    for (uint32_t i = 0; i < SAMPLES; i++) {
+        inputs[i].spec = e->spec;
+        inputs[i].data = e->samples + i * e->len;
     }
     if (npu_graph_quantize(&q, g, &desc, &diag)) {
         stop("quantise", diag.message);
@@ -51,104 +62,143 @@ static npu_graph *quantised(const npu_graph *g)
     return out;
 }
 
-/* The file, and the same as C code in folder/name.h. */
-static void write_model(const npu_graph *g, const char *folder, const char *name, npu_text *file)
+static void save(const npu_text *text, const char *folder, const char *name, const char *end)
 {
-    const npu_backend *cpu = npu_ref_backend();
-    const npu_planned_library *library = npu_ref_planned();
-    npu_text code = npu_text_init(NULL), path = npu_text_init(NULL);
-    npu_plan_desc plan_desc = { .backends = &cpu, .num_backends = 1 };
-    npu_plan_write_desc desc = { .libraries = &library, .num_libraries = 1, .code = &code, .name = name };
-    npu_plan *plan = NULL;
-    npu_diag diag = { 0 };
-    if (npu_plan_create(&plan, g, &plan_desc, &diag) || npu_plan_write(plan, &desc, file, &diag)) {
-        stop(name, diag.message);
-    }
-    npu_text_printf(&path, "%s/%s.h", folder ? folder : "", name);
-    if (folder && npu_text_save(&code, path.data)) {
+    npu_text path = npu_text_init(NULL);
+    npu_text_printf(&path, "%s/%s%s", folder ? folder : "", name, end);
+    if (folder && npu_text_save(text, path.data)) {
         stop(path.data, "cannot be written");
     }
-    npu_plan_destroy(plan);
-    npu_text_free(&code);
     npu_text_free(&path);
 }
 
-/* Runs all images as the microcontroller will; the first ones and their scores go to `images` as C code. */
-static int run_model(const npu_text *file, const char *name, npu_text *images)
+/* The file, the same as C code in folder/name.h, and as C calls in folder/name.c. */
+static void write_model(const npu_graph *g, const char *folder, const char *name, uint32_t scratch, npu_text *file)
+{
+    const npu_backend *cpu = npu_ref_backend();
+    const npu_planned_library *library = npu_ref_planned();
+    npu_text code = npu_text_init(NULL), calls = npu_text_init(NULL);
+    npu_plan_desc plan_desc = { .backends = &cpu, .num_backends = 1 };
+    npu_plan_write_desc desc = { .libraries = &library, .num_libraries = 1, .code = &code, .calls = &calls,
+                                 .scratch = scratch };
+    npu_plan *plan = NULL;
+    npu_diag diag = { 0 };
+    file->len = 0;
+    if (npu_plan_create(&plan, g, &plan_desc, &diag) || npu_plan_write(plan, &desc, file, &diag)) {
+        stop(name, diag.message);
+    }
+    save(&code, folder, name, ".h");
+    save(&calls, folder, name, ".c");
+    npu_plan_destroy(plan);
+    npu_text_free(&code);
+    npu_text_free(&calls);
+}
+
+static void put_words(npu_text *text, const char *what, const void *data, uint32_t len)
+{
+    npu_text_printf(text, "%s", what);
+    for (uint32_t i = 0; i < len; i++) {
+        uint32_t bits;
+        memcpy(&bits, (const uint8_t *)data + 4 * i, 4);
+        npu_text_printf(text, "%s0x%08lxu,", i % 8 ? " " : "\n    ", (unsigned long)bits);
+    }
+}
+
+/* Runs all samples as the microcontroller will; the first ones and their results go to folder/name_cases.h. right: how many
+   pictures are named as their files are; -1 = they are none. */
+static npu_planned run_model(const example *e, const npu_text *file, const char *folder, const char *name, int *right)
 {
     const npu_planned_library *library = npu_ref_planned();
     npu_planned_desc desc = { file_memory, file->len, arena, sizeof arena, library->kernels, library->num_kernels, 0, 0 };
+    npu_text in = npu_text_init(NULL), out = npu_text_init(NULL);
     npu_planned model;
-    int right = 0;
     memcpy(file_memory, file->data, file->len < sizeof file_memory ? file->len : sizeof file_memory);
     if (npu_planned_open(&model, &desc)) {
         stop(name, "does not open");
     }
-    npu_text_printf(images, "static const uint32_t %s_scores[%d][%d] = {\n", name, SHOWN, CLASSES);
-    for (int i = 0; i < SAMPLES; i++) {
+    npu_text_printf(&in, "#include <stdint.h>\nstatic const uint32_t case_inputs[%d][%lu] = {", CASES,
+                    (unsigned long)e->len);
+    npu_text_printf(&out, "};\nstatic const uint32_t case_outputs[%d][%lu] = {", CASES, (unsigned long)e->classes);
+    for (uint32_t i = 0; i < SAMPLES; i++) {
         const float *score = npu_planned_data(&model, 1);
-        int best = 0;
-        memcpy(npu_planned_data(&model, 0), samples[i], sizeof samples[i]);
-        npu_planned_run(&model);
-        npu_text_printf(images, "%s", i < SHOWN ? "    {" : "");
-        for (int k = 0; k < CLASSES; k++) {
-            uint32_t bits;
-            memcpy(&bits, &score[k], 4);
-            best = score[k] > score[best] ? k : best;
-            if (i < SHOWN) {
-                npu_text_printf(images, " 0x%08lxu,", (unsigned long)bits);
-            }
+        uint32_t best = 0;
+        memcpy(npu_planned_data(&model, 0), e->samples + i * e->len, e->len * sizeof *score);
+        if (npu_planned_run(&model)) {
+            stop(name, "does not run");
         }
-        npu_text_printf(images, "%s", i < SHOWN ? " },\n" : "");
-        right += best == shipped[i][sizeof DIGITS "images/00_" - 1] - '0'; /* 00_7_font.pgm shows a 7 */
+        for (uint32_t k = 0; k < e->classes; k++) {
+            best = score[k] > score[best] ? k : best;
+        }
+        if (i < CASES) {
+            put_words(&in, "{", e->samples + i * e->len, e->len);
+            put_words(&out, "{", score, e->classes);
+            npu_text_printf(&in, "\n},");
+            npu_text_printf(&out, "\n},");
+        }
+        *right += *right >= 0 && best == (uint32_t)(shipped[i][sizeof DIGITS "images/00_" - 1] - '0'); /* 00_7_font.pgm */
     }
-    npu_text_printf(images, "};\n");
-    printf("%-10s %6lu bytes, arena %5lu, %7lu multiply-adds; %d of %d images right\n", name, (unsigned long)file->len,
-           (unsigned long)model.head->arena_size, (unsigned long)model.head->work, right, SAMPLES);
-    return right < SAMPLES - 2;
+    npu_text_printf(&in, "%s\n};\n", out.data);
+    save(&in, folder, name, "_cases.h");
+    npu_text_free(&in);
+    npu_text_free(&out);
+    return model;
+}
+
+static int make(const npu_graph *g, const example *e, const char *folder, const char *type, uint32_t scratch, int right)
+{
+    bool is_named = right >= 0;
+    npu_text name = npu_text_init(NULL), file = npu_text_init(NULL);
+    npu_planned model;
+    npu_text_printf(&name, "%s_%s", e->name, type);
+    write_model(g, folder, name.data, scratch, &file);
+    model = run_model(e, &file, folder, name.data, &right);
+    printf("%-17s %6lu bytes, arena %5lu, %7lu multiply-adds", name.data, (unsigned long)file.len,
+           (unsigned long)model.head->arena_size, (unsigned long)model.head->work);
+    printf(is_named ? "; %d of %d images right\n" : "\n", right, SAMPLES);
+    npu_text_free(&name);
+    npu_text_free(&file);
+    return is_named && right < SAMPLES - 2;
+}
+
+/* In f32 and in 8 bits, with memory to be faster and with least memory. */
+static int make_all(const npu_graph *g, const example *e, const char *folder, int right)
+{
+    npu_graph *f32 = optimised(g, false), *i8 = quantised(f32, e);
+    int failed = make(f32, e, folder, "f32", SPARE, right);
+    failed |= make(f32, e, folder, "f32_least", 0, right);
+    failed |= make(i8, e, folder, "i8", SPARE, right);
+    failed |= make(i8, e, folder, "i8_least", 0, right);
+    npu_graph_destroy(i8);
+    npu_graph_destroy(f32);
+    return failed;
 }
 
 int main(int argc, char **argv)
 {
     const char *folder = argc > 1 ? argv[1] : NULL;
     npu_model *m = classifier();
-    npu_graph *g = npu_model_graph(m), *f32, *i8;
-    npu_text images = npu_text_init(NULL), path = npu_text_init(NULL), file = npu_text_init(NULL);
+    npu_graph *g = npu_model_graph(m), *words = spotter(NULL);
+    example digits = { "digits", npu_spec_tensor(NPU_F32, 4, (int64_t[]){ 1, 1, SIDE, SIDE }), images[0], PIXELS, CLASSES };
+    example keywords = { "spotter", npu_spec_tensor(NPU_F32, 4, (int64_t[]){ 1, 1, FRAMES, COEFFICIENTS }), sounds[0],
+                         FRAMES * COEFFICIENTS, WORDS };
     size_t size;
     uint8_t *weights = read_file(DIGITS "digits.weights", &size);
     int failed;
     if (!weights || bind_weights(g, weights, size)) {
         stop(DIGITS "digits.weights", "cannot be read");
     }
-    npu_text_printf(&images, "#include <stdint.h>\nstatic const uint8_t digits_images[%d][%d] = {\n", SHOWN, PIXELS);
     for (int i = 0; i < SAMPLES; i++) {
-        if (!read_pgm(shipped[i], pictures[i])) {
+        if (!read_pgm(shipped[i], picture)) {
             stop(shipped[i], "cannot be read");
         }
         for (int k = 0; k < PIXELS; k++) {
-            samples[i][k] = (float)pictures[i][k] / 255.0f;
-            if (i < SHOWN) {
-                npu_text_printf(&images, "%s%d,", k ? "" : "    { ", pictures[i][k]);
-            }
+            images[i][k] = (float)picture[k] / 255.0f;
         }
-        npu_text_printf(&images, "%s", i < SHOWN ? " },\n" : "");
+        fill_sound(sounds[i], i);
     }
-    npu_text_printf(&images, "};\n");
-    f32 = optimised(g, false);
-    i8 = quantised(f32);
-    write_model(f32, folder, "digits_f32", &file);
-    failed = run_model(&file, "digits_f32", &images);
-    file.len = 0;
-    write_model(i8, folder, "digits_i8", &file);
-    failed |= run_model(&file, "digits_i8", &images);
-    npu_text_printf(&path, "%s/digits_images.h", folder ? folder : "");
-    failed |= folder && npu_text_save(&images, path.data) != NPU_OK;
-    npu_graph_destroy(i8);
-    npu_graph_destroy(f32);
+    failed = make_all(g, &digits, folder, 0) | make_all(words, &keywords, folder, -1);
+    npu_graph_destroy(words);
     npu_model_destroy(m);
-    npu_text_free(&images);
-    npu_text_free(&path);
-    npu_text_free(&file);
     free(weights);
     return failed;
 }

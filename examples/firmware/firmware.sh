@@ -1,0 +1,132 @@
+#!/bin/bash
+# Planned models on microcontrollers that qemu has: the files of 15_planned_model, built with -Os, and what they take.
+# usage: firmware.sh [folder for what is built]      from the repository's root; CC = the host's compiler
+# Fails where an output is not the host's, bit for bit, or where a figure is above its limit.
+BUILD=${1:-build/firmware} CC=${CC:-cc} failed=0
+mkdir -p "$BUILD"
+
+has() { command -v "$1" > /dev/null 2>&1; }
+
+skip() { echo "SKIP: $1: $2"; }
+
+# Its compiler with flags; where flash and RAM begin and how much there is; its name for qemu.
+machine() {
+    local arm="arm-none-eabi-gcc -mthumb" mps2="0x0 4M 0x20000000 256K"
+    case $1 in
+    M0) compiler="$arm -mcpu=cortex-m0" memory="0x0 256K 0x20000000 16K" board="arm -M microbit" ;;
+    M3) compiler="$arm -mcpu=cortex-m3" memory=$mps2 board="arm -M mps2-an385" ;;
+    M4) compiler="$arm -mcpu=cortex-m4 -mfpu=fpv4-sp-d16 -mfloat-abi=hard" memory=$mps2 board="arm -M mps2-an386" ;;
+    M7) compiler="$arm -mcpu=cortex-m7 -mfpu=fpv5-d16 -mfloat-abi=hard" memory=$mps2 board="arm -M mps2-an500" ;;
+    M33) compiler="$arm -mcpu=cortex-m33 -mfpu=fpv5-sp-d16 -mfloat-abi=hard" board="arm -M mps2-an505"
+        memory="0x10000000 4M 0x38000000 256K" ;;
+    M55) compiler="$arm -mcpu=cortex-m55 -mfloat-abi=hard" memory="0x0 512K 0x20000000 256K" board="arm -M mps3-an547" ;;
+    RV32) compiler="riscv64-unknown-elf-gcc -march=rv32imac -mabi=ilp32 --specs=picolibc.specs"
+        memory="0x80000000 4M 0x80400000 256K" board="riscv32 -M virt -bios none" ;;
+    esac
+}
+
+# model, machine: builds $BUILD/model_machine.elf
+build() {
+    local out=$BUILD/$1_$2 flags="-std=c99 -Os -ffp-contract=off -ffunction-sections -fdata-sections" compiler memory board
+    flags="$flags -Wall -Wextra -Werror -I. -I$BUILD"
+    machine "$2"
+    set -- "$1" "$2" $memory
+    $CC -E -P -x c -DFLASH=$3 -DFLASH_SIZE=$4 -DRAM=$5 -DRAM_SIZE=$6 examples/firmware/machine.ld > "$out.ld" &&
+        $compiler $flags "-DMODEL=\"$1.h\"" "-DCASES=\"$1_cases.h\"" -c examples/firmware/run.c -o "$out.o" &&
+        $compiler $flags -c examples/firmware/machine.c -o "$out.machine.o" &&
+        $compiler -nostdlib -Wl,--gc-sections -T "$out.ld" "$out.o" "$out.machine.o" -lgcc -o "$out.elf"
+} > "$BUILD/$1_$2.log" 2>&1
+
+run() { # model, machine: leaves what it prints in $BUILD/model_machine.out
+    local compiler memory board
+    machine "$2"
+    timeout 120 qemu-system-$board -nographic -semihosting -icount shift=0 -kernel "$BUILD/$1_$2.elf" \
+        > "$BUILD/$1_$2.out" 2>&1 < /dev/null
+}
+
+# Bytes of the functions of a list, of the planned models' alone: elf, "core" or "kernels"
+text() {
+    ${nm:-arm-none-eabi-nm} -S --defined-only "$1" | awk -v part="$2" '
+        BEGIN { n = split("open check_data port_at data reset start step is_done run read write constant", core)
+                for (i = 1; i <= n; i++) { is_core["npu_planned_" core[i]] = 1 } }
+        function bytes(hex,   i, sum) {
+            for (i = 1; i <= length(hex); i++) { sum = sum * 16 + index("0123456789abcdef", substr(hex, i, 1)) - 1 }
+            return sum }
+        $3 ~ /[tT]/ && $4 ~ /^npu_/ { name = $4; sub(/\..*/, "", name)
+            here = name in is_core || name ~ /^npu__planned_(check|check_.*|crc|fits|call|words)$/
+            if (here == (part == "core")) { sum += bytes($2) } }
+        END { print sum + 0 }'
+}
+
+said() { awk -v what="$2" 'index($0, what " ") == 1 { n = $NF } END { print n }' "$BUILD/$1.out"; } # run, what
+
+limit() { # what, figure, at most
+    local mark=""
+    if [ -z "$2" ] || [ "$2" -gt "$3" ]; then
+        mark="  ABOVE" failed=1
+    fi
+    printf '  %-58s %10s  at most %10s%s\n' "$1" "$2" "$3" "$mark"
+}
+
+# Both cases, bit for bit as on the host.
+line() { # model, machine
+    if ! build "$1" "$2"; then
+        echo "FAIL $1 on $2: does not compile" && failed=1
+        tail -n 5 "$BUILD/$1_$2.log" && return
+    elif ! run "$1" "$2"; then
+        echo "FAIL $1 on $2:" $(tr '\n' ';' < "$BUILD/$1_$2.out") && failed=1
+    fi
+    printf '%-18s %-5s %6s %6s %8s %8s %6s %12s\n' "$1" "$2" "$(nm=${nm_of[$2]} text "$BUILD/$1_$2.elf" core)" \
+        "$(nm=${nm_of[$2]} text "$BUILD/$1_$2.elf" kernels)" "$(said $1_$2 file)" "$(said $1_$2 arena)" \
+        "$(said $1_$2 stack)" "$(said $1_$2 'instructions of a run')"
+}
+declare -A nm_of=([RV32]=riscv64-unknown-elf-nm)
+
+models="digits_i8 spotter_i8 digits_f32 spotter_f32"
+machines=""
+if echo '#include <string.h>' | arm-none-eabi-gcc -fsyntax-only -x c - 2> /dev/null && has qemu-system-arm; then
+    machines="M4 M0 M3 M7 M33 M55"
+else
+    skip "models on a Cortex-M" "arm-none-eabi-gcc, its C library or qemu-system-arm is missing"
+fi
+if echo '#include <string.h>' | riscv64-unknown-elf-gcc --specs=picolibc.specs -march=rv32imac -mabi=ilp32 -fsyntax-only \
+    -x c - 2> /dev/null && has qemu-system-riscv32; then
+    machines="$machines RV32"
+else
+    skip "models on RV32" "riscv64-unknown-elf-gcc, picolibc or qemu-system-riscv32 is missing"
+fi
+[ -n "$machines" ] || exit 0
+$CC -std=c99 -O0 -I. -Iexamples examples/15_planned_model.c -lm -lpthread -o "$BUILD/host" || exit 1
+"$BUILD/host" "$BUILD" || exit 1
+
+printf '%-18s %-5s %6s %6s %8s %8s %6s %12s\n' model core runtime kernels file arena stack instructions
+for m in $machines; do
+    for model in $models; do
+        [ $m = M0 ] && [ $model != digits_i8 ] && continue # the board has 16 KB of RAM
+        line $model $m
+    done
+done
+
+# What README.md says, of a Cortex-M4: models with memory to be faster.
+case $machines in
+M4*)
+    echo "limits, Cortex-M4 -Os"
+    elf() { echo "$BUILD/$1_M4.elf"; }
+    limit "code of the runtime, bytes" "$(text "$(elf digits_i8)" core)" 1536
+    limit "code of the kernels of digits f32, bytes" "$(text "$(elf digits_f32)" kernels)" 6144
+    limit "code of the kernels of spotter f32, bytes" "$(text "$(elf spotter_f32)" kernels)" 6144
+    limit "code of the kernels of digits i8, bytes" "$(text "$(elf digits_i8)" kernels)" 6144
+    limit "code of the kernels of spotter i8, bytes" "$(text "$(elf spotter_i8)" kernels)" 6144
+    limit "instructions of a run, digits i8" "$(said digits_i8_M4 'instructions of a run')" 4350000
+    limit "instructions of a run, spotter i8" "$(said spotter_i8_M4 'instructions of a run')" 3920000
+    limit "instructions of a run, digits f32" "$(said digits_f32_M4 'instructions of a run')" 5450000
+    limit "instructions of a run, spotter f32" "$(said spotter_f32_M4 'instructions of a run')" 4600000
+    limit "instructions to open, digits i8" "$(said digits_i8_M4 'instructions to open')" 20000
+    limit "arena of digits i8, bytes, 4 KB of it to be faster" "$(said digits_i8_M4 arena)" $((13328 + 4096))
+    limit "arena of digits f32, bytes, 4 KB of it to be faster" "$(said digits_f32_M4 arena)" $((53312 + 4096))
+    limit "memory beside the arena, bytes" "$(said digits_i8_M4 'beside the arena')" 32
+    limit "stack, bytes, digits f32" "$(said digits_f32_M4 stack)" 620
+    limit "stack, bytes, spotter i8" "$(said spotter_i8_M4 stack)" 620
+    ;;
+esac
+exit $failed
