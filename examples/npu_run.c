@@ -24,15 +24,18 @@ static const char help[] =
     "  --backend sim,ref       who runs it, by falling priority (default ref; ref is always the last)\n"
     "  --threads N             of the CPU backend (default 1)\n"
     "  --optimize              fuse ops and fold constants first\n"
+    "  --quantize DIR          to 8 bits first, by the samples DIR/INPUT.0.npy, DIR/INPUT.1.npy ... of each input\n"
     "  --find-wrong-op         the first op that the backends get wrong, against the CPU alone\n"
     "  --bench N               the least and the middle time of N runs\n"
     "  --profile T.json        times of all steps, for chrome://tracing or Perfetto\n"
     "  --report PAGE.html      the plan as a page: graph, memory, times, what to implement next\n"
+    "  --plan-out MODEL.npum   the model as a planned file, for machines without an operating system\n"
+    "  --emit-c MODEL.c        the same as C calls; the file's name is the model's\n"
     "  --plan, --memory, --stats, --text, --dot   print the plan, its memory, how many ops, the graph, the plan as Graphviz\n"
     "  --help\n"
     "Exit: 0 done, 1 the model or a file cannot be used, 2 wrong usage, 3 a result differs.\n";
 
-enum { RUN_OK, RUN_FAILED, RUN_USAGE, RUN_DIFFERS, RUN_MAX = 64 };
+enum { RUN_OK, RUN_FAILED, RUN_USAGE, RUN_DIFFERS, RUN_MAX = 64, RUN_SAMPLES = 256, RUN_MEASURED = 4 };
 
 /* A file of an option, and the tensor in it. */
 typedef struct run_file {
@@ -45,7 +48,7 @@ typedef struct run_file {
 typedef struct run_list { run_file files[RUN_MAX]; uint32_t count; } run_list;
 
 typedef struct run_state {
-    const char *model, *weights[RUN_MAX], *backends, *trace, *page;
+    const char *model, *weights[RUN_MAX], *backends, *trace, *page, *samples, *planned, *calls;
     uint32_t num_weights, threads, bench;
     run_list inputs, known, outputs, expected;
     npu_onnx_dim dims[RUN_MAX];
@@ -134,8 +137,11 @@ static bool set_option(run_state *s, const char *name, char *value)
            : strcmp(name, "--verify") == 0  ? add_file(&s->expected, value)
            : strcmp(name, "--dim") == 0     ? add_dim(s, value)
            : strcmp(name, "--backend") == 0 ? (s->backends = value) != NULL
+           : strcmp(name, "--quantize") == 0 ? (s->samples = value) != NULL
            : strcmp(name, "--profile") == 0 ? (s->trace = value) != NULL
            : strcmp(name, "--report") == 0  ? (s->page = value) != NULL
+           : strcmp(name, "--plan-out") == 0 ? (s->planned = value) != NULL
+           : strcmp(name, "--emit-c") == 0  ? (s->calls = value) != NULL
            : strcmp(name, "--threads") == 0 ? set_number(&s->threads, value)
            : strcmp(name, "--bench") == 0   ? set_number(&s->bench, value)
            : strcmp(name, "--rtol") == 0    ? set_real(&s->rtol, value)
@@ -165,10 +171,26 @@ static int read_options(run_state *s, int argc, char **argv)
 
 /* ---- the model --------------------------------------------------------------------------------------------------- */
 
+static void say_stage(const char *what, const char *name);
+
 static int fail(const run_state *s, const char *what)
 {
+    say_stage(NULL, NULL);
     fprintf(stderr, "npu_run: %s: %s\n", what, s->diag.message[0] ? s->diag.message : npu_status_text(s->diag.status));
     return RUN_FAILED;
+}
+
+/* What takes a while, in one line that the next one takes the place of; on a terminal alone. NULL = it is done. */
+static void say_stage(const char *what, const char *name)
+{
+#ifdef NPU_MAP_POSIX
+    if (isatty(STDERR_FILENO)) {
+        fprintf(stderr, what ? "\r\033[K%s %s ..." : "\r\033[K", what ? what : "", name ? name : "");
+    }
+#else
+    (void)what;
+    (void)name;
+#endif
 }
 
 static int load_files(run_state *s, run_list *list)
@@ -243,6 +265,7 @@ static bool ends_with(const char *text, const char *end)
 
 static int read_model(run_state *s)
 {
+    say_stage("reading", s->model);
     const npu_bytes *b = &s->model_map.bytes;
     s->diag.status = npu_map_open(&s->model_map, s->model);
     if (s->diag.status) {
@@ -271,6 +294,106 @@ static int read_weights(run_state *s)
     return RUN_OK;
 }
 
+/* ---- quantising -------------------------------------------------------------------------------------------------- */
+
+/* Values of the inputs, one sample after the other. */
+typedef struct run_samples { run_file files[RUN_SAMPLES]; npu_array arrays[RUN_SAMPLES]; uint32_t count; } run_samples;
+
+/* Sample k of an input; *is_there = false where there is no such file. */
+static int load_sample(run_state *s, run_samples *samples, const char *input, uint32_t k, bool *is_there)
+{
+    char path[1024];
+    run_file *f = &samples->files[samples->count];
+    snprintf(path, sizeof path, "%s/%s.%u.npy", s->samples, input, (unsigned)k);
+    *is_there = npu_map_open(&f->map, path) == NPU_OK;
+    if (!*is_there) {
+        return RUN_OK;
+    }
+    samples->count++;
+    f->map.bytes.name = input;
+    return npu_npy_read(&f->map.bytes, &samples->arrays[samples->count - 1], &f->own, &s->diag) ? fail(s, path) : RUN_OK;
+}
+
+/* As many as there are whole samples. */
+static int load_samples(run_state *s, run_samples *samples)
+{
+    uint32_t inputs = npu_graph_num_inputs(s->graph);
+    bool is_there = inputs > 0;
+    int result = RUN_OK;
+    for (uint32_t k = 0; is_there && !result && samples->count + inputs <= RUN_SAMPLES; k++) {
+        for (uint32_t i = 0; i < inputs && is_there && !result; i++) {
+            result = load_sample(s, samples, npu_value_name(s->graph, npu_graph_input(s->graph, i)), k, &is_there);
+        }
+    }
+    if (!result && samples->count < (inputs ? inputs : 1)) {
+        fprintf(stderr, "npu_run: --quantize %s: no INPUT.0.npy there for each input\n", s->samples);
+        return RUN_FAILED;
+    }
+    return result;
+}
+
+static void print_quantised(void *ctx, const npu_quantize_report *report)
+{
+    npu_text text = npu_text_init(NULL);
+    (void)ctx;
+    say_stage(NULL, NULL);
+    npu_quantize_report_print(report, &text);
+    fputs(text.data ? text.data : "", stdout);
+    npu_text_free(&text);
+}
+
+static bool say_runs(void *ctx, uint32_t done, uint32_t total)
+{
+    char text[64];
+    (void)ctx;
+    snprintf(text, sizeof text, "%u of %u runs", (unsigned)done, (unsigned)total);
+    say_stage("quantising:", text);
+    return true;
+}
+
+/* 8 bits, and ops on integers. */
+static int quantize_by(run_state *s, const run_samples *samples)
+{
+    const npu_backend *cpu = npu_ref_backend();
+    npu_graph *quantised = NULL, *integer = NULL;
+    npu_quantize_desc desc;
+    npu_optimize_desc better;
+    uint32_t inputs = npu_graph_num_inputs(s->graph);
+    memset(&desc, 0, sizeof desc);
+    memset(&better, 0, sizeof better);
+    desc.backends = &cpu;
+    desc.num_backends = 1;
+    desc.inputs = samples->arrays;
+    desc.num_samples = samples->count / inputs;
+    desc.num_measured = desc.num_samples < RUN_MEASURED ? desc.num_samples : RUN_MEASURED;
+    desc.progress = say_runs;
+    desc.report = print_quantised;
+    better.backends = s->list;
+    better.num_backends = s->num_backends;
+    better.passes = 1u << NPU_PASS_INTEGER;
+    if (npu_graph_quantize(&quantised, s->graph, &desc, &s->diag) ||
+        npu_graph_optimize(&integer, quantised, &better, NULL, &s->diag)) {
+        npu_graph_destroy(quantised);
+        return fail(s, "--quantize");
+    }
+    npu_graph_destroy(quantised);
+    npu_graph_destroy(s->graph);
+    s->graph = integer;
+    return RUN_OK;
+}
+
+static int quantize(run_state *s)
+{
+    static run_samples samples;
+    int result = s->samples ? load_samples(s, &samples) : RUN_OK;
+    result = result || !s->samples ? result : quantize_by(s, &samples);
+    for (uint32_t i = 0; i < samples.count; i++) {
+        free(samples.files[i].own);
+        npu_map_close(&samples.files[i].map);
+    }
+    return result;
+}
+
 static int optimize(run_state *s)
 {
     npu_graph *better = NULL;
@@ -287,6 +410,65 @@ static int optimize(run_state *s)
     npu_graph_destroy(s->graph);
     s->graph = better;
     return RUN_OK;
+}
+
+/* The file's name without its folder, from the first dot on: as far as it is an identifier. */
+static void name_of_file(const char *path, char out[64])
+{
+    const char *slash = path ? strrchr(path, '/') : NULL, *from = slash ? slash + 1 : path;
+    size_t n = 0;
+    for (; from && n < 63 && *from && *from != '.'; from++) {
+        bool ok = (*from >= 'a' && *from <= 'z') || (*from >= 'A' && *from <= 'Z') || (n && *from >= '0' && *from <= '9');
+        out[n++] = ok ? *from : '_';
+    }
+    memcpy(out + n, n ? "" : "model", n ? 1 : 6);
+}
+
+/* Kernels of planned models take plain ops, and those on integers. */
+static npu_status write_planned(run_state *s, npu_text *file, npu_text *calls)
+{
+    const npu_planned_library *library = npu_ref_planned();
+    const npu_backend *cpu = npu_ref_backend();
+    npu_optimize_desc optimize;
+    npu_plan_desc plan_desc;
+    npu_plan_write_desc desc;
+    npu_graph *g = NULL;
+    npu_plan *plan = NULL;
+    char name[64];
+    memset(&optimize, 0, sizeof optimize);
+    memset(&plan_desc, 0, sizeof plan_desc);
+    memset(&desc, 0, sizeof desc);
+    optimize.passes = 1u << NPU_PASS_DEAD_CODE | 1u << NPU_PASS_NO_OPS | 1u << NPU_PASS_COMMON | 1u << NPU_PASS_INTEGER |
+                      1u << NPU_PASS_BATCH_NORM | 1u << NPU_PASS_CONSTANTS;
+    optimize.backends = plan_desc.backends = &cpu;
+    optimize.num_backends = plan_desc.num_backends = 1;
+    name_of_file(s->calls ? s->calls : s->planned, name);
+    desc.libraries = &library;
+    desc.num_libraries = 1;
+    desc.calls = s->calls ? calls : NULL;
+    desc.name = name;
+    s->diag.status = npu_graph_optimize(&g, s->graph, &optimize, NULL, &s->diag);
+    s->diag.status = s->diag.status ? s->diag.status : npu_plan_create(&plan, g, &plan_desc, &s->diag);
+    s->diag.status = s->diag.status ? s->diag.status : npu_plan_write(plan, &desc, file, &s->diag);
+    npu_plan_destroy(plan);
+    npu_graph_destroy(g);
+    return s->diag.status;
+}
+
+static int save_planned(run_state *s)
+{
+    npu_text file = npu_text_init(NULL), calls = npu_text_init(NULL);
+    const char *what = s->planned ? s->planned : s->calls;
+    if ((s->planned || s->calls) && write_planned(s, &file, &calls) == NPU_OK) {
+        s->diag.status = s->planned ? npu_text_save(&file, s->planned) : NPU_OK;
+        if (s->diag.status == NPU_OK && s->calls) {
+            what = s->calls;
+            s->diag.status = npu_text_save(&calls, s->calls);
+        }
+    }
+    npu_text_free(&file);
+    npu_text_free(&calls);
+    return what && s->diag.status ? fail(s, what) : RUN_OK;
 }
 
 static int choose_backends(run_state *s)
@@ -325,10 +507,12 @@ static int make_exec(run_state *s)
     }
     plan.num_workers = s->threads;
     exec.parallel = s->parallel;
+    say_stage("planning", s->model);
     if (npu_plan_create(&s->made_plan, s->graph, &plan, &s->diag) || npu_program_create(&s->program, s->made_plan, &s->diag) ||
         npu_exec_create(&s->exec, s->program, &exec, &s->diag)) {
         return fail(s, "plan");
     }
+    say_stage(NULL, NULL);
     return RUN_OK;
 }
 
@@ -374,6 +558,10 @@ static int set_inputs(run_state *s, npu_array *arrays)
 {
     uint32_t count = npu_graph_num_inputs(s->graph);
     memset(arrays, 0, RUN_MAX * sizeof *arrays);
+    if (count > RUN_MAX) {
+        fprintf(stderr, "npu_run: the model has %u inputs, expected at most %d\n", (unsigned)count, (int)RUN_MAX);
+        return RUN_FAILED;
+    }
     for (uint32_t i = 0; i < s->inputs.count; i++) {
         uint32_t k = index_of(s, &s->inputs, i, true);
         if (k >= RUN_MAX) {
@@ -382,7 +570,7 @@ static int set_inputs(run_state *s, npu_array *arrays)
         }
         arrays[k] = s->inputs.files[i].array;
     }
-    for (uint32_t k = 0; k < count && k < RUN_MAX; k++) {
+    for (uint32_t k = 0; k < count; k++) {
         npu_value v = npu_graph_input(s->graph, k);
         if (!arrays[k].data) {
             arrays[k].spec = *npu_value_spec(s->graph, v);
@@ -460,19 +648,18 @@ static int compare_times(const void *a, const void *b)
 static int bench(run_state *s)
 {
     double *times = (double *)malloc((size_t)s->bench * sizeof *times);
-    for (uint32_t i = 0; times && i < s->bench; i++) {
+    s->diag.status = times ? NPU_OK : NPU_ERR_NO_MEMORY;
+    for (uint32_t i = 0; i < s->bench && !s->diag.status; i++) {
         double begin = now();
-        if (npu_exec_run(s->exec)) {
-            break;
-        }
+        s->diag.status = npu_exec_run(s->exec);
         times[i] = now() - begin;
     }
-    if (times) {
+    if (!s->diag.status) {
         qsort(times, s->bench, sizeof *times, compare_times);
         printf("%u runs: least %.3f ms, middle %.3f ms\n", (unsigned)s->bench, times[0] * 1e3, times[s->bench / 2] * 1e3);
     }
     free(times);
-    return times ? RUN_OK : RUN_FAILED;
+    return s->diag.status ? fail(s, "--bench") : RUN_OK;
 }
 
 static int find_wrong_op(run_state *s, const npu_array *inputs)
@@ -643,6 +830,8 @@ int main(int argc, char **argv)
     result = result ? result : choose_backends(&s);
     result = result ? result : read_model(&s);
     result = result ? result : read_weights(&s);
+    result = result ? result : quantize(&s);
+    result = result ? result : save_planned(&s);
     result = result ? result : optimize(&s);
     if (result == RUN_OK) {
         print_graph(&s);
