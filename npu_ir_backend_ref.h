@@ -23787,6 +23787,11 @@ NPU__REF_INLINE NPU__REF_AVX512 __m512 npu__ref_near_avx512(const npu__ref_byte_
     __m512i e = s->is_signed ? _mm512_cvtepi8_epi32(bytes) : _mm512_cvtepu8_epi32(bytes);
     return _mm512_cvtepi32_ps(_mm512_sub_epi32(e, _mm512_set1_epi32(s->zeros[k])));
 }
+/* The nearest whole number, ties to even whatever the mode of the machine is, of numbers that fit 32 bits. */
+NPU__REF_AVX512 static __m512 npu__ref_whole_avx512(__m512 x)
+{
+    return _mm512_cvtepi32_ps(_mm512_cvt_roundps_epi32(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
 NPU__REF_AVX512 static size_t npu__ref_join_near_avx512(const npu__ref_byte_pair *s, const uint8_t *a, const uint8_t *b,
                                                         uint8_t *y, size_t n)
 {
@@ -23797,7 +23802,7 @@ NPU__REF_AVX512 static size_t npu__ref_join_near_avx512(const npu__ref_byte_pair
         __m512 p = npu__ref_near_avx512(s, a + i, 0), q = npu__ref_near_avx512(s, b + i, 1), whole, rest;
         p = s->is_product ? _mm512_mul_ps(_mm512_mul_ps(p, q), fa) : _mm512_fmadd_ps(p, fa, _mm512_mul_ps(q, fb));
         p = _mm512_min_ps(_mm512_max_ps(p, low), high);
-        whole = _mm512_roundscale_ps(p, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+        whole = npu__ref_whole_avx512(p);
         rest = _mm512_abs_ps(_mm512_sub_ps(p, whole));
         if (_mm512_cmp_ps_mask(rest, _mm512_set1_ps(s->near), _CMP_GT_OQ)) {
             npu__ref_join_row(s, a + i, b + i, y + i, 16);
@@ -24507,7 +24512,7 @@ NPU__REF_AVX512 static void npu__ref_byte_near_avx512(uint8_t *y, const int32_t 
         __m512i offset = is_row ? _mm512_set1_epi32(*off) : _mm512_maskz_loadu_epi32(wanted, off + i);
         __m512i sum = _mm512_add_epi32(_mm512_maskz_loadu_epi32(wanted, sums + i), offset);
         __m512 real = _mm512_min_ps(_mm512_max_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(sum), factor), low), high);
-        __m512 whole = _mm512_roundscale_ps(real, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+        __m512 whole = npu__ref_whole_avx512(real);
         __m512 rest = _mm512_abs_ps(_mm512_sub_ps(real, whole));
         if (_mm512_mask_cmp_ps_mask(wanted, rest, _mm512_set1_ps(NPU__REF_BYTE_NEAR), _CMP_GT_OQ)) {
             npu__ref_byte_finish_avx512(y + i, sums + i, n - i < 16 ? n - i : 16, q, s, first + (is_row ? 0 : i),
@@ -27518,7 +27523,9 @@ typedef struct npu__ref_task {
 static void *npu__ref_worker_memory(const npu__ref_workers *w, uint32_t part, uint32_t worker)
 {
     uint32_t i = w->is_by_part ? part : worker;
-    return w->is_by_part || i < w->num ? w->own + i * w->step : w->more + (i - w->num) * w->more_step;
+    bool is_own = w->is_by_part || i < w->num;
+    char *base = is_own ? w->own : w->more;
+    return base ? base + (is_own ? i * w->step : (i - w->num) * w->more_step) : NULL; /* NULL = the op needs none */
 }
 
 static void npu__ref_run_part(void *arg, uint32_t part, uint32_t parts, uint32_t worker)

@@ -433,7 +433,7 @@ static void test_memory(void)
     NPU_CHECK_EQ(d.arena_size, 53312);
     NPU_CHECK_STATUS(npu_planned_open(&m, &d), NPU_OK);
     NPU_CHECK_EQ(m.head->work, 16 * 784 * 9 + 3136 * 4 + 32 * 196 * 144 + 1568 * 4 + 64 * 1568 + 640 + 10);
-    NPU_CHECK(sizeof(npu_planned) <= 20 || sizeof(void *) > 4);
+    NPU_CHECK(sizeof(npu_planned) <= 24 || sizeof(void *) > 4); /* the README says 24 */
     npu_text_free(&file);
     npu_graph_destroy(g);
 }
