@@ -27505,7 +27505,8 @@ static npu_status npu__ref_place(void *ctx, void *program, const npu_places *pla
 #define NPU__REF_ATOMIC_LOAD(target) (*(volatile int *)(target))
 #endif
 
-/* Where threads work: `num` of them at own, step apart, the others at more. */
+/* Where threads work: `num` of them at own, step apart, the others at more. What needs no memory has the table, as
+   npu__ref_workspace gives it, and no steps. */
 typedef struct npu__ref_workers {
     char *own, *more;
     size_t step, more_step;
@@ -27523,9 +27524,7 @@ typedef struct npu__ref_task {
 static void *npu__ref_worker_memory(const npu__ref_workers *w, uint32_t part, uint32_t worker)
 {
     uint32_t i = w->is_by_part ? part : worker;
-    bool is_own = w->is_by_part || i < w->num;
-    char *base = is_own ? w->own : w->more;
-    return base ? base + (is_own ? i * w->step : (i - w->num) * w->more_step) : NULL; /* NULL = the op needs none */
+    return w->is_by_part || i < w->num || !w->more ? w->own + i * w->step : w->more + (i - w->num) * w->more_step;
 }
 
 static void npu__ref_run_part(void *arg, uint32_t part, uint32_t parts, uint32_t worker)
@@ -27661,7 +27660,8 @@ static npu_status npu__ref_submit(void *ctx, void *program, const npu_binding *b
     NPU_IR_ASSERT((uintptr_t)scratch % sizeof(void *) == 0);
     npu__ref_addresses(p, b, table, 0, p->num_refs);
     l.worker_workspace = NULL;
-    workers.more = (char *)b->more_workers, workers.more_step = (size_t)b->more_step, workers.num = b->num_workers;
+    workers.own = (char *)table, workers.num = b->num_workers;
+    workers.more = (char *)b->more_workers, workers.more_step = (size_t)b->more_step;
     l.isa = npu__ref_isa((const npu__ref *)ctx);
     l.dims = NULL;
     for (uint32_t i = 0; i < p->num_ops && status == NPU_OK; i++) {
