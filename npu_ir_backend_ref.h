@@ -30082,7 +30082,7 @@ static uint32_t npu__planned_columns_len(const npu_planned_conv_words *c)
 }
 
 /* The taps of a result as every second number from `to` on; those in the padding are 0. */
-static void npu__planned_column_f32(const npu_planned_conv_words *c, float *to, const float *x, uint32_t oy,
+NPU__PLANNED_APART static void npu__planned_column_f32(const npu_planned_conv_words *c, float *to, const float *x, uint32_t oy,
                                     uint32_t ox)
 {
     const npu_planned_window_words *d = &c->window;
@@ -30207,38 +30207,51 @@ static void npu__planned_depthwise_group_f32(const npu_planned_conv_f32_words *s
     }
 }
 
+/* Asks for the places of a convolution: a function of its own, as what it needs is not on the stack of a run. */
+NPU__PLANNED_APART static npu_status npu__planned_conv_f32_open(const npu_planned *m,
+                                                                const npu_planned_conv_f32_words *s, uint32_t scratch,
+                                                                uint32_t *work, npu__planned_conv_f32_at *at)
+{
+    uint32_t size[4] = { 0, 0, 0, 0 };
+    const void *b;
+    if (!npu__planned_conv_sizes(&s->c, size) ||
+        !npu__planned_optional(m, s->b, npu_planned_mul(s->c.groups, s->c.out_channels), 4, &b)) {
+        return NPU_ERR_RANGE;
+    }
+    at->b = (const float *)b;
+    at->y = (float *)npu_planned_write(m, s->y, size[0], 4);
+    at->x = (const float *)npu_planned_read(m, s->x, size[1], 4);
+    at->w = (const float *)npu_planned_read(m, s->w, size[2], 4);
+    at->scratch = scratch ? (float *)npu_planned_write(m, s->scratch, scratch, 4) : at->y;
+    if (!at->y || !at->x || !at->w || !at->scratch) {
+        return NPU_ERR_RANGE;
+    }
+    return work ? npu__planned_count(work, size[3]) : NPU_OK;
+}
+
 static npu_status npu__planned_conv_f32(const npu_planned *m, const npu_planned_conv_f32_words *s, uint32_t *work,
                                         uint32_t scratch, void (*group)(const npu_planned_conv_f32_words *,
                                                                         const npu__planned_conv_f32_at *))
 {
     const npu_planned_conv_words *c = &s->c;
-    uint32_t size[4] = { 0, 0, 0, 0 }, channels = npu_planned_mul(c->groups, c->out_channels), depth, to, from;
-    bool ok = npu__planned_conv_sizes(c, size);
-    npu__planned_conv_f32_at at = { NULL, NULL, NULL, NULL, NULL };
-    const void *b;
-    if (!ok || !npu__planned_optional(m, s->b, channels, 4, &b)) {
-        return NPU_ERR_RANGE;
+    npu__planned_conv_f32_at at;
+    npu_status status = npu__planned_conv_f32_open(m, s, scratch, work, &at);
+    const float *w, *b;
+    if (status || work) {
+        return status;
     }
-    depth = c->in_channels * npu__planned_area(c->window.kernel);
-    at.y = (float *)npu_planned_write(m, s->y, size[0], 4);
-    at.x = (const float *)npu_planned_read(m, s->x, size[1], 4);
-    at.w = (const float *)npu_planned_read(m, s->w, size[2], 4);
-    at.scratch = scratch ? (float *)npu_planned_write(m, s->scratch, scratch, 4) : at.y;
-    if (!at.y || !at.x || !at.w || !at.scratch) {
-        return NPU_ERR_RANGE;
-    }
-    if (work) {
-        return npu__planned_count(work, size[3]);
-    }
-    to = c->out_channels * npu__planned_area(c->window.out);
-    from = c->in_channels * npu__planned_area(c->window.in);
+    w = at.w;
+    b = at.b;
     for (uint32_t image = 0; image < c->images; image++) {
-        at.b = (const float *)b;
-        for (uint32_t g = 0; g < c->groups; g++, at.y += to, at.x += from, at.w += c->out_channels * depth) {
+        at.w = w;
+        at.b = b;
+        for (uint32_t g = 0; g < c->groups; g++) {
             group(s, &at);
+            at.y += c->out_channels * npu__planned_area(c->window.out);
+            at.x += c->in_channels * npu__planned_area(c->window.in);
+            at.w += c->out_channels * c->in_channels * npu__planned_area(c->window.kernel);
             at.b = b ? at.b + c->out_channels : NULL;
         }
-        at.w -= channels * depth;
     }
     return NPU_OK;
 }
@@ -30331,7 +30344,7 @@ NPU__PLANNED_APART static void npu__planned_take_i8(int8_t *to, const int8_t *x,
 }
 
 /* The taps of a result one after another; those in the padding are the zero. */
-static void npu__planned_column_i8(const npu_planned_conv_i8_words *s, int8_t *to, const int8_t *x, uint32_t oy,
+NPU__PLANNED_APART static void npu__planned_column_i8(const npu_planned_conv_i8_words *s, int8_t *to, const int8_t *x, uint32_t oy,
                                    uint32_t ox)
 {
     const npu_planned_window_words *d = &s->c.window;
@@ -30464,41 +30477,55 @@ static void npu__planned_depthwise_group_i8(const npu_planned_conv_i8_words *s, 
     }
 }
 
+NPU__PLANNED_APART static npu_status npu__planned_conv_i8_open(const npu_planned *m,
+                                                               const npu_planned_conv_i8_words *s, uint32_t scratch,
+                                                               uint32_t *work, npu__planned_conv_i8_at *at)
+{
+    uint32_t size[4] = { 0, 0, 0, 0 }, channels = npu_planned_mul(s->c.groups, s->c.out_channels);
+    const void *b;
+    if (!npu__planned_conv_sizes(&s->c, size) || !npu__planned_byte_ok(&s->q) || !npu__planned_zero_ok(s->x_zero) ||
+        !npu__planned_optional(m, s->b, channels, 4, &b)) {
+        return NPU_ERR_RANGE;
+    }
+    at->b = (const int32_t *)b;
+    at->factors = (const int32_t *)npu_planned_constant(m, s->factors, npu_planned_mul(channels, 2), 4);
+    at->y = (int8_t *)npu_planned_write(m, s->y, size[0], 1);
+    at->x = (const int8_t *)npu_planned_read(m, s->x, size[1], 1);
+    at->w = (const int8_t *)npu_planned_read(m, s->w, size[2], 1);
+    at->scratch = scratch ? (int8_t *)npu_planned_write(m, s->scratch, scratch, 1) : at->y;
+    if (!at->factors || !at->y || !at->x || !at->w || !at->scratch) {
+        return NPU_ERR_RANGE;
+    }
+    return work ? npu__planned_count(work, size[3]) : NPU_OK;
+}
+
 static npu_status npu__planned_conv_i8(const npu_planned *m, const npu_planned_conv_i8_words *s, uint32_t *work,
                                        uint32_t scratch, void (*group)(const npu_planned_conv_i8_words *,
                                                                        const npu__planned_conv_i8_at *))
 {
     const npu_planned_conv_words *c = &s->c;
-    uint32_t size[4] = { 0, 0, 0, 0 }, channels = npu_planned_mul(c->groups, c->out_channels), depth, to, from;
-    bool ok = npu__planned_conv_sizes(c, size) && npu__planned_byte_ok(&s->q) && npu__planned_zero_ok(s->x_zero);
-    npu__planned_conv_i8_at at = { NULL, NULL, NULL, NULL, NULL, NULL };
-    const int32_t *factors = (const int32_t *)npu_planned_constant(m, s->factors, npu_planned_mul(channels, 2), 4);
-    const void *b;
-    if (!ok || !factors || !npu__planned_optional(m, s->b, channels, 4, &b)) {
-        return NPU_ERR_RANGE;
+    npu__planned_conv_i8_at at;
+    npu_status status = npu__planned_conv_i8_open(m, s, scratch, work, &at);
+    const int8_t *w;
+    const int32_t *b, *factors;
+    if (status || work) {
+        return status;
     }
-    depth = c->in_channels * npu__planned_area(c->window.kernel);
-    at.y = (int8_t *)npu_planned_write(m, s->y, size[0], 1);
-    at.x = (const int8_t *)npu_planned_read(m, s->x, size[1], 1);
-    at.w = (const int8_t *)npu_planned_read(m, s->w, size[2], 1);
-    at.scratch = scratch ? (int8_t *)npu_planned_write(m, s->scratch, scratch, 1) : at.y;
-    if (!at.y || !at.x || !at.w || !at.scratch) {
-        return NPU_ERR_RANGE;
-    }
-    if (work) {
-        return npu__planned_count(work, size[3]);
-    }
-    to = c->out_channels * npu__planned_area(c->window.out);
-    from = c->in_channels * npu__planned_area(c->window.in);
+    w = at.w;
+    b = at.b;
+    factors = at.factors;
     for (uint32_t image = 0; image < c->images; image++) {
-        at.b = (const int32_t *)b;
+        at.w = w;
+        at.b = b;
         at.factors = factors;
-        for (uint32_t g = 0; g < c->groups; g++, at.y += to, at.x += from, at.w += c->out_channels * depth) {
+        for (uint32_t g = 0; g < c->groups; g++) {
             group(s, &at);
-            at.b = b ? at.b + c->out_channels : NULL;
+            at.y += c->out_channels * npu__planned_area(c->window.out);
+            at.x += c->in_channels * npu__planned_area(c->window.in);
+            at.w += c->out_channels * c->in_channels * npu__planned_area(c->window.kernel);
+            at.b = at.b ? at.b + c->out_channels : NULL;
             at.factors += 2 * c->out_channels;
         }
-        at.w -= channels * depth;
     }
     return NPU_OK;
 }
@@ -30992,36 +31019,50 @@ NPU__PLANNED(layer_norm_f32)
 
 /* ---- planned: matrices ---- */
 
-/* Of a and b, those are the rows that lie densely along k. */
-static void npu__planned_matrix_f32(const npu_planned_matmul_words *s, float *y, const float *a, const float *b,
-                                    const float *bias)
+/* Asks for its places. Of a and b, those are the rows that lie densely along k. */
+NPU__PLANNED_APART static npu_status npu__planned_matmul_open(const npu_planned *m, const npu_planned_matmul_words *s,
+                                                              uint32_t *work, npu__planned_product_f32 *p)
 {
-    npu__planned_product_f32 by_b = { b, a, bias, y, s->n, s->m, s->k, s->b_n, s->k, 1, 1, 0, 1, s->n, s->low, s->high };
-    npu__planned_product_f32 by_a = { a, b, bias, y, s->m, s->n, s->k, s->k, s->b_n, s->b_k, 0, 1, s->n, 1,
-                                      s->low, s->high };
-    npu__planned_multiply_f32(s->b_k == 1 ? &by_b : &by_a);
+    const uint32_t a_dims[2] = { s->batch, npu_planned_mul(s->m, s->k) }, a_steps[2] = { s->a_batch, 1 };
+    const uint32_t b_dims[3] = { s->batch, s->n, s->k }, b_steps[3] = { s->b_batch, s->b_n, s->b_k };
+    uint32_t all = npu_planned_mul(npu_planned_mul(s->batch, s->m), s->n);
+    bool by_b = s->b_k == 1;
+    const float *a = (const float *)npu_planned_read(m, s->a, npu__planned_extent(a_dims, a_steps, 2), 4);
+    const float *b = (const float *)npu_planned_read(m, s->b, npu__planned_extent(b_dims, b_steps, 3), 4);
+    const void *bias;
+    p->y = (float *)npu_planned_write(m, s->y, all, 4);
+    if (!npu__planned_optional(m, s->bias, s->n, 4, &bias) || !a || !b || !p->y || !all || !s->k) {
+        return NPU_ERR_RANGE;
+    }
+    p->w = by_b ? b : a;
+    p->x = by_b ? a : b;
+    p->bias = (const float *)bias;
+    p->n = s->k;
+    p->rows = by_b ? s->n : s->m;
+    p->columns = by_b ? s->m : s->n;
+    p->w_next = by_b ? s->b_n : s->k;
+    p->x_next = by_b ? s->k : s->b_n;
+    p->x_step = s->b_k; /* of a it is 1, too */
+    p->y_row = p->bias_row = by_b;
+    p->y_column = p->bias_column = !by_b;
+    *(by_b ? &p->y_column : &p->y_row) = s->n;
+    p->low = s->low;
+    p->high = s->high;
+    return work ? npu__planned_count(work, npu_planned_mul(all, s->k)) : NPU_OK;
 }
 
 NPU__PLANNED(matmul_f32)
 {
     NPU__PLANNED_WORDS(npu_planned_matmul_words)
-    const uint32_t a_dims[2] = { s->batch, npu_planned_mul(s->m, s->k) }, a_steps[2] = { s->a_batch, 1 };
-    const uint32_t b_dims[3] = { s->batch, s->n, s->k }, b_steps[3] = { s->b_batch, s->b_n, s->b_k };
-    uint32_t all = npu_planned_mul(npu_planned_mul(s->batch, s->m), s->n);
-    float *y = (float *)npu_planned_write(m, s->y, all, 4);
-    const float *a = (const float *)npu_planned_read(m, s->a, npu__planned_extent(a_dims, a_steps, 2), 4);
-    const float *b = (const float *)npu_planned_read(m, s->b, npu__planned_extent(b_dims, b_steps, 3), 4);
-    const void *bias;
-    if (!npu__planned_optional(m, s->bias, s->n, 4, &bias) || !a || !b || !y || !all || !s->k) {
-        return NPU_ERR_RANGE;
+    npu__planned_product_f32 p;
+    npu_status status = npu__planned_matmul_open(m, s, work, &p);
+    for (uint32_t i = 0; i < s->batch && !status && !work; i++) {
+        npu__planned_multiply_f32(&p);
+        p.w += s->b_k == 1 ? s->b_batch : s->a_batch;
+        p.x += s->b_k == 1 ? s->a_batch : s->b_batch;
+        p.y += s->m * s->n;
     }
-    if (work) {
-        return npu__planned_count(work, npu_planned_mul(all, s->k));
-    }
-    for (uint32_t i = 0; i < s->batch; i++, a += s->a_batch, b += s->b_batch, y += s->m * s->n) {
-        npu__planned_matrix_f32(s, y, a, b, (const float *)bias);
-    }
-    return NPU_OK;
+    return status;
 }
 
 static void npu__planned_rows_i8(const npu_planned_linear_i8_words *s, int8_t *y, const int8_t *x, const int8_t *w,
