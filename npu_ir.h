@@ -5875,7 +5875,7 @@ NPU_IR_API const npu_pass *npu_conversion_pass(const char *name);
     X(9, NPU_PASS_RMS_NORM, "rms-norm",                                                            \
       "weight x rsqrt(mean(x x) + eps), cast between or not: aten.rms_norm; rounds otherwise")     \
     X(11, NPU_PASS_ATTENTION, "attention",                                                         \
-      "softmax(q k' [q, k or both scaled] [+ mask, or chosen by one]) v, through views that keep matrices, heads of k " \
+      "softmax(q k' [q, k or both scaled] [+ mask, or chosen by one]) v, through views that keep matrices, heads of k "\
       "and v repeated or not: aten.scaled_dot_product_attention; rounds otherwise") \
     X(13, NPU_PASS_ATEN_TO_AICF, "aten-to-aicf",                                                   \
       "* add of equal specs or of a bias, relu, mm, linear of matrices, addmm with a bias, softmax of the last dim; " \
@@ -6734,8 +6734,8 @@ NPU_IR_API npu_status npu_graph_quantize(npu_graph **out, const npu_graph *g, co
 
    C CALLS: for a product that is never updated npu_plan_write writes a C file instead, which calls the same kernels in
    order, with the words as constant structs and the constants as arrays of their own: nothing is opened, walked or
-   checked when it runs, and compilers fold what is constant. It includes the two headers and nothing else. Compile it, or
-   include it where it is used; a file that is only to see its declarations defines DIGITS_DECLARATIONS before.
+   checked when it runs, and compilers fold what is constant. It includes the two headers and nothing else. Compile it
+   or include it where it is used; a file that is only to see its declarations defines DIGITS_DECLARATIONS before.
 
        static uint64_t arena[DIGITS_ARENA / 8];                         // aligned to DIGITS_ALIGNMENT
        memcpy((char *)arena + DIGITS_IN_IMAGE_PLACE, image, sizeof image);
@@ -6746,10 +6746,11 @@ NPU_IR_API npu_status npu_graph_quantize(npu_graph **out, const npu_graph *g, co
    INVALID_ARGUMENT (arena, or no such step), RANGE (an index that data hold). Kernels of your own are called as
    npu_planned_<name>, compiled elsewhere.
 
-   An accelerator is a row of the list, too, from number NPU_PLANNED_ACCELERATOR on, for each thing that it does: it gets
-   what its compiler made as a constant, runs it, copies to and from a memory of its own. A step of it may answer BUSY, at
-   once, and is called again: model.waits says how often it has been, 0 the first time, so that a device that hangs ends
-   as the row's TIMEOUT. npu_planned_step gives BUSY back, for a loop that has other things to do; npu_planned_run waits.
+   An accelerator is a row of the list, too, from number NPU_PLANNED_ACCELERATOR on, for each thing that it does: it
+   gets what its compiler made as a constant, runs it, copies to and from a memory of its own. A step of it may answer
+   BUSY, at once, and is called again: model.waits says how often it has been, 0 the first time, so that a device that
+   hangs ends as the row's TIMEOUT. npu_planned_step gives BUSY back, for a loop that has other things to do;
+   npu_planned_run waits.
 
    Kernels reach memory through npu_planned_read, _write and _constant alone, which know the limits. open calls every
    kernel once to check: it asks for the same places, adds up its work, and does nothing else. So what was opened
@@ -6787,7 +6788,7 @@ typedef struct npu_planned_port {
 
 struct npu_planned;
 /* What a step does with its words; work not NULL: only checks them, and adds what it will do. Errors: RANGE (a place is
-   outside), PARSE (the words are none of this kernel); of a run only: RANGE (an index that data hold), BUSY (see above). */
+   outside), PARSE (the words are none of this kernel); of a run only: RANGE (an index that data hold), BUSY (above). */
 typedef npu_status (*npu_planned_fn)(const struct npu_planned *m, const uint32_t *words, uint32_t num_words,
                                      uint32_t *work);
 typedef struct npu_planned_kernel {
@@ -6947,13 +6948,13 @@ typedef struct npu_planned_library {
     uint32_t num_kernels, num_lowerings;
     const npu_planned_kernel *kernels;
     const char *const *names;       /* of the kernels, as in the lists of C code */
-    /* Of the kernels, for C calls: "conv_f32 y x w b c.window.in:2 low:f ...", the struct npu_planned_conv_f32_words and its
-       members: letters i and f say int32_t and float, a digit how many in an array. NULL, or NULL for a kernel: the words
-       are numbers. */
+    /* Of the kernels, for C calls: "conv_f32 y x w b c.window.in:2 low:f ...", the struct npu_planned_conv_f32_words
+       and its members: letters i and f say int32_t and float, a digit how many in an array. NULL, or NULL for a kernel:
+       the words are numbers. */
     const char *const *words;
     const npu_planned_lowering *lowerings;
     /* Of an accelerator: steps for a whole partition of a backend that is no host: what its compiler makes of it as
-       data, uploads and downloads as steps. NULL = none. Errors: UNSUPPORTED (not of mine: the next library is asked). */
+       data, uploads and downloads as steps. NULL = none. Errors: UNSUPPORTED (not of mine: the next one is asked). */
     npu_status (*lower_partition)(npu_planned_writer *w, const npu_plan *plan, const npu_step *step);
 } npu_planned_library;
 
@@ -6995,8 +6996,8 @@ typedef struct npu_plan_write_desc {
     uint32_t _canary;               /* must be 0 */
 } npu_plan_write_desc;
 /* Appends a planned model to `file` (with an empty text: the file). Ops of a backend that is no host are lowered by a
-   library's lower_partition. The arena is planned anew, inputs and outputs in it. Errors: INVALID_ARGUMENT (desc, a name
-   that is no identifier), UNSUPPORTED (an op, or a partition of a device, that no library lowers), DYNAMIC_SHAPE,
+   library's lower_partition. The arena is planned anew, inputs and outputs in it. Errors: INVALID_ARGUMENT (desc, a
+   name that is no identifier), UNSUPPORTED (an op, or a partition of a device, that no library lowers), DYNAMIC_SHAPE,
    MISSING_WEIGHT, OVERFLOW (2 GB), NO_MEMORY; diag names the op. Then nothing is appended. */
 NPU_IR_API npu_status npu_plan_write(const npu_plan *plan, const npu_plan_write_desc *desc, npu_text *file,
                                      npu_diag *diag);
@@ -57470,8 +57471,9 @@ static void npu__planned_put_calls_head(const npu_planned_writer *w, npu_text *t
                                         const char *upper, const npu_planned_port *ports, uint32_t num)
 {
     static const char *const roles[] = { "IN", "OUT", "STATE" };
-    npu_text_printf(text, "/* The model %s: %lu steps, %lu bytes of constants. Written by npu_plan_write; see npu_ir.h, "
-                    "PLANNED MODELS, C CALLS. */\n#ifndef %s_CALLS\n#define %s_CALLS\n#ifndef %s_DECLARATIONS\n"
+    npu_text_printf(text, "/* The model %s: %lu steps, %lu bytes of constants. Written by npu_plan_write; see "
+                    "npu_ir.h, PLANNED MODELS, C CALLS. */\n#ifndef %s_CALLS\n#define %s_CALLS\n"
+                    "#ifndef %s_DECLARATIONS\n"
                     "#ifndef NPU_IR_RUNTIME_ONLY\n#define NPU_IR_RUNTIME_ONLY\n#endif\n"
                     "#ifndef NPU_IR_STATIC\n#define NPU_IR_STATIC\n#endif\n"
                     "#ifndef NPU_IR_IMPLEMENTATION\n#define NPU_IR_IMPLEMENTATION\n#endif\n"

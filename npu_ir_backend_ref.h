@@ -280,7 +280,7 @@ typedef struct npu_planned_conv_f32_words {
     float low, high;              /* of results */
 } npu_planned_conv_f32_words;
 typedef struct npu_planned_conv_i8_words {
-    uint32_t y, x, w, b, factors, scratch; /* factors i32[groups out, 2]; with scratch: b less x_zero times the sums of w */
+    uint32_t y, x, w, b, factors, scratch; /* factors i32[groups out, 2]; with scratch: b less x_zero times sums of w */
     npu_planned_conv_words c;
     int32_t x_zero;
     npu_planned_byte_words q;
@@ -22011,8 +22011,8 @@ static npu_status npu__ref_affine_launch(const npu_launch *l, uint32_t part, uin
     return NPU_OK;
 }
 
-/* 2^20 and all beyond lie outside of a byte, whatever the zero point. What is below is rounded to even by 1.5 2^23, from
-   which on f32 holds whole numbers only. */
+/* 2^20 and all beyond lie outside of a byte, whatever the zero point. What is below is rounded to even by 1.5 2^23,
+   from which on f32 holds whole numbers only. */
 NPU__REF_INLINE void npu__ref_byte_quantize_body(uint8_t *y, const float *x, size_t n, float inverse, float zero,
                                                  float min, float max)
 {
@@ -27650,7 +27650,8 @@ static npu_status npu__ref_submit(void *ctx, void *program, const npu_binding *b
     const npu__ref_program *p = (const npu__ref_program *)program;
     const npu_place *place = b->places->scratch;
     void *nothing = NULL; /* what a group has for memory where no op has a tensor: assertions of numbers */
-    char *memory = (char *)b->buffers[place->buffer]->handle, *scratch = memory ? memory + place->offset : (char *)&nothing;
+    char *memory = (char *)b->buffers[place->buffer]->handle;
+    char *scratch = memory ? memory + place->offset : (char *)&nothing;
     void **table = (void **)(void *)scratch;
     npu_launch l;
     npu_epilogue after;
@@ -30082,8 +30083,8 @@ static uint32_t npu__planned_columns_len(const npu_planned_conv_words *c)
 }
 
 /* The taps of a result as every second number from `to` on; those in the padding are 0. */
-NPU__PLANNED_APART static void npu__planned_column_f32(const npu_planned_conv_words *c, float *to, const float *x, uint32_t oy,
-                                    uint32_t ox)
+NPU__PLANNED_APART static void npu__planned_column_f32(const npu_planned_conv_words *c, float *to, const float *x,
+                                                       uint32_t oy, uint32_t ox)
 {
     const npu_planned_window_words *d = &c->window;
     npu__planned_span v = npu__planned_span_of(d, 0, oy), h = npu__planned_span_of(d, 1, ox);
@@ -30344,8 +30345,8 @@ NPU__PLANNED_APART static void npu__planned_take_i8(int8_t *to, const int8_t *x,
 }
 
 /* The taps of a result one after another; those in the padding are the zero. */
-NPU__PLANNED_APART static void npu__planned_column_i8(const npu_planned_conv_i8_words *s, int8_t *to, const int8_t *x, uint32_t oy,
-                                   uint32_t ox)
+NPU__PLANNED_APART static void npu__planned_column_i8(const npu_planned_conv_i8_words *s, int8_t *to, const int8_t *x,
+                                                      uint32_t oy, uint32_t ox)
 {
     const npu_planned_window_words *d = &s->c.window;
     npu__planned_span v = npu__planned_span_of(d, 0, oy), h = npu__planned_span_of(d, 1, ox);
@@ -31461,7 +31462,8 @@ static uint32_t npu__ref_plan_bias(npu_planned_writer *w, const npu_op_info *op,
 
 static npu_status npu__ref_plan_conv_f32(npu_planned_writer *w, const npu_op_info *op)
 {
-    static const uint32_t kernels[3] = { NPU_PLANNED_conv_f32, NPU_PLANNED_conv_columns_f32, NPU_PLANNED_depthwise_f32 };
+    static const uint32_t kernels[3] = { NPU_PLANNED_conv_f32, NPU_PLANNED_conv_columns_f32,
+                                         NPU_PLANNED_depthwise_f32 };
     npu_planned_conv_f32_words s;
     uint32_t kernel = NPU_PLANNED_conv_columns_f32;
     if (!npu__ref_plan_is(op, NPU_F32) || !npu__ref_plan_conv_shape(op, &s.c)) {
