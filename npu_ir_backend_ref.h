@@ -27348,12 +27348,28 @@ static npu_status npu__ref_compile_call(const npu__ref *ref, npu__ref_program *p
 
 /* ---- epilogues: elementwise ops that run by pieces of the result of the op before them ---- */
 
-static void (*npu__ref_follow_of(const npu__ref_op *o))(const npu_launch *l, size_t first, size_t n)
+typedef struct npu__ref_follower {
+    npu__ref_launch_op_fn launch; /* the op's own; NULL = not linked */
+    bool (*takes)(const void *state);
+    void (*run)(const npu_launch *l, size_t first, size_t n);
+} npu__ref_follower;
+
+static const npu__ref_follower npu__ref_followers[] = {
+    { npu__ref_map_launch, npu__ref_map_follows, npu__ref_map_follow },
+    { NPU_IR_HAS_KERNEL(NPU_NPU_FUSED) ? npu__ref_fused_launch : (npu__ref_launch_op_fn)0,
+      NPU_IR_HAS_KERNEL(NPU_NPU_FUSED) ? npu__ref_fused_follows : (bool (*)(const void *))0,
+      NPU_IR_HAS_KERNEL(NPU_NPU_FUSED) ? npu__ref_fused_follow : (void (*)(const npu_launch *, size_t, size_t))0 },
+};
+
+/* NULL = it cannot run by pieces. */
+static const npu__ref_follower *npu__ref_follower_of(const npu__ref_op *o)
 {
-    if (o->launch == npu__ref_map_launch) {
-        return npu__ref_map_follow;
+    for (size_t i = 0; o->launch && i < NPU__REF_COUNT(npu__ref_followers); i++) {
+        if (o->launch == npu__ref_followers[i].launch) {
+            return npu__ref_followers[i].takes(o->state) ? &npu__ref_followers[i] : NULL;
+        }
     }
-    return o->launch == npu__ref_fused_launch ? npu__ref_fused_follow : NULL;
+    return NULL;
 }
 
 /* Whether the ops from o on are such a pair: the second reads `value`, which nothing else does, as it lies. */
@@ -27361,9 +27377,8 @@ static bool npu__ref_may_lead(const npu__ref_program *p, const npu__ref_op *o, u
 {
     const npu__ref_op *next = o + 1;
     const npu_tensor *y = o->tensors + o->num_in;
-    if (!npu__ref_follow_of(next) || next->is_dynamic || next->before || next->num_out != 1 || npu__ref_len(y) == 0 ||
-        next->tensors[next->num_in].dtype != NPU_F32 || npu__ref_len(&next->tensors[next->num_in]) != npu__ref_len(y) ||
-        !(next->launch == npu__ref_map_launch ? npu__ref_map_follows : npu__ref_fused_follows)(next->state)) {
+    if (next->is_dynamic || !npu__ref_follower_of(next) || next->before || next->num_out != 1 || npu__ref_len(y) == 0 ||
+        next->tensors[next->num_in].dtype != NPU_F32 || npu__ref_len(&next->tensors[next->num_in]) != npu__ref_len(y)) {
         return false;
     }
     for (uint32_t k = 0; k < next->num_in; k++) {
@@ -27682,7 +27697,7 @@ static npu_status npu__ref_submit(void *ctx, void *program, const npu_binding *b
             npu__ref_launch_of(&after.launch, o + 1, o[1].tensors, table);
             after.launch.state = o[1].state;
             after.from = l.y[0];
-            after.run = npu__ref_follow_of(o + 1);
+            after.run = npu__ref_follower_of(o + 1)->run;
             l.epilogue = &after;
         }
         begin = b->op_done ? b->clock() : 0;
