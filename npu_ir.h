@@ -6913,7 +6913,13 @@ static inline uint32_t npu_planned_add(uint32_t a, uint32_t b) { return a > 0xff
     X(25, conv_columns_f32)                                                                        \
     X(26, conv_columns_i8)                                                                         \
     X(27, depthwise_f32)                                                                           \
-    X(28, depthwise_i8)
+    X(28, depthwise_i8)                                                                            \
+    X(29, conv_transposed_f32)                                                                     \
+    X(30, conv_transposed_i8)                                                                      \
+    X(31, lstm_f32)                                                                                \
+    X(32, layer_norm_i8)                                                                           \
+    X(33, log_softmax_f32)                                                                         \
+    X(34, where_f32)
 enum {
 #define NPU_X(id, name) NPU_PLANNED_##name = id,
     NPU_IR_PLANNED_KERNELS(NPU_X)

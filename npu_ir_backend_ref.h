@@ -273,7 +273,8 @@ typedef struct npu_planned_conv_words { /* channels are those of one group */
     npu_planned_window_words window;
 } npu_planned_conv_words;
 /* conv_columns: with the taps of two results as columns in scratch, n = in kernel each: f32[n, 2] or i8[2, n].
-   depthwise: of groups of one channel in, with padded rows of it in scratch. */
+   depthwise: of groups of one channel in, with padded rows of it in scratch. conv_transposed: w [groups in, out,
+   kernel]. */
 typedef struct npu_planned_conv_f32_words {
     uint32_t y, x, w, b, scratch; /* w [groups out, in, kernel]; b [groups out] or none; scratch: none where not used */
     npu_planned_conv_words c;
@@ -322,7 +323,13 @@ typedef struct
 typedef struct npu_planned_layer_norm_words {
     uint32_t y, x, w, b, rows, n; /* w, b [n] or none */
     float eps;
+    uint32_t is_rms;              /* the mean is taken for 0 */
 } npu_planned_layer_norm_words;
+typedef struct npu_planned_layer_norm_i8_words {
+    uint32_t y, x, w, b, scales, rows, n; /* w, b f32; scales f64[4]: of x squared, of x, eps, of y */
+    int32_t x_zero;
+    npu_planned_byte_words q;
+} npu_planned_layer_norm_i8_words;
 typedef struct
     npu_planned_matmul_words { /* y [batch, m, n] = a [m, k] b + bias [n]; b at [batch b_batch + n b_n + k b_k] */
     uint32_t y, a, b, bias, batch, m, n, k, a_batch, b_batch, b_n, b_k;
@@ -337,7 +344,8 @@ typedef struct npu_planned_linear_i8_words {
 typedef struct npu_planned_pair_words { /* two operands that broadcast: steps of 0 */
     uint32_t y, a, b, dims[4], a_steps[4], b_steps[4];
 } npu_planned_pair_words;
-enum { NPU_PLANNED_ADD = 1, NPU_PLANNED_SUB, NPU_PLANNED_MUL, NPU_PLANNED_DIV, NPU_PLANNED_MAX, NPU_PLANNED_MIN };
+enum { NPU_PLANNED_ADD = 1, NPU_PLANNED_SUB, NPU_PLANNED_MUL, NPU_PLANNED_DIV, NPU_PLANNED_MAX, NPU_PLANNED_MIN,
+       NPU_PLANNED_PRELU /* b is the slope below 0 */ };
 typedef struct npu_planned_binary_words {
     npu_planned_pair_words pair;
     uint32_t mode;
@@ -349,6 +357,9 @@ typedef struct npu_planned_add_i8_words {
     uint32_t shift;               /* of sums that are rounded once: factors [0] are multiples of 2^-shift */
     npu_planned_byte_words q;
 } npu_planned_add_i8_words;
+typedef struct npu_planned_where_words { /* y = a where condition u8, else b; all broadcast */
+    uint32_t y, condition, a, b, dims[4], condition_steps[4], a_steps[4], b_steps[4];
+} npu_planned_where_words;
 enum {
     NPU_PLANNED_CLAMP = 1,
     NPU_PLANNED_SIGMOID,
@@ -364,11 +375,14 @@ enum {
     NPU_PLANNED_NEG,
     NPU_PLANNED_ABS,
     NPU_PLANNED_LEAKY_RELU,
-    NPU_PLANNED_ELU
+    NPU_PLANNED_ELU,
+    NPU_PLANNED_LOG,
+    NPU_PLANNED_SOFTPLUS
 };
 typedef struct npu_planned_map_words {
     uint32_t y, x, count, mode;
-    float a, b;                   /* clamp: the ends; leaky_relu: the slope; elu: alpha */
+    float a, b;                   /* clamp: the ends; leaky_relu: the slope; elu: below 0, above; softplus: beta,
+                                     threshold */
 } npu_planned_map_words;
 typedef struct npu_planned_map_i8_words { /* by a table of 256 results, by the bytes of x */
     uint32_t y, x, table, count;
@@ -382,10 +396,12 @@ typedef struct
 typedef struct npu_planned_gather_words { /* rows of `row` bytes; index i32 or i64, by index_size */
     uint32_t y, x, index, count, rows, row, index_size;
 } npu_planned_gather_words;
-typedef struct
-    npu_planned_gru_words { /* gates r, z, n as in w_x [3 hidden, in], w_h [3 hidden, hidden]; h, h0 [batch, hidden] */
-    uint32_t y, h, x, h0, w_x, w_h, b_x, b_h, scratch, length, batch, in, hidden, x_length, x_batch, y_length, y_batch;
-} npu_planned_gru_words;
+/* A layer one way: gates r, z, n of a GRU, i, f, g, o of an LSTM, as in w_x [gates hidden, in], w_h [gates hidden,
+   hidden]; states h, c (of a GRU: none) and those before, h0, c0 [batch, hidden], from element h_first on. */
+typedef struct npu_planned_recurrent_words {
+    uint32_t y, h, c, x, h0, c0, w_x, w_h, b_x, b_h, scratch;
+    uint32_t length, batch, in, hidden, x_length, x_batch, y_length, y_batch, y_first, h_first, is_reverse;
+} npu_planned_recurrent_words;
 
 /* The kernels: what a table of a program's has for the rows of its list. Thread-safe. */
 #define NPU_X(id, name)                                                                                      \
@@ -30292,6 +30308,108 @@ NPU__PLANNED(depthwise_f32)
            npu__planned_conv_f32(m, s, work, npu__planned_padded_len(&s->c), npu__planned_depthwise_group_f32);
 }
 
+/* Of a transposed convolution: from a tap that meets an element to the next one, which meets an element before. */
+static uint32_t npu__planned_next_tap(const npu_planned_window_words *d, uint32_t axis)
+{
+    uint32_t a = d->stride[axis], b = d->dilation[axis];
+    while (b) { /* the greatest common divisor, which a becomes */
+        uint32_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return d->stride[axis] / a;
+}
+
+/* The first tap that meets an element, how many do, and the element of the first. */
+static npu__planned_span npu__planned_transposed_span(const npu_planned_window_words *d, uint32_t axis, uint32_t o,
+                                                      uint32_t next)
+{
+    npu__planned_span span = { 0, 0, 0 };
+    uint32_t at = o + d->pad[axis], dilation = d->dilation[axis], end = d->kernel[axis];
+    for (uint32_t k = 0; k < end && k * dilation <= at; k += span.count ? next : 1) {
+        uint32_t meets = (at - k * dilation) / d->stride[axis];
+        if (span.count) {
+            span.count++;
+        } else if (meets < d->in[axis] && meets * d->stride[axis] == at - k * dilation) {
+            span.first = k;
+            span.at = meets;
+            span.count = 1;
+        }
+    }
+    return span;
+}
+
+static bool npu__planned_transposed_ok(const npu_planned_window_words *d)
+{
+    return npu__planned_window_ok(d) && d->stride[0] && d->stride[1];
+}
+
+/* What the loops of both types walk: v.count rows of h.count taps each. */
+typedef struct npu__planned_transposed {
+    npu__planned_span v, h;
+    uint32_t next[2], w_first, x_first, w_row, w_next, x_row, x_next; /* x goes backwards */
+} npu__planned_transposed;
+
+static npu__planned_transposed npu__planned_transposed_of(const npu_planned_window_words *d)
+{
+    npu__planned_transposed t = { { 0, 0, 0 }, { 0, 0, 0 }, { 0, 0 }, 0, 0, 0, 0, 0, 0 };
+    t.next[0] = npu__planned_next_tap(d, 0);
+    t.next[1] = npu__planned_next_tap(d, 1);
+    t.w_next = t.next[1];
+    t.w_row = t.next[0] * d->kernel[1];
+    t.x_next = t.next[1] * d->dilation[1] / d->stride[1];
+    t.x_row = t.next[0] * d->dilation[0] / d->stride[0] * d->in[1];
+    return t;
+}
+
+/* Of result o: where its first tap lies, and the element that it meets. */
+static void npu__planned_transposed_at(const npu_planned_window_words *d, npu__planned_transposed *t, uint32_t o)
+{
+    t->v = npu__planned_transposed_span(d, 0, o / d->out[1], t->next[0]);
+    t->h = npu__planned_transposed_span(d, 1, o % d->out[1], t->next[1]);
+    t->w_first = t->v.first * d->kernel[1] + t->h.first;
+    t->x_first = t->v.at * d->in[1] + t->h.at;
+}
+
+static float npu__planned_transposed_sum_f32(const npu_planned_conv_words *c, const npu__planned_transposed *t,
+                                             const float *w, const float *x, float sum)
+{
+    for (uint32_t i = 0; i < c->in_channels; i++) {
+        for (uint32_t row = 0; row < t->v.count; row++) {
+            const float *tap = w + row * t->w_row, *from = x - row * t->x_row;
+            for (uint32_t k = 0; k < t->h.count; k++) {
+                sum += tap[k * t->w_next] * *(from - k * t->x_next);
+            }
+        }
+        w += c->out_channels * npu__planned_area(c->window.kernel);
+        x += npu__planned_area(c->window.in);
+    }
+    return sum;
+}
+
+static void npu__planned_transposed_group_f32(const npu_planned_conv_f32_words *s, const npu__planned_conv_f32_at *at)
+{
+    const npu_planned_window_words *d = &s->c.window;
+    npu__planned_transposed t = npu__planned_transposed_of(d);
+    uint32_t area = npu__planned_area(d->out);
+    for (uint32_t o = 0; o < area; o++) {
+        npu__planned_transposed_at(d, &t, o);
+        for (uint32_t channel = 0; channel < s->c.out_channels; channel++) {
+            float sum = npu__planned_transposed_sum_f32(
+                &s->c, &t, at->w + channel * npu__planned_area(d->kernel) + t.w_first, at->x + t.x_first,
+                at->b ? at->b[channel] : 0.0f);
+            at->y[channel * area + o] = npu__planned_limit(sum, s->low, s->high);
+        }
+    }
+}
+
+NPU__PLANNED(conv_transposed_f32)
+{
+    NPU__PLANNED_WORDS(npu_planned_conv_f32_words)
+    return !npu__planned_transposed_ok(&s->c.window) ? NPU_ERR_RANGE :
+           npu__planned_conv_f32(m, s, work, 0, npu__planned_transposed_group_f32);
+}
+
 typedef struct npu__planned_conv_i8_at {
     int8_t *y, *scratch;
     const int8_t *x, *w;
@@ -30544,6 +30662,45 @@ static npu_status npu__planned_conv_i8(const npu_planned *m, const npu_planned_c
         }
     }
     return NPU_OK;
+}
+
+static uint32_t npu__planned_transposed_sum_i8(const npu_planned_conv_i8_words *s, const npu__planned_transposed *t,
+                                               const int8_t *w, const int8_t *x)
+{
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i < s->c.in_channels; i++) {
+        for (uint32_t row = 0; row < t->v.count; row++) {
+            const int8_t *tap = w + row * t->w_row, *from = x - row * t->x_row;
+            for (uint32_t k = 0; k < t->h.count; k++) {
+                sum += (uint32_t)(tap[k * t->w_next] * (*(from - k * t->x_next) - s->x_zero));
+            }
+        }
+        w += s->c.out_channels * npu__planned_area(s->c.window.kernel);
+        x += npu__planned_area(s->c.window.in);
+    }
+    return sum;
+}
+
+static void npu__planned_transposed_group_i8(const npu_planned_conv_i8_words *s, const npu__planned_conv_i8_at *at)
+{
+    const npu_planned_window_words *d = &s->c.window;
+    npu__planned_transposed t = npu__planned_transposed_of(d);
+    npu__planned_results to = npu__planned_conv_results(s, at);
+    for (uint32_t o = 0; o < npu__planned_area(d->out); o++, to.y++) {
+        npu__planned_transposed_at(d, &t, o);
+        for (uint32_t channel = 0; channel < s->c.out_channels; channel++) {
+            int32_t sum = (int32_t)npu__planned_transposed_sum_i8(
+                s, &t, at->w + channel * npu__planned_area(d->kernel) + t.w_first, at->x + t.x_first);
+            npu__planned_requantise(&to, &sum, channel, 1, 1);
+        }
+    }
+}
+
+NPU__PLANNED(conv_transposed_i8)
+{
+    NPU__PLANNED_WORDS(npu_planned_conv_i8_words)
+    return !npu__planned_transposed_ok(&s->c.window) ? NPU_ERR_RANGE :
+           npu__planned_conv_i8(m, s, work, 0, npu__planned_transposed_group_i8);
 }
 
 NPU__PLANNED(conv_i8)
@@ -30871,9 +31028,62 @@ static float npu__planned_inverse_root(float x)
     return x < 1.1754944e-38f ? npu__planned_rsqrt(x * 16777216.0f) * 4096.0f : npu__planned_rsqrt(x);
 }
 
-NPU__PLANNED(softmax_f32)
+/* Within 3e-7 of the size of the result, or of 1: the exponent, and twice the area tangent of what is left. */
+static float npu__planned_log(float x)
 {
-    NPU__PLANNED_WORDS(npu_planned_rows_words)
+    float n = 0.0f, z, square;
+    uint32_t bits;
+    if (!(x > 0.0f) || x > 3.4028234e38f) {
+        return x < 0.0f ? npu__planned_of_bits(0x7fc00000u) : x == 0.0f ? npu__planned_of_bits(0xff800000u) : x;
+    }
+    if (x < 1.1754944e-38f) {
+        x *= 16777216.0f;
+        n = -24.0f;
+    }
+    memcpy(&bits, &x, 4);
+    n += (float)((int32_t)(bits - 0x3f3504f3u) >> 23);
+    x = npu__planned_of_bits(((bits - 0x3f3504f3u) & 0x7fffffu) + 0x3f3504f3u); /* from half the root of 2 on */
+    z = (x - 1.0f) / (x + 1.0f);
+    square = z * z;
+    z = 2.0f * z * (1.0f + square * (1.0f / 3 + square * (1.0f / 5 + square * (1.0f / 7 + square * (1.0f / 9)))));
+    return n * 0.693145751953125f + (n * 1.42860677e-6f + z);
+}
+
+/* The same with a row's logarithm: y = x - most - log(sum of exp(x - most)). */
+static void npu__planned_log_softmax_row(float *y, const float *x, uint32_t n, uint32_t step)
+{
+    float most = x[0], sum = 0.0f;
+    for (uint32_t i = 1; i < n; i++) {
+        most = x[i * step] > most ? x[i * step] : most;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        sum += npu__planned_exp(x[i * step] - most);
+    }
+    sum = npu__planned_log(sum);
+    for (uint32_t i = 0; i < n; i++) {
+        y[i * step] = x[i * step] - most - sum;
+    }
+}
+
+static void npu__planned_softmax_row_f32(float *y, const float *x, uint32_t n, uint32_t step)
+{
+    float most = x[0], sum = 0.0f;
+    for (uint32_t i = 1; i < n; i++) {
+        most = x[i * step] > most ? x[i * step] : most;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        float e = npu__planned_exp(x[i * step] - most);
+        y[i * step] = e;
+        sum += e;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        y[i * step] /= sum;
+    }
+}
+
+static npu_status npu__planned_along_f32(const npu_planned *m, const npu_planned_rows_words *s, uint32_t *work,
+                                         void (*row)(float *, const float *, uint32_t, uint32_t))
+{
     uint32_t kept = npu_planned_mul(s->outer, s->inner), all = npu_planned_mul(kept, s->n);
     float *y = (float *)npu_planned_write(m, s->y, all, 4);
     const float *x = (const float *)npu_planned_read(m, s->x, all, 4);
@@ -30885,21 +31095,21 @@ NPU__PLANNED(softmax_f32)
     }
     for (uint32_t o = 0; o < kept; o++) {
         uint32_t first = o / s->inner * s->n * s->inner + o % s->inner;
-        float most = x[first], sum = 0.0f;
-        for (uint32_t i = 1; i < s->n; i++) {
-            float e = x[first + i * s->inner];
-            most = e > most ? e : most;
-        }
-        for (uint32_t i = 0; i < s->n; i++) {
-            float e = npu__planned_exp(x[first + i * s->inner] - most);
-            y[first + i * s->inner] = e;
-            sum += e;
-        }
-        for (uint32_t i = 0; i < s->n; i++) {
-            y[first + i * s->inner] /= sum;
-        }
+        row(y + first, x + first, s->n, s->inner);
     }
     return NPU_OK;
+}
+
+NPU__PLANNED(softmax_f32)
+{
+    NPU__PLANNED_WORDS(npu_planned_rows_words)
+    return npu__planned_along_f32(m, s, work, npu__planned_softmax_row_f32);
+}
+
+NPU__PLANNED(log_softmax_f32)
+{
+    NPU__PLANNED_WORDS(npu_planned_rows_words)
+    return npu__planned_along_f32(m, s, work, npu__planned_log_softmax_row);
 }
 
 /* 1 / (1 + a), a and the result with 31 binary digits: three of Newton's steps from 48/17 - 32/17 of the half sum. */
@@ -30962,6 +31172,16 @@ NPU__PLANNED(softmax_i8)
     return NPU_OK;
 }
 
+/* The byte nearest to a number of units, halves to even. */
+static int8_t npu__planned_nearest(const npu_planned_byte_words *q, double y)
+{
+    int32_t whole = y > 1e6 ? 1000000 : y > -1e6 ? (int32_t)y : -1000000; /* NaN, too */
+    double rest = whole == 1000000 || whole == -1000000 ? 0.0 : y - whole;
+    whole += rest > 0.5 || (rest == 0.5 && (whole & 1));
+    whole -= rest < -0.5 || (rest == -0.5 && (whole & 1));
+    return (int8_t)npu__planned_clamp(q, whole + q->zero);
+}
+
 static void npu__planned_softmax_real_row(const npu_planned_softmax_i8_words *s, int8_t *y, const int8_t *x,
                                           const double *table)
 {
@@ -30972,10 +31192,7 @@ static void npu__planned_softmax_real_row(const npu_planned_softmax_i8_words *s,
         sum += table[most - x[i * step]];
     }
     for (uint32_t i = 0; i < s->rows.n; i++) {
-        double e = table[most - x[i * step]] / sum / scale;
-        int32_t whole = e >= 0.0 && e < 1024.0 ? (int32_t)e : 1024;
-        whole += e - whole > 0.5 || (e - whole == 0.5 && (whole & 1));
-        y[i * step] = (int8_t)npu__planned_clamp(&s->q, whole + s->q.zero);
+        y[i * step] = npu__planned_nearest(&s->q, table[most - x[i * step]] / sum / scale);
     }
 }
 
@@ -31018,7 +31235,7 @@ NPU__PLANNED(layer_norm_f32)
     shift = (const float *)b;
     for (uint32_t row = 0; row < s->rows; row++, x += s->n, y += s->n) {
         float mean = 0.0f, variance = 0.0f, rstd;
-        for (uint32_t i = 0; i < s->n; i++) {
+        for (uint32_t i = 0; i < s->n && !s->is_rms; i++) {
             mean += x[i];
         }
         mean /= (float)s->n;
@@ -31029,6 +31246,71 @@ NPU__PLANNED(layer_norm_f32)
         for (uint32_t i = 0; i < s->n; i++) {
             y[i] = (x[i] - mean) * rstd * (scale ? scale[i] : 1.0f) + (shift ? shift[i] : 0.0f);
         }
+    }
+    return NPU_OK;
+}
+
+/* The square root of a normal number above 0, to the nearest: 54 binary digits, one after another. */
+static double npu__planned_root(double x)
+{
+    uint64_t bits, root = 0, rest = 0, digits;
+    int32_t exponent;
+    memcpy(&bits, &x, 8);
+    exponent = (int32_t)(bits >> 52 & 0x7ff) - 1075;
+    digits = (bits & 0xfffffffffffffu) | 0x10000000000000u;
+    digits <<= 10 + (exponent & 1); /* the upper pair first */
+    exponent = (exponent - (exponent & 1)) / 2;
+    for (uint32_t i = 0; i < 54; i++) {
+        uint64_t trial = root << 2 | 1;
+        rest = rest << 2 | digits >> 62;
+        digits <<= 2;
+        root = root << 1 | (rest >= trial);
+        rest -= rest >= trial ? trial : 0;
+    }
+    bits = ((uint64_t)(uint32_t)(exponent + 1048) << 52) + ((root + 1) >> 1);
+    memcpy(&x, &bits, 8);
+    return x;
+}
+
+/* In double, and sums are of whole numbers: nothing is lost in the variance. */
+static void npu__planned_layer_norm_row(const npu_planned_layer_norm_i8_words *s, int8_t *y, const int8_t *x,
+                                        const double *scales, const float *w, const float *b)
+{
+    int32_t sum = 0;
+    uint32_t squares = 0;
+    double mean, rstd;
+    for (uint32_t i = 0; i < s->n; i++) {
+        int32_t e = x[i] - s->x_zero;
+        sum += e;
+        squares += (uint32_t)(e * e);
+    }
+    mean = (double)sum / (double)s->n;
+    rstd = scales[0] * ((double)squares / (double)s->n - mean * mean) + scales[2];
+    rstd = scales[1] / npu__planned_root(rstd);
+    for (uint32_t i = 0; i < s->n; i++) {
+        double e = ((double)(x[i] - s->x_zero) - mean) * rstd;
+        e = e * (w ? (double)w[i] : 1.0) + (b ? (double)b[i] : 0.0);
+        y[i] = npu__planned_nearest(&s->q, e / scales[3]);
+    }
+}
+
+NPU__PLANNED(layer_norm_i8)
+{
+    NPU__PLANNED_WORDS(npu_planned_layer_norm_i8_words)
+    uint32_t all = npu_planned_mul(s->rows, s->n);
+    int8_t *y = (int8_t *)npu_planned_write(m, s->y, all, 1);
+    const int8_t *x = (const int8_t *)npu_planned_read(m, s->x, all, 1);
+    const double *scales = (const double *)npu_planned_constant(m, s->scales, 4, 8);
+    const void *w, *b;
+    if (!npu__planned_optional(m, s->w, s->n, 4, &w) || !npu__planned_optional(m, s->b, s->n, 4, &b) || !x || !y ||
+        !scales || !all || s->n > 0x10000 || !npu__planned_byte_ok(&s->q) || !npu__planned_zero_ok(s->x_zero)) {
+        return NPU_ERR_RANGE;
+    }
+    if (work) {
+        return npu__planned_count(work, all);
+    }
+    for (uint32_t row = 0; row < s->rows; row++, x += s->n, y += s->n) {
+        npu__planned_layer_norm_row(s, y, x, scales, (const float *)w, (const float *)b);
     }
     return NPU_OK;
 }
@@ -31129,6 +31411,7 @@ static float npu__planned_join(uint32_t mode, float a, float b, float alpha)
     case NPU_PLANNED_MUL: return a * b;
     case NPU_PLANNED_DIV: return a / b;
     case NPU_PLANNED_MAX: return a > b || a != a ? a : b;
+    case NPU_PLANNED_PRELU: return a > 0.0f ? a : a * b;
     default: return a < b || a != a ? a : b;
     }
 }
@@ -31153,6 +31436,36 @@ NPU__PLANNED(binary_f32)
             *y++ = npu__planned_limit(e, s->low, s->high);
         }
         npu__planned_next(p->dims, p->a_steps, p->b_steps, 4, index, at);
+    }
+    return NPU_OK;
+}
+
+NPU__PLANNED(where_f32)
+{
+    NPU__PLANNED_WORDS(npu_planned_where_words)
+    uint32_t len = npu__planned_len(s->dims, 4), index[4] = { 0, 0, 0, 0 };
+    float *y = (float *)npu_planned_write(m, s->y, len, 4);
+    const uint8_t *condition = (const uint8_t *)npu_planned_read(
+        m, s->condition, npu__planned_extent(s->dims, s->condition_steps, 4), 1);
+    const float *a = (const float *)npu_planned_read(m, s->a, npu__planned_extent(s->dims, s->a_steps, 4), 4);
+    const float *b = (const float *)npu_planned_read(m, s->b, npu__planned_extent(s->dims, s->b_steps, 4), 4);
+    if (!y || !condition || !a || !b || !len) {
+        return NPU_ERR_RANGE;
+    }
+    if (work) {
+        return npu__planned_count(work, len);
+    }
+    for (; len > 0; len--) {
+        uint32_t at[3] = { 0, 0, 0 };
+        for (uint32_t i = 0; i < 4; i++) {
+            at[0] += index[i] * s->condition_steps[i];
+            at[1] += index[i] * s->a_steps[i];
+            at[2] += index[i] * s->b_steps[i];
+        }
+        *y++ = condition[at[0]] ? a[at[1]] : b[at[2]];
+        for (uint32_t i = 4; i-- > 0 && ++index[i] == s->dims[i];) {
+            index[i] = 0;
+        }
     }
     return NPU_OK;
 }
@@ -31232,7 +31545,10 @@ static float npu__planned_function(const npu_planned_map_words *s, float x)
     case NPU_PLANNED_NEG: return -x;
     case NPU_PLANNED_ABS: return x <= 0.0f ? 0.0f - x : x;
     case NPU_PLANNED_LEAKY_RELU: return x > 0.0f ? x : x * s->a;
-    default: return x > 0.0f ? x : s->a * (npu__planned_exp(x) - 1.0f); /* ELU */
+    case NPU_PLANNED_LOG: return npu__planned_log(x);
+    case NPU_PLANNED_SOFTPLUS:
+        return x * s->a > s->b ? x : npu__planned_log(1.0f + npu__planned_exp(x * s->a)) / s->a;
+    default: return x > 0.0f ? s->b * x : s->a * (npu__planned_exp(x) - 1.0f); /* ELU */
     }
 }
 
@@ -31258,8 +31574,8 @@ NPU__PLANNED(map_f32)
 typedef struct npu__planned_gates { const float *w_x, *w_h, *b_x, *b_h; } npu__planned_gates;
 
 /* Row i of both products, h's in *of_h where that is not added. */
-static float npu__planned_gate(const npu_planned_gru_words *s, const npu__planned_gates *g, uint32_t i, const float *x,
-                               const float *h, float *of_h)
+static float npu__planned_gate(const npu_planned_recurrent_words *s, const npu__planned_gates *g, uint32_t i,
+                               const float *x, const float *h, float *of_h)
 {
     float sum = npu__planned_dot_f32(g->w_x + i * s->in, x, s->in, 1, g->b_x ? g->b_x[i] : 0.0f);
     float more = npu__planned_dot_f32(g->w_h + i * s->hidden, h, s->hidden, 1, g->b_h ? g->b_h[i] : 0.0f);
@@ -31270,9 +31586,10 @@ static float npu__planned_gate(const npu_planned_gru_words *s, const npu__planne
     return sum + more;
 }
 
-static void npu__planned_gru_cell(const npu_planned_gru_words *s, const npu__planned_gates *g, float *y, const float *x,
-                                  float *h, float *next)
+static void npu__planned_gru_cell(const npu_planned_recurrent_words *s, const npu__planned_gates *g, const float *x,
+                                  const float *h, float *c, float *next)
 {
+    (void)c;
     for (uint32_t i = 0; i < s->hidden; i++) {
         float r = npu__planned_sigmoid(npu__planned_gate(s, g, i, x, h, NULL)), of_h;
         float z = npu__planned_sigmoid(npu__planned_gate(s, g, s->hidden + i, x, h, NULL));
@@ -31280,31 +31597,63 @@ static void npu__planned_gru_cell(const npu_planned_gru_words *s, const npu__pla
         n = npu__planned_tanh(n + r * of_h);
         next[i] = (1.0f - z) * n + z * h[i];
     }
+}
+
+static void npu__planned_lstm_cell(const npu_planned_recurrent_words *s, const npu__planned_gates *g, const float *x,
+                                   const float *h, float *c, float *next)
+{
     for (uint32_t i = 0; i < s->hidden; i++) {
-        y[i] = h[i] = next[i];
+        float in = npu__planned_sigmoid(npu__planned_gate(s, g, i, x, h, NULL));
+        float forget = npu__planned_sigmoid(npu__planned_gate(s, g, s->hidden + i, x, h, NULL));
+        float cell = npu__planned_tanh(npu__planned_gate(s, g, 2 * s->hidden + i, x, h, NULL));
+        c[i] = forget * c[i] + in * cell;
+        cell = npu__planned_sigmoid(npu__planned_gate(s, g, 3 * s->hidden + i, x, h, NULL));
+        next[i] = cell * npu__planned_tanh(c[i]);
     }
 }
 
-/* x and y: [length, batch] rows at x_length, x_batch and y_length, y_batch elements. */
-NPU__PLANNED(gru_f32)
+/* A state as it was before; NULL = its memory is elsewhere. */
+static float *npu__planned_state(const npu_planned *m, const npu_planned_recurrent_words *s, uint32_t place,
+                                 uint32_t before, bool is_check)
 {
-    NPU__PLANNED_WORDS(npu_planned_gru_words)
+    uint32_t len = npu_planned_mul(s->batch, s->hidden), all = npu_planned_add(s->h_first, len);
+    float *h = (float *)npu_planned_write(m, place, all, 4);
+    const float *h0 = (const float *)npu_planned_read(m, before, all, 4);
+    if (!h || !h0) {
+        return NULL;
+    }
+    for (uint32_t i = 0; i < len && !is_check; i++) {
+        h[s->h_first + i] = h0[s->h_first + i];
+    }
+    return h + s->h_first;
+}
+
+/* x and y: [length, batch] rows at x_length, x_batch and y_length, y_batch elements. */
+static npu_status npu__planned_recurrent(const npu_planned *m, const npu_planned_recurrent_words *s, uint32_t num_gates,
+                                         uint32_t *work,
+                                         void (*cell)(const npu_planned_recurrent_words *, const npu__planned_gates *,
+                                                      const float *, const float *, float *, float *))
+{
     const uint32_t dims[3] = { s->length, s->batch, s->in }, x_steps[3] = { s->x_length, s->x_batch, 1 };
     const uint32_t y_dims[3] = { s->length, s->batch, s->hidden }, y_steps[3] = { s->y_length, s->y_batch, 1 };
-    uint32_t gates = npu_planned_mul(3, s->hidden), states = npu_planned_mul(s->batch, s->hidden);
+    uint32_t gates = npu_planned_mul(num_gates, s->hidden);
     uint32_t steps = npu_planned_mul(npu_planned_mul(s->length, s->batch),
                                      npu_planned_mul(gates, npu_planned_add(s->in, s->hidden)));
-    float *y = (float *)npu_planned_write(m, s->y, npu__planned_extent(y_dims, y_steps, 3), 4);
-    float *h = (float *)npu_planned_write(m, s->h, states, 4),
-          *next = (float *)npu_planned_write(m, s->scratch, s->hidden, 4);
+    uint32_t y_end = npu_planned_add(s->y_first, npu__planned_extent(y_dims, y_steps, 3));
+    float *y = (float *)npu_planned_write(m, s->y, y_end, 4);
+    float *next = (float *)npu_planned_write(m, s->scratch, s->hidden, 4), *h, *c;
     const float *x = (const float *)npu_planned_read(m, s->x, npu__planned_extent(dims, x_steps, 3), 4);
-    const float *h0 = (const float *)npu_planned_read(m, s->h0, states, 4);
     npu__planned_gates g;
     const void *b_x, *b_h;
     g.w_x = (const float *)npu_planned_read(m, s->w_x, npu_planned_mul(gates, s->in), 4);
     g.w_h = (const float *)npu_planned_read(m, s->w_h, npu_planned_mul(gates, s->hidden), 4);
     if (!npu__planned_optional(m, s->b_x, gates, 4, &b_x) || !npu__planned_optional(m, s->b_h, gates, 4, &b_h) || !x ||
-        !y || !h || !h0 || !next || !g.w_x || !g.w_h || !steps) {
+        !y || !next || !g.w_x || !g.w_h || !steps) {
+        return NPU_ERR_RANGE;
+    }
+    h = npu__planned_state(m, s, s->h, s->h0, work != NULL);
+    c = num_gates == 4 ? npu__planned_state(m, s, s->c, s->c0, work != NULL) : h;
+    if (!h || !c) {
         return NPU_ERR_RANGE;
     }
     if (work) {
@@ -31312,16 +31661,29 @@ NPU__PLANNED(gru_f32)
     }
     g.b_x = (const float *)b_x;
     g.b_h = (const float *)b_h;
-    for (uint32_t i = 0; i < states; i++) {
-        h[i] = h0[i];
-    }
     for (uint32_t t = 0; t < s->length; t++) {
+        uint32_t now = s->is_reverse ? s->length - 1 - t : t;
         for (uint32_t i = 0; i < s->batch; i++) {
-            npu__planned_gru_cell(s, &g, y + t * s->y_length + i * s->y_batch, x + t * s->x_length + i * s->x_batch,
-                                  h + i * s->hidden, next);
+            float *of_h = h + i * s->hidden, *to = y + s->y_first + now * s->y_length + i * s->y_batch;
+            cell(s, &g, x + now * s->x_length + i * s->x_batch, of_h, c + i * s->hidden, next);
+            for (uint32_t k = 0; k < s->hidden; k++) {
+                to[k] = of_h[k] = next[k];
+            }
         }
     }
     return NPU_OK;
+}
+
+NPU__PLANNED(gru_f32)
+{
+    NPU__PLANNED_WORDS(npu_planned_recurrent_words)
+    return npu__planned_recurrent(m, s, 3, work, npu__planned_gru_cell);
+}
+
+NPU__PLANNED(lstm_f32)
+{
+    NPU__PLANNED_WORDS(npu_planned_recurrent_words)
+    return npu__planned_recurrent(m, s, 4, work, npu__planned_lstm_cell);
 }
 
 #ifndef NPU_IR_RUNTIME_ONLY
@@ -31410,15 +31772,16 @@ static bool npu__ref_plan_conv_shape(const npu_op_info *op, npu_planned_conv_wor
     const npu_spec *x = op->in[0], *k = op->in[1];
     uint32_t dims = k->rank - 2u, lead;
     int64_t groups = npu_op_int(op, "groups", 1);
-    if (dims < 1 || dims > 2 || npu_op_int(op, "transposed", 0) || groups < 1 || groups > 0xffff) {
+    bool is_transposed = npu__ref_conv_is_transposed(op);
+    if (dims < 1 || dims > 2 || groups < 1 || groups > 0xffff) {
         return false;
     }
     c->rows = 0;
     lead = x->rank - dims;
     c->images = lead == 2 ? npu__ref_plan_dims(x, 0, 1) : 1;
     c->groups = (uint32_t)groups;
-    c->in_channels = npu__ref_plan_dims(k, 1, 2);
-    c->out_channels = npu__ref_plan_dims(k, 0, 1) / c->groups;
+    c->in_channels = is_transposed ? npu__ref_plan_dims(k, 0, 1) / c->groups : npu__ref_plan_dims(k, 1, 2);
+    c->out_channels = is_transposed ? npu__ref_plan_dims(k, 1, 2) : npu__ref_plan_dims(k, 0, 1) / c->groups;
     npu__ref_plan_images(&c->window, x, op->out[0], dims);
     for (uint32_t i = 0; i < 2; i++) {
         c->window.kernel[i] = dims == 2 || i == 1 ? npu__ref_plan_dims(k, k->rank - 2u + i, k->rank - 1u + i) : 1;
@@ -31489,7 +31852,9 @@ static npu_status npu__ref_plan_conv_f32(npu_planned_writer *w, const npu_op_inf
     s.w = npu_planned_operand(w, 1);
     s.b = op->num_in > 2 ? npu_planned_operand(w, 2) : NPU_PLANNED_NONE;
     s.scratch = NPU_PLANNED_NONE;
-    if (!npu__planned_is_pointwise(&s.c.window)) {
+    if (npu__ref_conv_is_transposed(op)) {
+        kernel = NPU_PLANNED_conv_transposed_f32;
+    } else if (!npu__planned_is_pointwise(&s.c.window)) {
         kernel = npu__ref_plan_scratch(w, &s.c, 4, kernels, &s.scratch);
     }
     s.low = -INFINITY;
@@ -31501,7 +31866,8 @@ static npu_status npu__ref_plan_conv_i8(npu_planned_writer *w, const npu_op_info
 {
     static const uint32_t kernels[3] = { NPU_PLANNED_conv_i8, NPU_PLANNED_conv_columns_i8, NPU_PLANNED_depthwise_i8 };
     npu_planned_conv_i8_words s;
-    uint32_t channels, kernel = NPU_PLANNED_conv_i8;
+    bool is_transposed = npu__ref_conv_is_transposed(op);
+    uint32_t channels, kernel = is_transposed ? NPU_PLANNED_conv_transposed_i8 : NPU_PLANNED_conv_i8;
     if (!npu__ref_plan_is_i8(op) || !npu__ref_plan_conv_shape(op, &s.c)) {
         return NPU_ERR_UNSUPPORTED;
     }
@@ -31510,13 +31876,13 @@ static npu_status npu__ref_plan_conv_i8(npu_planned_writer *w, const npu_op_info
     s.x = npu_planned_operand(w, 0);
     s.w = npu_planned_operand(w, 1);
     s.scratch = s.b = NPU_PLANNED_NONE;
-    if (npu_planned_may_spare(w)) {
+    if (npu_planned_may_spare(w) && !is_transposed) {
         s.b = npu__ref_plan_bias(w, op, channels, s.c.in_channels * npu__planned_area(s.c.window.kernel));
     }
     if (s.b != NPU_PLANNED_NONE) {
         kernel = npu__ref_plan_scratch(w, &s.c, 1, kernels, &s.scratch);
     }
-    s.b = kernel == NPU_PLANNED_conv_i8 ? npu_planned_operand(w, 2) : s.b;
+    s.b = s.scratch == NPU_PLANNED_NONE ? npu_planned_operand(w, 2) : s.b;
     s.factors = npu__ref_plan_factors(w, op, channels);
     s.x_zero = npu__ref_in_zero(op, 0);
     s.q = npu__ref_plan_byte(op);
@@ -31569,29 +31935,27 @@ static npu_status npu__ref_plan_linear_f32(npu_planned_writer *w, const npu_op_i
     return npu__ref_plan_matmul(w, &s);
 }
 
-/* mm, bmm and matmul of equal batches, or of one matrix for all of them. */
+/* Matrices of a batch, and their rows and columns from `rank - 2` on; a vector is a row, or a column. */
 static npu_status npu__ref_plan_product(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_matmul_words s;
     const npu_spec *a = op->in[0], *b = op->in[1];
-    uint32_t b_batch;
-    if (!npu__ref_plan_is(op, NPU_F32) || a->rank < 2 || b->rank < 2) {
+    uint32_t b_batch = b->rank < 2 ? 1 : npu__ref_plan_dims(b, 0, b->rank - 2u);
+    if (!npu__ref_plan_is(op, NPU_F32) || a->rank < 1 || b->rank < 1) {
         return NPU_ERR_UNSUPPORTED;
     }
     memset(&s, 0, sizeof s);
-    s.batch = npu__ref_plan_dims(a, 0, a->rank - 2u);
-    b_batch = npu__ref_plan_dims(b, 0, b->rank - 2u);
+    s.batch = a->rank < 2 ? 1 : npu__ref_plan_dims(a, 0, a->rank - 2u);
+    s.m = a->rank < 2 ? 1 : npu__ref_plan_dims(a, a->rank - 2u, a->rank - 1u);
+    s.k = npu__ref_plan_dims(a, a->rank - 1u, a->rank);
+    s.n = s.b_k = b->rank < 2 ? 1 : npu__ref_plan_dims(b, b->rank - 1u, b->rank);
     if ((b_batch != s.batch && b_batch != 1) || (b_batch > 1 && a->rank != b->rank) ||
-        npu__ref_plan_len(op->out[0]) != s.batch * npu__ref_plan_dims(a, a->rank - 2u, a->rank - 1u) *
-                                             npu__ref_plan_dims(b, b->rank - 1u, b->rank)) {
+        npu__ref_plan_len(op->out[0]) != s.batch * s.m * s.n) {
         return NPU_ERR_UNSUPPORTED;
     }
     s.a = npu_planned_operand(w, 0);
     s.b = npu_planned_operand(w, 1);
     s.bias = NPU_PLANNED_NONE;
-    s.m = npu__ref_plan_dims(a, a->rank - 2u, a->rank - 1u);
-    s.k = npu__ref_plan_dims(a, a->rank - 1u, a->rank);
-    s.n = s.b_k = npu__ref_plan_dims(b, b->rank - 1u, b->rank);
     s.b_n = 1;
     s.a_batch = s.m * s.k;
     s.b_batch = b_batch == 1 ? 0 : s.k * s.n;
@@ -31622,14 +31986,15 @@ static npu_status npu__ref_plan_addmm(npu_planned_writer *w, const npu_op_info *
 static bool npu__ref_plan_pool(npu_planned_writer *w, const npu_op_info *op, npu_planned_pool_words *s)
 {
     const npu_spec *x = op->in[0], *y = op->out[0];
-    uint32_t given = npu_op_list_len(op, "kernel_size");
+    uint32_t given = npu_op_list_len(op, "kernel_size"), dims;
     bool is_adaptive = !npu_op_arg(op, "kernel_size"), is_plain;
     memset(s, 0, sizeof *s);
-    if (x->rank < 3 || op->num_out != 1 || (!is_adaptive && given > 2)) {
+    dims = is_adaptive ? npu_op_list_len(op, "output_size") : given;
+    if (dims < 1 || dims > 2 || x->rank < dims + 1 || op->num_out != 1) {
         return false;
     }
-    s->planes = npu__ref_plan_dims(x, 0, x->rank - 2u);
-    npu__ref_plan_images(&s->window, x, y, 2);
+    s->planes = npu__ref_plan_dims(x, 0, x->rank - dims);
+    npu__ref_plan_images(&s->window, x, y, dims);
     for (uint32_t i = 0; i < 2 && is_adaptive; i++) {
         if (!s->window.out[i] || s->window.in[i] % s->window.out[i]) {
             return false;
@@ -31638,10 +32003,10 @@ static bool npu__ref_plan_pool(npu_planned_writer *w, const npu_op_info *op, npu
         s->window.dilation[i] = 1;
     }
     if (!is_adaptive) {
-        npu__ref_plan_list(op, "kernel_size", 2, 1, s->window.kernel);
-        npu__ref_plan_list(op, "stride", 2, 0, s->window.stride);
-        npu__ref_plan_list(op, "padding", 2, 0, s->window.pad);
-        npu__ref_plan_list(op, "dilation", 2, 1, s->window.dilation);
+        npu__ref_plan_list(op, "kernel_size", dims, 1, s->window.kernel);
+        npu__ref_plan_list(op, "stride", dims, 1, s->window.stride);
+        npu__ref_plan_list(op, "padding", dims, 0, s->window.pad);
+        npu__ref_plan_list(op, "dilation", dims, 1, s->window.dilation);
     }
     if (!is_adaptive && npu_op_list_len(op, "stride") == 0) {
         memcpy(s->window.stride, s->window.kernel, sizeof s->window.stride);
@@ -31732,13 +32097,14 @@ static bool npu__ref_plan_along(const npu_op_info *op, npu_planned_rows_words *s
 static npu_status npu__ref_plan_softmax_f32(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_rows_words s;
+    bool is_log = op->kind == NPU_ATEN_LOG_SOFTMAX || op->kind == NPU_ATEN_LOG_SOFTMAX_RAW;
     if (!npu__ref_plan_is(op, NPU_F32) || !npu__ref_plan_along(op, &s)) {
         return NPU_ERR_UNSUPPORTED;
     }
     npu_planned_overwrite(w, 0);
     s.y = npu_planned_result(w, 0);
     s.x = npu_planned_operand(w, 0);
-    return npu_planned_emit(w, NPU_PLANNED_softmax_f32, &s, sizeof s, 3, 0);
+    return npu_planned_emit(w, is_log ? NPU_PLANNED_log_softmax_f32 : NPU_PLANNED_softmax_f32, &s, sizeof s, 3, 0);
 }
 
 static npu_status npu__ref_plan_softmax_i8(npu_planned_writer *w, const npu_op_info *op)
@@ -31762,6 +32128,67 @@ static npu_status npu__ref_plan_softmax_i8(npu_planned_writer *w, const npu_op_i
     return npu_planned_emit(w, s.q.is_twice ? NPU_PLANNED_softmax_i8 : NPU_PLANNED_softmax_real_i8, &s, sizeof s, 3, 0);
 }
 
+/* Dims of y, the last one first, with the steps of `num` operands, at most three; neighbours that all walk alike are
+   one. False = more than four are left. */
+static bool npu__ref_plan_steps(const npu_spec *y, const npu_spec *const *x, uint32_t num, uint32_t dims[4],
+                                uint32_t steps[][4])
+{
+    uint32_t at = 4, len[3] = { 1, 1, 1 };
+    memset(steps, 0, num * sizeof *steps);
+    for (uint32_t i = 0; i < 4; i++) {
+        dims[i] = 1;
+    }
+    for (uint32_t i = 1; i <= y->rank; i++) {
+        uint32_t n = npu__ref_plan_dims(y, y->rank - i, y->rank - i + 1u), step[3];
+        bool is_alike = at < 4;
+        for (uint32_t k = 0; k < num; k++) {
+            uint32_t dim = i <= x[k]->rank ? npu__ref_plan_dims(x[k], x[k]->rank - i, x[k]->rank - i + 1u) : 1;
+            step[k] = dim == 1 ? 0 : len[k];
+            len[k] *= dim;
+            is_alike = is_alike && step[k] == steps[k][at] * dims[at];
+        }
+        if (n == 1) {
+            continue;
+        }
+        if (is_alike) {
+            dims[at] *= n;
+            continue;
+        }
+        if (at == 0) {
+            return false;
+        }
+        dims[--at] = n;
+        for (uint32_t k = 0; k < num; k++) {
+            steps[k][at] = step[k];
+        }
+    }
+    return npu__ref_plan_len(y) != 0;
+}
+
+static bool npu__ref_plan_pair(const npu_spec *y, const npu_spec *a, const npu_spec *b, npu_planned_pair_words *p)
+{
+    const npu_spec *x[2] = { a, b };
+    uint32_t steps[2][4];
+    bool ok = npu__ref_plan_steps(y, x, 2, p->dims, steps);
+    memcpy(p->a_steps, steps[0], sizeof steps[0]);
+    memcpy(p->b_steps, steps[1], sizeof steps[1]);
+    return ok;
+}
+
+/* y = a + alpha b, or a b and so on, of memory that is known. */
+static npu_status npu__ref_plan_join(npu_planned_writer *w, npu_planned_binary_words *s, uint32_t mode, float alpha,
+                                     uint32_t y, uint32_t a, uint32_t b)
+{
+    s->mode = mode;
+    s->alpha = alpha;
+    s->low = -INFINITY;
+    s->high = INFINITY;
+    s->pair.y = y;
+    s->pair.a = a;
+    s->pair.b = b;
+    return npu_planned_emit(w, NPU_PLANNED_binary_f32, s, sizeof *s, 3, offsetof(npu_planned_binary_words, low) / 4);
+}
+
 /* Means along neighbouring dims. */
 static bool npu__ref_plan_mean(const npu_op_info *op, npu_planned_rows_words *s)
 {
@@ -31780,15 +32207,43 @@ static bool npu__ref_plan_mean(const npu_op_info *op, npu_planned_rows_words *s)
     return npu__ref_plan_rows(op, first, end, s);
 }
 
+/* A sum is the mean times their number. */
 static npu_status npu__ref_plan_mean_f32(npu_planned_writer *w, const npu_op_info *op)
 {
+    bool is_sum = op->kind == NPU_ATEN_SUM || op->kind == NPU_ATEN_SUM_DIM;
+    npu_spec single = npu_spec_tensor(NPU_F32, 0, NULL);
+    npu_planned_binary_words product;
     npu_planned_rows_words s;
-    if (!npu__ref_plan_is(op, NPU_F32) || !npu__ref_plan_mean(op, &s)) {
+    float n;
+    if (!npu__ref_plan_is(op, NPU_F32) || !npu__ref_plan_mean(op, &s) ||
+        !npu__ref_plan_pair(op->out[0], op->out[0], &single, &product.pair)) {
         return NPU_ERR_UNSUPPORTED;
     }
     s.y = npu_planned_result(w, 0);
     s.x = npu_planned_operand(w, 0);
-    return npu_planned_emit(w, NPU_PLANNED_mean_f32, &s, sizeof s, 3, 0);
+    n = (float)s.n;
+    return npu_planned_emit(w, NPU_PLANNED_mean_f32, &s, sizeof s, 3, 0) || !is_sum ? NPU_OK
+           : npu__ref_plan_join(w, &product, NPU_PLANNED_MUL, 1.0f, s.y, s.y, npu_planned_add_data(w, NPU_F32, 1, &n));
+}
+
+/* The largest along neighbouring dims is a pool's of one window. */
+static npu_status npu__ref_plan_amax(npu_planned_writer *w, const npu_op_info *op)
+{
+    npu_planned_rows_words rows;
+    npu_planned_pool_words s;
+    memset(&s, 0, sizeof s);
+    if (!npu__ref_plan_is(op, NPU_F32) || !npu__ref_plan_mean(op, &rows) || (rows.n | rows.inner) > 0x7fff) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    s.planes = rows.outer;
+    s.window.in[0] = s.window.kernel[0] = rows.n;
+    s.window.in[1] = s.window.out[1] = rows.inner;
+    s.window.out[0] = s.window.kernel[1] = s.window.stride[0] = s.window.stride[1] = 1;
+    s.window.dilation[0] = s.window.dilation[1] = 1;
+    s.factors = NPU_PLANNED_NONE;
+    s.y = npu_planned_result(w, 0);
+    s.x = npu_planned_operand(w, 0);
+    return npu_planned_emit(w, NPU_PLANNED_max_pool_f32, &s, sizeof s, 3, 0);
 }
 
 static npu_status npu__ref_plan_mean_i8(npu_planned_writer *w, const npu_op_info *op)
@@ -31809,59 +32264,133 @@ static npu_status npu__ref_plan_layer_norm(npu_planned_writer *w, const npu_op_i
 {
     npu_planned_layer_norm_words s;
     uint32_t lead = op->in[0]->rank - npu_op_list_len(op, "normalized_shape");
-    double eps = npu_op_float(op, "eps", 1e-5);
+    bool is_rms = op->kind == NPU_ATEN_RMS_NORM;
+    double eps = npu_op_float(op, "eps", is_rms ? (double)FLT_EPSILON : 1e-5);
     if (!npu__ref_plan_is(op, NPU_F32) || npu__ref_plan_len(op->in[0]) == 0 || eps < 1e-30) {
         return NPU_ERR_UNSUPPORTED;
     }
     s.y = npu_planned_result(w, 0);
     s.x = npu_planned_operand(w, 0);
-    s.w = npu_planned_operand(w, 1);
-    s.b = npu_planned_operand(w, 2);
+    s.w = op->num_in > 1 ? npu_planned_operand(w, 1) : NPU_PLANNED_NONE;
+    s.b = op->num_in > 2 ? npu_planned_operand(w, 2) : NPU_PLANNED_NONE;
     s.rows = npu__ref_plan_dims(op->in[0], 0, lead);
     s.n = npu__ref_plan_dims(op->in[0], lead, op->in[0]->rank);
     s.eps = (float)eps;
+    s.is_rms = is_rms;
     return npu_planned_emit(w, NPU_PLANNED_layer_norm_f32, &s, sizeof s, 4, 0);
 }
 
-/* Dims of y, the last one first; neighbours that both operands walk alike are one. False = more than four are left. */
-static bool npu__ref_plan_pair(const npu_spec *y, const npu_spec *a, const npu_spec *b, npu_planned_pair_words *p)
+static npu_status npu__ref_plan_layer_norm_i8(npu_planned_writer *w, const npu_op_info *op)
 {
-    const npu_spec *x[2] = { a, b };
-    uint32_t at = 4, step[2] = { 1, 1 };
-    for (uint32_t i = 0; i < 4; i++) {
-        p->dims[i] = 1;
-        p->a_steps[i] = p->b_steps[i] = 0;
+    npu_planned_layer_norm_i8_words s;
+    uint32_t lead = op->in[0]->rank - npu_op_list_len(op, "normalized_shape");
+    double scale = npu__ref_in_scale(op, 0), scales[4];
+    scales[0] = scale * scale;
+    scales[1] = scale;
+    scales[2] = npu_op_float(op, "eps", 1e-5);
+    scales[3] = npu_op_float(op, "scale", 1.0);
+    s.rows = npu__ref_plan_dims(op->in[0], 0, lead);
+    s.n = npu__ref_plan_dims(op->in[0], lead, op->in[0]->rank);
+    if (!npu__ref_plan_is_i8(op) || s.rows == 0 || s.n - 1 >= 0x10000 || scales[2] < 1e-30) {
+        return NPU_ERR_UNSUPPORTED;
     }
-    for (uint32_t i = 1; i <= y->rank; i++) {
-        uint32_t n = npu__ref_plan_dims(y, y->rank - i, y->rank - i + 1u), steps[2];
-        for (uint32_t k = 0; k < 2; k++) {
-            uint32_t dim = i <= x[k]->rank ? npu__ref_plan_dims(x[k], x[k]->rank - i, x[k]->rank - i + 1u) : 1;
-            steps[k] = dim == 1 ? 0 : step[k];
-            step[k] *= dim;
-        }
-        if (n == 1) {
-            continue;
-        }
-        if (at < 4 && steps[0] == p->a_steps[at] * p->dims[at] && steps[1] == p->b_steps[at] * p->dims[at]) {
-            p->dims[at] *= n;
-        } else if (at == 0) {
-            return false;
-        } else {
-            at--;
-            p->dims[at] = n;
-            p->a_steps[at] = steps[0];
-            p->b_steps[at] = steps[1];
+    s.y = npu_planned_result(w, 0);
+    s.x = npu_planned_operand(w, 0);
+    s.w = op->num_in > 1 ? npu_planned_operand(w, 1) : NPU_PLANNED_NONE;
+    s.b = op->num_in > 2 ? npu_planned_operand(w, 2) : NPU_PLANNED_NONE;
+    s.scales = npu_planned_add_data(w, NPU_F64, 4, scales);
+    s.x_zero = npu__ref_in_zero(op, 0);
+    s.q = npu__ref_plan_byte(op);
+    return npu_planned_emit(w, NPU_PLANNED_layer_norm_i8, &s, sizeof s, 5, 0);
+}
+
+/* With given statistics it is a product and a sum for each channel: a convolution of one tap. */
+static npu_status npu__ref_plan_batch_norm(npu_planned_writer *w, const npu_op_info *op)
+{
+    const npu_spec *x = op->in[0];
+    npu_planned_conv_f32_words s;
+    uint32_t n = x->rank > 1 ? npu__ref_plan_dims(x, 1, 2) : 0, bias;
+    const float *data[5] = { NULL, NULL, NULL, NULL, NULL };
+    float *scale, *shift;
+    for (uint32_t i = 1; i < 5 && i < op->num_in; i++) {
+        data[i] = op->in[i] && op->in_data ? (const float *)op->in_data[i] : NULL;
+        if (op->in[i] && !data[i]) {
+            return NPU_ERR_UNSUPPORTED;
         }
     }
-    return npu__ref_plan_len(y) != 0;
+    if (!npu__ref_plan_is(op, NPU_F32) || !n || x->rank > 4 || !data[3] || !data[4] || npu_op_int(op, "training", 0)) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    memset(&s, 0, sizeof s);
+    s.y = npu_planned_result(w, 0);
+    s.x = npu_planned_operand(w, 0);
+    s.w = npu_planned_add_data(w, NPU_F32, n, NULL);
+    scale = (float *)npu_planned_edit_data(w, s.w);
+    for (uint32_t i = 0; scale && i < n; i++) {
+        scale[i] = (data[1] ? data[1][i] : 1.0f) / npu__math_sqrtf(data[4][i] + (float)npu_op_float(op, "eps", 1e-5));
+    }
+    bias = npu_planned_add_data(w, NPU_F32, n, NULL);
+    scale = (float *)npu_planned_edit_data(w, s.w);
+    shift = (float *)npu_planned_edit_data(w, bias);
+    for (uint32_t i = 0; scale && shift && i < n; i++) {
+        shift[i] = (data[2] ? data[2][i] : 0.0f) - data[3][i] * scale[i];
+    }
+    s.b = bias;
+    s.scratch = NPU_PLANNED_NONE;
+    s.c.images = npu__ref_plan_dims(x, 0, 1);
+    s.c.groups = n;
+    s.c.in_channels = s.c.out_channels = 1;
+    for (uint32_t i = 0; i < 2; i++) {
+        s.c.window.in[i] = s.c.window.out[i] = x->rank > 2 + i ? npu__ref_plan_dims(x, 2 + i, 3 + i) : 1;
+        s.c.window.kernel[i] = s.c.window.stride[i] = s.c.window.dilation[i] = 1;
+    }
+    s.low = -INFINITY;
+    s.high = INFINITY;
+    return !npu__planned_window_ok(&s.c.window) ? NPU_ERR_UNSUPPORTED
+           : npu_planned_emit(w, NPU_PLANNED_conv_columns_f32, &s, sizeof s, 5,
+                              offsetof(npu_planned_conv_f32_words, low) / 4);
+}
+
+/* A layer norm of groups of channels; then what each channel has of its own. */
+static npu_status npu__ref_plan_group_norm(npu_planned_writer *w, const npu_op_info *op)
+{
+    const npu_spec *x = op->in[0];
+    npu_planned_layer_norm_words s;
+    npu_planned_binary_words own;
+    npu_status status;
+    uint32_t n = x->rank > 1 ? npu__ref_plan_dims(x, 1, 2) : 0, groups = (uint32_t)npu_op_int(op, "num_groups", 1);
+    int64_t dims[NPU_MAX_RANK];
+    npu_spec channels;
+    for (uint32_t i = 0; i < NPU_MAX_RANK; i++) {
+        dims[i] = i == 0 ? n : 1;
+    }
+    channels = npu_spec_tensor(NPU_F32, x->rank ? x->rank - 1u : 0, dims);
+    s.eps = (float)npu_op_float(op, "eps", 1e-5);
+    if (!npu__ref_plan_is(op, NPU_F32) || !n || !groups || s.eps < 1e-30f || npu__ref_plan_len(x) == 0 ||
+        !npu__ref_plan_pair(x, x, &channels, &own.pair)) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    s.y = npu_planned_result(w, 0);
+    s.x = npu_planned_operand(w, 0);
+    s.w = s.b = NPU_PLANNED_NONE;
+    s.rows = npu__ref_plan_dims(x, 0, 1) * groups;
+    s.n = npu__ref_plan_len(x) / s.rows;
+    s.is_rms = 0;
+    status = npu_planned_emit(w, NPU_PLANNED_layer_norm_f32, &s, sizeof s, 4, 0);
+    for (uint32_t i = 1; i < op->num_in && status == NPU_OK; i++) {
+        status = op->in[i] ? npu__ref_plan_join(w, &own, i == 1 ? NPU_PLANNED_MUL : NPU_PLANNED_ADD, 1.0f, s.y, s.y,
+                                                npu_planned_operand(w, i))
+                           : NPU_OK;
+    }
+    return status;
 }
 
 static uint32_t npu__ref_plan_binary_mode(npu_kind kind)
 {
     switch (kind) {
     case NPU_ATEN_ADD: case NPU_ATEN_ADD_SCALAR: return NPU_PLANNED_ADD;
-    case NPU_ATEN_SUB: case NPU_ATEN_SUB_SCALAR: return NPU_PLANNED_SUB;
-    case NPU_ATEN_MUL: case NPU_ATEN_MUL_SCALAR: return NPU_PLANNED_MUL;
+    case NPU_ATEN_SUB: case NPU_ATEN_SUB_SCALAR: case NPU_ATEN_RSUB_SCALAR: return NPU_PLANNED_SUB;
+    case NPU_ATEN_MUL: case NPU_ATEN_MUL_SCALAR: case NPU_ATEN_POW_TENSOR_SCALAR: return NPU_PLANNED_MUL;
     case NPU_ATEN_DIV: case NPU_ATEN_DIV_SCALAR: return NPU_PLANNED_DIV;
     case NPU_ATEN_MAXIMUM: return NPU_PLANNED_MAX;
     default: return NPU_PLANNED_MIN;
@@ -31873,23 +32402,187 @@ static npu_status npu__ref_plan_binary(npu_planned_writer *w, const npu_op_info 
     npu_planned_binary_words s;
     npu_scalar one = npu_scalar_int(1), number = npu_op_scalar(op, "other", one);
     npu_spec single = npu_spec_tensor(NPU_F32, 0, NULL);
-    bool is_number = op->num_in == 1;
-    float other = (float)npu_scalar_value(number);
+    bool is_number = op->num_in == 1, is_last = op->kind == NPU_ATEN_RSUB_SCALAR;
+    const npu_spec *b = is_number ? &single : op->in[1];
+    float other = (float)npu_scalar_value(number), alpha = (float)npu_scalar_value(npu_op_scalar(op, "alpha", one));
+    uint32_t y, first, second;
     if (!npu__ref_plan_is(op, NPU_F32) ||
-        !npu__ref_plan_pair(op->out[0], op->in[0], is_number ? &single : op->in[1], &s.pair)) {
+        !npu__ref_plan_pair(op->out[0], is_last ? b : op->in[0], is_last ? op->in[0] : b, &s.pair)) {
         return NPU_ERR_UNSUPPORTED;
     }
     if (npu__ref_plan_len(op->in[0]) == npu__ref_plan_len(op->out[0])) {
         npu_planned_overwrite(w, 0);
     }
-    s.mode = npu__ref_plan_binary_mode(op->kind);
-    s.alpha = (float)npu_scalar_value(npu_op_scalar(op, "alpha", one));
+    y = npu_planned_result(w, 0);
+    first = npu_planned_operand(w, 0);
+    second = is_number ? npu_planned_add_data(w, NPU_F32, 1, &other) : npu_planned_operand(w, 1);
+    return npu__ref_plan_join(w, &s, npu__ref_plan_binary_mode(op->kind), alpha, y, is_last ? second : first,
+                              is_last ? first : second);
+}
+
+static npu_status npu__ref_plan_map_of(npu_planned_writer *w, const npu_op_info *op, uint32_t mode, float a, float b)
+{
+    npu_planned_map_words s;
+    if (!npu__ref_plan_is(op, NPU_F32)) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    npu_planned_overwrite(w, 0);
+    s.y = npu_planned_result(w, 0);
+    s.x = npu_planned_operand(w, 0);
+    s.count = npu__ref_plan_len(op->out[0]);
+    s.mode = mode;
+    s.a = a;
+    s.b = b;
+    return npu_planned_emit(w, NPU_PLANNED_map_f32, &s, sizeof s, 2, 0);
+}
+
+/* A square is a product; roots have modes of their own. */
+static npu_status npu__ref_plan_power(npu_planned_writer *w, const npu_op_info *op)
+{
+    npu_planned_binary_words s;
+    npu_scalar one = npu_scalar_int(1);
+    double exponent = npu_scalar_value(npu_op_scalar(op, "exponent", one));
+    uint32_t y;
+    if (exponent == 0.5 || exponent == -0.5) {
+        return npu__ref_plan_map_of(w, op, exponent > 0 ? NPU_PLANNED_SQRT : NPU_PLANNED_RSQRT, 0.0f, 0.0f);
+    }
+    if (!npu__ref_plan_is(op, NPU_F32) || exponent != 2.0 ||
+        !npu__ref_plan_pair(op->out[0], op->in[0], op->in[0], &s.pair)) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    npu_planned_overwrite(w, 0);
+    y = npu_planned_result(w, 0);
+    return npu__ref_plan_join(w, &s, NPU_PLANNED_MUL, 1.0f, y, npu_planned_operand(w, 0), npu_planned_operand(w, 0));
+}
+
+/* The weight is one number, or one for each channel, which is dim 1. */
+static npu_status npu__ref_plan_prelu(npu_planned_writer *w, const npu_op_info *op)
+{
+    npu_planned_binary_words s;
+    const npu_spec *x = op->in[0], *slope = op->in[1];
+    int64_t dims[NPU_MAX_RANK], n = slope->rank ? slope->dims[0] : 1;
+    npu_spec spread;
+    uint32_t y;
+    for (uint32_t i = 0; i < NPU_MAX_RANK; i++) {
+        dims[i] = i == 0 ? n : 1;
+    }
+    spread = npu_spec_tensor(NPU_F32, n == 1 || x->rank < 2 ? 0 : x->rank - 1u, dims);
+    if (!npu__ref_plan_is(op, NPU_F32) || !npu__ref_plan_pair(op->out[0], x, &spread, &s.pair)) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    npu_planned_overwrite(w, 0);
+    y = npu_planned_result(w, 0);
+    return npu__ref_plan_join(w, &s, NPU_PLANNED_PRELU, 1.0f, y, npu_planned_operand(w, 0), npu_planned_operand(w, 1));
+}
+
+/* where, and masked_fill, which is a number where the mask is true. */
+static npu_status npu__ref_plan_where(npu_planned_writer *w, const npu_op_info *op)
+{
+    npu_planned_where_words s;
+    npu_scalar none = npu_scalar_int(0);
+    npu_spec single = npu_spec_tensor(NPU_F32, 0, NULL);
+    bool is_fill = op->kind == NPU_ATEN_MASKED_FILL_SCALAR, is_self = op->kind == NPU_ATEN_WHERE_SCALAR_SELF,
+         is_other = op->kind == NPU_ATEN_WHERE_SCALAR_OTHER;
+    float number = (float)npu_scalar_value(npu_op_scalar(op, is_fill ? "value" : is_self ? "self" : "other", none));
+    uint32_t condition = is_fill ? 1 : 0, a = is_fill || is_self ? 0 : 1, b = is_fill ? 0 : is_self ? 1 : 2;
+    uint32_t steps[3][4];
+    const npu_spec *x[3] = { op->in[condition], is_fill || is_self ? &single : op->in[a],
+                             is_other ? &single : op->in[b] };
+    if (x[0]->dtype != NPU_BOOL || x[1]->dtype != NPU_F32 || x[2]->dtype != NPU_F32 || op->out[0]->dtype != NPU_F32 ||
+        !npu__ref_plan_steps(op->out[0], x, 3, s.dims, steps)) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    memcpy(s.condition_steps, steps[0], sizeof steps[0]);
+    memcpy(s.a_steps, steps[1], sizeof steps[1]);
+    memcpy(s.b_steps, steps[2], sizeof steps[2]);
+    s.y = npu_planned_result(w, 0);
+    s.condition = npu_planned_operand(w, condition);
+    s.a = x[1] == &single ? npu_planned_add_data(w, NPU_F32, 1, &number) : npu_planned_operand(w, a);
+    s.b = x[2] == &single ? npu_planned_add_data(w, NPU_F32, 1, &number) : npu_planned_operand(w, b);
+    return npu_planned_emit(w, NPU_PLANNED_where_f32, &s, sizeof s, 4, 0);
+}
+
+/* ---- planned: lowering of attention ---- */
+
+/* scores = scores scale, with a mask added to them: the operand, or that of those who look at nothing after them. */
+static npu_status npu__ref_plan_mask(npu_planned_writer *w, const npu_op_info *op, uint32_t scores, uint32_t rows,
+                                     uint32_t columns)
+{
+    const npu_spec *q = op->in[0], *given = op->num_in > 3 ? op->in[3] : NULL;
+    npu_planned_binary_words s;
+    int64_t dims[NPU_MAX_RANK], square[2] = { rows, columns };
+    npu_spec y, mask = npu_spec_tensor(NPU_F32, 0, NULL);
+    bool is_causal = npu_op_int(op, "is_causal", 0) != 0;
+    float scale = (float)npu_op_float(op, "scale", 1.0 / npu__math_sqrt((double)q->dims[q->rank - 1]));
+    uint32_t memory;
+    float *data;
+    memcpy(dims, q->dims, q->rank * sizeof *dims);
+    dims[q->rank - 1] = columns;
+    y = npu_spec_tensor(NPU_F32, q->rank, dims);
+    mask = given ? *given : is_causal ? npu_spec_tensor(NPU_F32, 2, square) : mask;
+    memory = given ? npu_planned_operand(w, 3) : npu_planned_add_data(w, NPU_F32, is_causal ? rows * columns : 1, NULL);
+    data = given ? NULL : (float *)npu_planned_edit_data(w, memory);
+    for (uint32_t i = 0; data && is_causal && i < rows * columns; i++) {
+        data[i] = i % columns > i / columns ? -INFINITY : 0.0f;
+    }
+    if (!npu__ref_plan_pair(&y, &mask, &y, &s.pair)) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    return npu__ref_plan_join(w, &s, NPU_PLANNED_ADD, scale, scores, memory, scores);
+}
+
+/* softmax(q k' scale + mask) v, of equal batches. */
+static npu_status npu__ref_plan_attention(npu_planned_writer *w, const npu_op_info *op)
+{
+    const npu_spec *q = op->in[0], *k = op->in[1], *v = op->in[2];
+    uint32_t rank = q->rank, scores, y;
+    npu_planned_matmul_words s;
+    npu_planned_rows_words rows;
+    npu_status status;
+    if (!npu__ref_plan_is(op, NPU_F32) || rank < 2 || k->rank != rank || v->rank != rank ||
+        npu_op_float(op, "dropout_p", 0.0) != 0.0 || (op->num_in > 3 && op->in[3] && npu_op_int(op, "is_causal", 0))) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    memset(&s, 0, sizeof s);
+    s.batch = npu__ref_plan_dims(q, 0, rank - 2u);
+    s.m = npu__ref_plan_dims(q, rank - 2u, rank - 1u);
+    s.n = npu__ref_plan_dims(k, rank - 2u, rank - 1u);
+    s.k = s.b_n = npu__ref_plan_dims(q, rank - 1u, rank);
+    if (npu__ref_plan_dims(k, 0, rank - 2u) != s.batch || npu__ref_plan_dims(v, 0, rank - 2u) != s.batch ||
+        npu__ref_plan_len(q) == 0 || npu__ref_plan_len(v) == 0) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    s.b_k = 1;
+    s.a_batch = s.m * s.k;
+    s.b_batch = s.n * s.k;
+    s.bias = NPU_PLANNED_NONE;
     s.low = -INFINITY;
     s.high = INFINITY;
-    s.pair.y = npu_planned_result(w, 0);
-    s.pair.a = npu_planned_operand(w, 0);
-    s.pair.b = is_number ? npu_planned_add_data(w, NPU_F32, 1, &other) : npu_planned_operand(w, 1);
-    return npu_planned_emit(w, NPU_PLANNED_binary_f32, &s, sizeof s, 3, offsetof(npu_planned_binary_words, low) / 4);
+    scores = npu_planned_scratch(w, (size_t)s.batch * s.m * s.n * 4);
+    y = npu_planned_result(w, 0);
+    s.y = scores;
+    s.a = npu_planned_operand(w, 0);
+    s.b = npu_planned_operand(w, 1);
+    status = npu_planned_emit(w, NPU_PLANNED_matmul_f32, &s, sizeof s, 4, 0);
+    status = status ? status : npu__ref_plan_mask(w, op, scores, s.m, s.n);
+    memset(&rows, 0, sizeof rows);
+    rows.y = rows.x = scores;
+    rows.table = NPU_PLANNED_NONE;
+    rows.outer = s.batch * s.m;
+    rows.n = s.n;
+    rows.inner = 1;
+    status = status ? status : npu_planned_emit(w, NPU_PLANNED_softmax_f32, &rows, sizeof rows, 3, 0);
+    s.y = y;
+    s.a = scores;
+    s.b = npu_planned_operand(w, 2);
+    s.a_batch = s.m * s.n;
+    s.k = s.n;
+    s.n = s.b_k = npu__ref_plan_dims(v, rank - 1u, rank);
+    s.b_n = 1;
+    s.b_batch = s.k * s.n;
+    return status ? status
+                  : npu_planned_emit(w, NPU_PLANNED_matmul_f32, &s, sizeof s, 4,
+                                     offsetof(npu_planned_matmul_words, low) / 4);
 }
 
 /* Sums that are rounded once: both factors as multiples of 2^-shift, the larger one having 31 bits. */
@@ -31936,22 +32629,6 @@ static npu_status npu__ref_plan_bytes(npu_planned_writer *w, const npu_op_info *
     return npu_planned_emit(w, is_product ? NPU_PLANNED_mul_i8 : NPU_PLANNED_add_i8, &s, sizeof s, 3, 0);
 }
 
-static npu_status npu__ref_plan_map_of(npu_planned_writer *w, const npu_op_info *op, uint32_t mode, float a, float b)
-{
-    npu_planned_map_words s;
-    if (!npu__ref_plan_is(op, NPU_F32)) {
-        return NPU_ERR_UNSUPPORTED;
-    }
-    npu_planned_overwrite(w, 0);
-    s.y = npu_planned_result(w, 0);
-    s.x = npu_planned_operand(w, 0);
-    s.count = npu__ref_plan_len(op->out[0]);
-    s.mode = mode;
-    s.a = a;
-    s.b = b;
-    return npu_planned_emit(w, NPU_PLANNED_map_f32, &s, sizeof s, 2, 0);
-}
-
 static float npu__ref_plan_number(const npu_op_info *op, const char *name, float fallback)
 {
     npu_scalar none = npu_scalar_float((double)fallback);
@@ -31987,7 +32664,8 @@ static npu_status npu__ref_plan_map(npu_planned_writer *w, const npu_op_info *op
                   { NPU_ATEN_SQRT, NPU_PLANNED_SQRT },
                   { NPU_ATEN_RSQRT, NPU_PLANNED_RSQRT },
                   { NPU_ATEN_NEG, NPU_PLANNED_NEG },
-                  { NPU_ATEN_ABS, NPU_PLANNED_ABS } };
+                  { NPU_ATEN_ABS, NPU_PLANNED_ABS },
+                  { NPU_ATEN_LOG, NPU_PLANNED_LOG } };
     for (size_t i = 0; i < NPU__REF_COUNT(modes); i++) {
         if (modes[i].kind == op->kind) {
             return npu__ref_plan_map_of(w, op, modes[i].mode, 0.0f, 0.0f);
@@ -32009,10 +32687,18 @@ static npu_status npu__ref_plan_leaky_relu(npu_planned_writer *w, const npu_op_i
 
 static npu_status npu__ref_plan_elu(npu_planned_writer *w, const npu_op_info *op)
 {
-    bool is_plain = npu__ref_plan_number(op, "scale", 1.0f) == 1.0f &&
-                    npu__ref_plan_number(op, "input_scale", 1.0f) == 1.0f;
-    return is_plain ? npu__ref_plan_map_of(w, op, NPU_PLANNED_ELU, npu__ref_plan_number(op, "alpha", 1.0f), 0.0f)
-                    : NPU_ERR_UNSUPPORTED;
+    bool is_selu = op->kind == NPU_ATEN_SELU;
+    float scale = is_selu ? 1.0507009873554805f : npu__ref_plan_number(op, "scale", 1.0f);
+    float alpha = is_selu ? 1.6732632423543772f : npu__ref_plan_number(op, "alpha", 1.0f);
+    return npu__ref_plan_number(op, "input_scale", 1.0f) == 1.0f
+               ? npu__ref_plan_map_of(w, op, NPU_PLANNED_ELU, alpha * scale, scale)
+               : NPU_ERR_UNSUPPORTED;
+}
+
+static npu_status npu__ref_plan_softplus(npu_planned_writer *w, const npu_op_info *op)
+{
+    return npu__ref_plan_map_of(w, op, NPU_PLANNED_SOFTPLUS, npu__ref_plan_number(op, "beta", 1.0f),
+                                npu__ref_plan_number(op, "threshold", 20.0f));
 }
 
 /* The table that an op of one operand is, operand i, by the bytes as they are stored. */
@@ -32196,45 +32882,139 @@ static npu_status npu__ref_plan_expand(npu_planned_writer *w, const npu_op_info 
     return ok ? npu__ref_plan_emit_copy(w, &s, 0) : NPU_ERR_UNSUPPORTED;
 }
 
-/* A part of the result for each operand; bytes of another scale go through a table first. */
-static npu_status npu__ref_plan_cat_part(npu_planned_writer *w, const npu_op_info *op, uint32_t i, uint32_t axis,
-                                         uint32_t first)
+/* A copy to a place of the result; bytes of another scale go through a table first. */
+static npu_status npu__ref_plan_copy_of(npu_planned_writer *w, const npu_op_info *op, npu_planned_copy_words *s,
+                                        uint32_t i)
 {
-    const npu_spec *x = op->in[i], *y = op->out[0];
-    npu_planned_copy_words s;
     npu_planned_map_i8_words map;
-    uint32_t inner = npu__ref_plan_dims(y, axis + 1u, y->rank), at = 5;
-    npu__ref_plan_copy(op, &s);
-    s.y_first = first * inner;
-    npu__ref_plan_dim(&s, &at, npu__ref_plan_dims(x, axis, axis + 1u) * inner, 1, 1);
-    npu__ref_plan_dim(&s, &at, npu__ref_plan_dims(x, 0, axis), npu__ref_plan_dims(y, axis, y->rank),
-                      npu__ref_plan_dims(x, axis, x->rank));
-    if (op->kind != NPU_NPU_QCAT) {
-        return npu__ref_plan_emit_copy(w, &s, i);
+    bool is_same = npu__ref_in_scale(op, i) == npu_op_float(op, "scale", 1.0) &&
+                   npu__ref_in_zero(op, i) == (int32_t)npu_op_int(op, "zero", 0);
+    if (!npu_op_has(op, "in_scales") || (is_same && !npu_op_has(op, "low") && !npu_op_has(op, "high"))) {
+        return npu__ref_plan_emit_copy(w, s, i);
     }
-    map.y = s.x = npu_planned_scratch(w, npu__ref_plan_len(x));
+    map.count = npu__ref_plan_len(op->in[i]);
+    map.y = s->x = npu_planned_scratch(w, map.count);
     map.x = npu_planned_operand(w, i);
     map.table = npu__ref_plan_table(w, op, NPU__Q_COPY, i);
-    map.count = npu__ref_plan_len(x);
-    s.y = npu_planned_result(w, 0);
+    s->y = npu_planned_result(w, 0);
     npu_planned_emit(w, NPU_PLANNED_map_i8, &map, sizeof map, 3, 0);
-    return npu_planned_emit(w, NPU_PLANNED_copy, &s, sizeof s, 2, 0);
+    return npu_planned_emit(w, NPU_PLANNED_copy, s, sizeof *s, 2, 0);
 }
 
+/* cat and stack: a part of the result for each operand. */
 static npu_status npu__ref_plan_cat(npu_planned_writer *w, const npu_op_info *op)
 {
-    uint32_t axis = npu__ref_axis(npu_op_int(op, "dim", 0), op->out[0]->rank), first = 0;
+    const npu_spec *y = op->out[0];
+    uint32_t axis = npu__ref_axis(npu_op_int(op, "dim", 0), y->rank), inner = npu__ref_plan_dims(y, axis + 1u, y->rank);
+    uint32_t outer = npu__ref_plan_dims(y, 0, axis), row = npu__ref_plan_dims(y, axis, y->rank), first = 0;
     npu_planned_copy_words s;
     npu_status status = npu__ref_plan_copy(op, &s) ? NPU_OK : NPU_ERR_UNSUPPORTED;
     for (uint32_t i = 0; i < op->num_in && status == NPU_OK; i++) {
-        bool ok = op->in[i] && op->in[i]->dtype == op->out[0]->dtype && op->in[i]->rank == op->out[0]->rank;
+        bool ok = op->in[i] && op->in[i]->dtype == y->dtype &&
+                  op->in[i]->rank == y->rank - (op->kind == NPU_ATEN_STACK ? 1 : 0);
         status = ok && (op->kind != NPU_NPU_QCAT || npu__ref_plan_is_i8(op)) ? NPU_OK : NPU_ERR_UNSUPPORTED;
     }
     for (uint32_t i = 0; i < op->num_in && status == NPU_OK; i++) {
-        status = npu__ref_plan_len(op->in[i]) ? npu__ref_plan_cat_part(w, op, i, axis, first) : NPU_OK;
-        first += npu__ref_plan_dims(op->in[i], axis, axis + 1u);
+        uint32_t n = op->kind == NPU_ATEN_STACK ? 1 : npu__ref_plan_dims(op->in[i], axis, axis + 1u), at = 5;
+        npu__ref_plan_copy(op, &s);
+        s.y_first = first * inner;
+        npu__ref_plan_dim(&s, &at, n * inner, 1, 1);
+        npu__ref_plan_dim(&s, &at, outer, row, n * inner);
+        status = npu__ref_plan_len(op->in[i]) ? npu__ref_plan_copy_of(w, op, &s, i) : NPU_OK;
+        first += n;
     }
     return status;
+}
+
+/* split and what is like it, and unbind: a part of the operand for each result. */
+static npu_status npu__ref_plan_split(npu_planned_writer *w, const npu_op_info *op)
+{
+    const npu_spec *x = op->in[0];
+    uint32_t axis = npu__ref_axis(npu_op_int(op, "dim", 0), x->rank), inner = npu__ref_plan_dims(x, axis + 1u, x->rank);
+    uint32_t outer = npu__ref_plan_dims(x, 0, axis), row = npu__ref_plan_dims(x, axis, x->rank), first = 0;
+    npu_planned_copy_words s;
+    npu_status status = npu__ref_plan_copy(op, &s) && npu__ref_plan_len(x) ? NPU_OK : NPU_ERR_UNSUPPORTED;
+    for (uint32_t i = 0; i < op->num_out && status == NPU_OK; i++) {
+        uint32_t n = op->kind == NPU_ATEN_UNBIND ? 1 : npu__ref_plan_dims(op->out[i], axis, axis + 1u), at = 5;
+        npu__ref_plan_copy(op, &s);
+        s.x_first = first * inner;
+        npu__ref_plan_dim(&s, &at, n * inner, 1, 1);
+        npu__ref_plan_dim(&s, &at, outer, n * inner, row);
+        s.y = npu_planned_result(w, i);
+        s.x = npu_planned_operand(w, 0);
+        status = n ? npu_planned_emit(w, NPU_PLANNED_copy, &s, sizeof s, 2, 0) : NPU_OK;
+        first += n;
+    }
+    return status;
+}
+
+/* A constant around, or less than all where a number is negative. */
+static npu_status npu__ref_plan_pad(npu_planned_writer *w, const npu_op_info *op)
+{
+    const npu_spec *x = op->in[0], *y = op->out[0];
+    npu_scalar none = npu_scalar_int(0);
+    double value = npu_op_has(op, "value") ? npu_scalar_value(npu_op_scalar(op, "value", none)) : 0.0;
+    float real = (float)value;
+    int8_t byte = (int8_t)(value < -128 ? -128 : value > 127 ? 127 : value);
+    npu_planned_copy_words s, fill;
+    uint32_t x_strides[NPU_MAX_RANK], y_strides[NPU_MAX_RANK], at = 5, fill_at = 5;
+    uint32_t pads = npu_op_list_len(op, "pad") / 2;
+    bool ok = npu__ref_plan_copy(op, &s) && (x->dtype == NPU_F32 || x->dtype == NPU_I8) && npu__ref_plan_len(y) &&
+              (!npu_op_has(op, "mode") || npu_op_str_is(op, "mode", "constant"));
+    npu__ref_plan_copy(op, &fill);
+    npu__ref_plan_dim(&fill, &fill_at, npu__ref_plan_len(y), 1, 0);
+    npu__ref_plan_strides(x, x_strides);
+    npu__ref_plan_strides(y, y_strides);
+    for (uint32_t i = x->rank, k = 0; i-- > 0 && ok; k++) {
+        int64_t low = k < pads ? npu_op_int_at(op, "pad", 2 * k) : 0;
+        int64_t high = k < pads ? npu_op_int_at(op, "pad", 2 * k + 1) : 0;
+        int64_t n = x->dims[i] + (low < 0 ? low : 0) + (high < 0 ? high : 0);
+        s.x_first += low < 0 ? (uint32_t)-low * x_strides[i] : 0;
+        s.y_first += low > 0 ? (uint32_t)low * y_strides[i] : 0;
+        ok = n > 0 && npu__ref_plan_dim(&s, &at, (uint32_t)n, y_strides[i], x_strides[i]);
+    }
+    if (!ok) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    fill.y = npu_planned_result(w, 0);
+    fill.x = npu_planned_add_data(w, (npu_dtype)x->dtype, 1, x->dtype == NPU_F32 ? (const void *)&real : &byte);
+    npu_planned_emit(w, NPU_PLANNED_copy, &fill, sizeof fill, 2, 0);
+    return npu__ref_plan_emit_copy(w, &s, 0);
+}
+
+/* Copies of a dim stand before it. */
+static npu_status npu__ref_plan_repeat(npu_planned_writer *w, const npu_op_info *op)
+{
+    const npu_spec *x = op->in[0], *y = op->out[0];
+    npu_planned_copy_words s;
+    uint32_t x_strides[NPU_MAX_RANK], y_strides[NPU_MAX_RANK], at = 5;
+    bool ok = npu__ref_plan_copy(op, &s) && npu__ref_plan_len(y);
+    npu__ref_plan_strides(x, x_strides);
+    npu__ref_plan_strides(y, y_strides);
+    for (uint32_t i = y->rank; i-- > 0 && ok;) {
+        uint32_t k = i + x->rank - y->rank, n = i + x->rank >= y->rank ? npu__ref_plan_dims(x, k, k + 1) : 1;
+        ok = (n == 1 || npu__ref_plan_dim(&s, &at, n, y_strides[i], x_strides[k])) &&
+             npu__ref_plan_dim(&s, &at, npu__ref_plan_dims(y, i, i + 1) / n, y_strides[i] * n, 0);
+    }
+    return ok ? npu__ref_plan_emit_copy(w, &s, 0) : NPU_ERR_UNSUPPORTED;
+}
+
+/* Images that grow by whole numbers: each element stands in a square. */
+static npu_status npu__ref_plan_nearest(npu_planned_writer *w, const npu_op_info *op)
+{
+    const npu_spec *x = op->in[0], *y = op->out[0];
+    uint32_t h = npu__ref_plan_dims(x, 2, 3), width = npu__ref_plan_dims(x, 3, 4), at = 5;
+    uint32_t f = h ? npu__ref_plan_dims(y, 2, 3) / h : 0, g = width ? npu__ref_plan_dims(y, 3, 4) / width : 0;
+    bool has_list = npu_op_has(op, "scale_factors");
+    double fs = has_list ? npu_op_float_at(op, "scale_factors", 0) : npu_op_float(op, "scales_h", f),
+           gs = has_list ? npu_op_float_at(op, "scale_factors", 1) : npu_op_float(op, "scales_w", g);
+    npu_planned_copy_words s;
+    bool ok = npu__ref_plan_copy(op, &s) && npu__ref_plan_len(y) && y->dims[2] == x->dims[2] * f &&
+              y->dims[3] == x->dims[3] * g && fs == f && gs == g;
+    ok = ok && npu__ref_plan_dim(&s, &at, g, 1, 0) && npu__ref_plan_dim(&s, &at, width, g, 1) &&
+         npu__ref_plan_dim(&s, &at, f, width * g, 0) && npu__ref_plan_dim(&s, &at, h, f * width * g, width) &&
+         npu__ref_plan_dim(&s, &at, npu__ref_plan_dims(x, 0, 2), h * f * width * g, h * width);
+    return ok ? npu__ref_plan_copy_of(w, op, &s, 0) : NPU_ERR_UNSUPPORTED;
 }
 
 static npu_status npu__ref_plan_embedding(npu_planned_writer *w, const npu_op_info *op)
@@ -32255,35 +33035,88 @@ static npu_status npu__ref_plan_embedding(npu_planned_writer *w, const npu_op_in
     return npu_planned_emit(w, NPU_PLANNED_gather, &s, sizeof s, 3, 0);
 }
 
-/* One layer, one way. Operands: input, hx, then the weights and biases. */
-static npu_status npu__ref_plan_gru(npu_planned_writer *w, const npu_op_info *op)
+/* A step for each layer and each way; between layers rows are [length, batch]. Operands: input, the states before, then
+   the weights and biases of each. */
+static npu_status npu__ref_plan_recurrent(npu_planned_writer *w, const npu_op_info *op)
 {
-    const npu_spec *x = op->in[0];
-    npu_planned_gru_words s;
-    bool has_biases = npu_op_int(op, "has_biases", 0) != 0, is_batch_first = npu_op_int(op, "batch_first", 0) != 0;
-    uint32_t first = is_batch_first ? 1 : 0;
-    if (op->in[0]->dtype != NPU_F32 || npu_op_int(op, "num_layers", 1) != 1 || npu_op_int(op, "bidirectional", 0) ||
-        x->rank != 3 || op->num_in != (has_biases ? 6u : 4u) || npu__ref_plan_len(op->out[0]) == 0) {
+    const npu_spec *x = op->in[0], *h = op->in[1];
+    bool is_lstm = op->kind == NPU_ATEN_LSTM, has_biases = npu_op_int(op, "has_biases", 0) != 0;
+    bool is_swapped = npu_op_int(op, "batch_first", 0) != 0;
+    uint32_t layers = (uint32_t)npu_op_int(op, "num_layers", 1), ways = npu_op_int(op, "bidirectional", 0) ? 2 : 1;
+    uint32_t each = has_biases ? 4 : 2, i = is_lstm ? 3 : 2, axis = is_swapped ? 1 : 0, width;
+    npu_planned_recurrent_words s;
+    npu_status status = NPU_OK;
+    if (x->dtype != NPU_F32 || x->rank != 3 || layers > 64 || op->num_in != i + layers * ways * each ||
+        npu__ref_plan_len(op->out[0]) == 0) {
         return NPU_ERR_UNSUPPORTED;
     }
-    s.y = npu_planned_result(w, 0);
+    memset(&s, 0, sizeof s);
+    s.length = npu__ref_plan_dims(x, axis, axis + 1);
+    s.batch = npu__ref_plan_dims(x, 1 - axis, 2 - axis);
+    s.in = npu__ref_plan_dims(x, 2, 3);
+    s.hidden = npu__ref_plan_dims(h, h->rank - 1u, h->rank);
+    width = ways * s.hidden;
     s.h = npu_planned_result(w, 1);
+    s.c = is_lstm ? npu_planned_result(w, 2) : NPU_PLANNED_NONE;
     s.x = npu_planned_operand(w, 0);
     s.h0 = npu_planned_operand(w, 1);
-    s.w_x = npu_planned_operand(w, 2);
-    s.w_h = npu_planned_operand(w, 3);
-    s.b_x = has_biases ? npu_planned_operand(w, 4) : NPU_PLANNED_NONE;
-    s.b_h = has_biases ? npu_planned_operand(w, 5) : NPU_PLANNED_NONE;
-    s.length = npu__ref_plan_dims(x, first, first + 1);
-    s.batch = npu__ref_plan_dims(x, 1 - first, 2 - first);
-    s.in = npu__ref_plan_dims(x, 2, 3);
-    s.hidden = npu__ref_plan_dims(op->in[1], op->in[1]->rank - 1u, op->in[1]->rank);
+    s.c0 = is_lstm ? npu_planned_operand(w, 2) : NPU_PLANNED_NONE;
     s.scratch = npu_planned_scratch(w, (size_t)s.hidden * 4);
-    s.x_length = is_batch_first ? s.in : s.batch * s.in;
-    s.x_batch = is_batch_first ? s.length * s.in : s.in;
-    s.y_length = is_batch_first ? s.hidden : s.batch * s.hidden;
-    s.y_batch = is_batch_first ? s.length * s.hidden : s.hidden;
-    return npu_planned_emit(w, NPU_PLANNED_gru_f32, &s, sizeof s, 9, 0);
+    s.x_length = is_swapped ? s.in : s.batch * s.in;
+    s.x_batch = is_swapped ? s.length * s.in : s.in;
+    for (uint32_t k = 0; k < layers * ways && status == NPU_OK; k++, i += each) {
+        bool is_out = is_swapped && k / ways == layers - 1;
+        if (k % ways == 0) {
+            s.y = k / ways == layers - 1 ? npu_planned_result(w, 0)
+                                         : npu_planned_scratch(w, (size_t)s.length * s.batch * width * 4);
+            s.y_length = is_out ? width : s.batch * width;
+            s.y_batch = is_out ? s.length * width : width;
+        }
+        s.w_x = npu_planned_operand(w, i);
+        s.w_h = npu_planned_operand(w, i + 1);
+        s.b_x = has_biases ? npu_planned_operand(w, i + 2) : NPU_PLANNED_NONE;
+        s.b_h = has_biases ? npu_planned_operand(w, i + 3) : NPU_PLANNED_NONE;
+        s.is_reverse = k % ways;
+        s.y_first = k % ways * s.hidden;
+        s.h_first = k * s.batch * s.hidden;
+        status = npu_planned_emit(w, is_lstm ? NPU_PLANNED_lstm_f32 : NPU_PLANNED_gru_f32, &s, sizeof s, 11, 0);
+        if (k % ways == ways - 1) {
+            s.x = s.y;
+            s.in = width;
+            s.x_length = s.y_length;
+            s.x_batch = s.y_batch;
+        }
+    }
+    return status;
+}
+
+/* A layer of length 1, whose output is its state. */
+static npu_status npu__ref_plan_cell(npu_planned_writer *w, const npu_op_info *op)
+{
+    const npu_spec *x = op->in[0];
+    bool is_lstm = op->kind == NPU_ATEN_LSTM_CELL;
+    uint32_t i = is_lstm ? 3 : 2;
+    npu_planned_recurrent_words s;
+    if (!npu__ref_plan_is(op, NPU_F32) || npu__ref_plan_len(op->out[0]) == 0) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    memset(&s, 0, sizeof s);
+    s.length = 1;
+    s.in = s.x_length = s.x_batch = npu__ref_plan_dims(x, x->rank - 1u, x->rank);
+    s.hidden = s.y_length = s.y_batch = npu__ref_plan_dims(op->out[0], op->out[0]->rank - 1u, op->out[0]->rank);
+    s.batch = npu__ref_plan_len(x) / s.in;
+    s.h = npu_planned_result(w, 0);
+    s.c = is_lstm ? npu_planned_result(w, 1) : NPU_PLANNED_NONE;
+    s.x = npu_planned_operand(w, 0);
+    s.h0 = npu_planned_operand(w, 1);
+    s.c0 = is_lstm ? npu_planned_operand(w, 2) : NPU_PLANNED_NONE;
+    s.y = npu_planned_scratch(w, (size_t)s.batch * s.hidden * 4);
+    s.scratch = npu_planned_scratch(w, (size_t)s.hidden * 4);
+    s.w_x = npu_planned_operand(w, i);
+    s.w_h = npu_planned_operand(w, i + 1);
+    s.b_x = op->num_in > i + 2 ? npu_planned_operand(w, i + 2) : NPU_PLANNED_NONE;
+    s.b_h = op->num_in > i + 3 ? npu_planned_operand(w, i + 3) : NPU_PLANNED_NONE;
+    return npu_planned_emit(w, is_lstm ? NPU_PLANNED_lstm_f32 : NPU_PLANNED_gru_f32, &s, sizeof s, 11, 0);
 }
 
 NPU_IR_API const npu_planned_library *npu_ref_planned(void)
@@ -32306,6 +33139,8 @@ NPU_IR_API const npu_planned_library *npu_ref_planned(void)
 #define NPU__PAIR "pair.y pair.a pair.b pair.dims:4 pair.a_steps:4 pair.b_steps:4 "
 #define NPU__ADD "add_i8 " NPU__PAIR "a_zero:i b_zero:i a_factor:i2 b_factor:i2 factor:i2 shift " NPU__BYTE("q")
 #define NPU__QUANTISE "quantise y x count scale:f " NPU__BYTE("q")
+#define NPU__RECURRENT "recurrent y h c x h0 c0 w_x w_h b_x b_h scratch length batch in hidden x_length x_batch " \
+                       "y_length y_batch y_first h_first is_reverse"
     static const char *const words[NPU__REF_COUNT(kernels)] = {
         "copy y x size y_first x_first dims:5 y_steps:5 x_steps:5", "gather y x index count rows row index_size",
         NPU__QUANTISE, NPU__QUANTISE, NPU__CONV_F32, NPU__CONV_I8,
@@ -32316,80 +33151,71 @@ NPU_IR_API const npu_planned_library *npu_ref_planned(void)
         "mean_i8 " NPU__ROWS("rows.") "factor:i2 " NPU__MEAN, "rows " NPU__ROWS(""),
         "softmax_i8 " NPU__ROWS("rows.") NPU__BYTE("q"), "softmax_i8 " NPU__ROWS("rows.") NPU__BYTE("q"),
         "binary " NPU__PAIR "mode alpha:f low:f high:f", NPU__ADD, NPU__ADD, "map y x count mode a:f b:f",
-        "map_i8 y x table count", "layer_norm y x w b rows n eps:f",
-        "gru y h x h0 w_x w_h b_x b_h scratch length batch in hidden x_length x_batch y_length y_batch",
-        NPU__CONV_F32, NPU__CONV_I8, NPU__CONV_F32, NPU__CONV_I8,
+        "map_i8 y x table count", "layer_norm y x w b rows n eps:f is_rms", NPU__RECURRENT,
+        NPU__CONV_F32, NPU__CONV_I8, NPU__CONV_F32, NPU__CONV_I8, NPU__CONV_F32, NPU__CONV_I8, NPU__RECURRENT,
+        "layer_norm_i8 y x w b scales rows n x_zero:i " NPU__BYTE("q"), "rows " NPU__ROWS(""),
+        "where y condition a b dims:4 condition_steps:4 a_steps:4 b_steps:4",
     };
-    static const npu_planned_lowering lowerings[] = { { NPU_ATEN_CONV2D, npu__ref_plan_conv_f32 },
-                                                      { NPU_ATEN_CONV1D, npu__ref_plan_conv_f32 },
-                                                      { NPU_ATEN_CONVOLUTION, npu__ref_plan_conv_f32 },
-                                                      { NPU_ATEN_LINEAR, npu__ref_plan_linear_f32 },
-                                                      { NPU_ATEN_ADDMM, npu__ref_plan_addmm },
-                                                      { NPU_ATEN_MM, npu__ref_plan_product },
-                                                      { NPU_ATEN_BMM, npu__ref_plan_product },
-                                                      { NPU_ATEN_MATMUL, npu__ref_plan_product },
-                                                      { NPU_ATEN_MAX_POOL2D, npu__ref_plan_max_pool_f32 },
-                                                      { NPU_ATEN_AVG_POOL2D, npu__ref_plan_avg_pool_f32 },
-                                                      { NPU_ATEN_ADAPTIVE_AVG_POOL2D, npu__ref_plan_avg_pool_f32 },
-                                                      { NPU_ATEN_MEAN_DIM, npu__ref_plan_mean_f32 },
-                                                      { NPU_ATEN_SOFTMAX, npu__ref_plan_softmax_f32 },
-                                                      { NPU_ATEN_SOFTMAX_RAW, npu__ref_plan_softmax_f32 },
-                                                      { NPU_ATEN_LAYER_NORM, npu__ref_plan_layer_norm },
-                                                      { NPU_ATEN_ADD, npu__ref_plan_binary },
-                                                      { NPU_ATEN_ADD_SCALAR, npu__ref_plan_binary },
-                                                      { NPU_ATEN_SUB, npu__ref_plan_binary },
-                                                      { NPU_ATEN_SUB_SCALAR, npu__ref_plan_binary },
-                                                      { NPU_ATEN_MUL, npu__ref_plan_binary },
-                                                      { NPU_ATEN_MUL_SCALAR, npu__ref_plan_binary },
-                                                      { NPU_ATEN_DIV, npu__ref_plan_binary },
-                                                      { NPU_ATEN_DIV_SCALAR, npu__ref_plan_binary },
-                                                      { NPU_ATEN_MAXIMUM, npu__ref_plan_binary },
-                                                      { NPU_ATEN_MINIMUM, npu__ref_plan_binary },
-                                                      { NPU_ATEN_RELU, npu__ref_plan_clamp },
-                                                      { NPU_ATEN_RELU6, npu__ref_plan_clamp },
-                                                      { NPU_ATEN_HARDTANH, npu__ref_plan_clamp },
-                                                      { NPU_ATEN_CLAMP, npu__ref_plan_clamp },
-                                                      { NPU_ATEN_SIGMOID, npu__ref_plan_map },
-                                                      { NPU_ATEN_TANH, npu__ref_plan_map },
-                                                      { NPU_ATEN_SILU, npu__ref_plan_map },
-                                                      { NPU_ATEN_HARDSWISH, npu__ref_plan_map },
-                                                      { NPU_ATEN_HARDSIGMOID, npu__ref_plan_map },
-                                                      { NPU_ATEN_EXP, npu__ref_plan_map },
-                                                      { NPU_ATEN_SQRT, npu__ref_plan_map },
-                                                      { NPU_ATEN_RSQRT, npu__ref_plan_map },
-                                                      { NPU_ATEN_NEG, npu__ref_plan_map },
-                                                      { NPU_ATEN_ABS, npu__ref_plan_map },
-                                                      { NPU_ATEN_GELU, npu__ref_plan_gelu },
-                                                      { NPU_ATEN_LEAKY_RELU, npu__ref_plan_leaky_relu },
-                                                      { NPU_ATEN_ELU, npu__ref_plan_elu },
-                                                      { NPU_ATEN_PERMUTE, npu__ref_plan_permute },
-                                                      { NPU_ATEN_TRANSPOSE, npu__ref_plan_permute },
-                                                      { NPU_ATEN_T, npu__ref_plan_permute },
-                                                      { NPU_ATEN_SLICE, npu__ref_plan_slice },
-                                                      { NPU_ATEN_SELECT, npu__ref_plan_slice },
-                                                      { NPU_ATEN_EXPAND, npu__ref_plan_expand },
-                                                      { NPU_ATEN_CAT, npu__ref_plan_cat },
-                                                      { NPU_ATEN_EMBEDDING, npu__ref_plan_embedding },
-                                                      { NPU_ATEN_GRU, npu__ref_plan_gru },
-                                                      { NPU_QUANTIZED_QUANTIZE_PER_TENSOR, npu__ref_plan_quantise },
-                                                      { NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR, npu__ref_plan_quantise },
-                                                      { NPU_NPU_QCONV, npu__ref_plan_conv_i8 },
-                                                      { NPU_NPU_QLINEAR, npu__ref_plan_linear_i8 },
-                                                      { NPU_NPU_QADD, npu__ref_plan_bytes },
-                                                      { NPU_NPU_QMUL, npu__ref_plan_bytes },
-                                                      { NPU_NPU_QMAX_POOL, npu__ref_plan_max_pool_i8 },
-                                                      { NPU_NPU_QAVG_POOL, npu__ref_plan_avg_pool_i8 },
-                                                      { NPU_NPU_QADAPTIVE_AVG_POOL, npu__ref_plan_avg_pool_i8 },
-                                                      { NPU_NPU_QMEAN, npu__ref_plan_mean_i8 },
-                                                      { NPU_NPU_QCAT, npu__ref_plan_cat },
-                                                      { NPU_NPU_QSOFTMAX, npu__ref_plan_softmax_i8 },
-                                                      { NPU_NPU_REQUANTISE, npu__ref_plan_byte_map },
-                                                      { NPU_NPU_QSIGMOID, npu__ref_plan_byte_map },
-                                                      { NPU_NPU_QTANH, npu__ref_plan_byte_map },
-                                                      { NPU_NPU_QHARDSWISH, npu__ref_plan_byte_map },
-                                                      { NPU_NPU_QHARDSIGMOID, npu__ref_plan_byte_map },
-                                                      { NPU_NPU_QSILU, npu__ref_plan_byte_map },
-                                                      { NPU_NPU_QGELU, npu__ref_plan_byte_map } };
+    static const npu_planned_lowering lowerings[] = {
+        { NPU_ATEN_CONV2D, npu__ref_plan_conv_f32 }, { NPU_ATEN_CONV1D, npu__ref_plan_conv_f32 },
+        { NPU_ATEN_CONVOLUTION, npu__ref_plan_conv_f32 }, { NPU_ATEN_CONV_TRANSPOSE2D, npu__ref_plan_conv_f32 },
+        { NPU_ATEN_CONV_TRANSPOSE1D, npu__ref_plan_conv_f32 }, { NPU_ATEN_LINEAR, npu__ref_plan_linear_f32 },
+        { NPU_ATEN_ADDMM, npu__ref_plan_addmm }, { NPU_ATEN_MM, npu__ref_plan_product },
+        { NPU_ATEN_BMM, npu__ref_plan_product }, { NPU_ATEN_MATMUL, npu__ref_plan_product },
+        { NPU_ATEN_MAX_POOL2D, npu__ref_plan_max_pool_f32 }, { NPU_ATEN_MAX_POOL1D, npu__ref_plan_max_pool_f32 },
+        { NPU_ATEN_AVG_POOL2D, npu__ref_plan_avg_pool_f32 },
+        { NPU_ATEN_ADAPTIVE_AVG_POOL2D, npu__ref_plan_avg_pool_f32 },
+        { NPU_ATEN_AVG_POOL1D, npu__ref_plan_avg_pool_f32 },
+        { NPU_ATEN_ADAPTIVE_AVG_POOL1D, npu__ref_plan_avg_pool_f32 }, { NPU_ATEN_MEAN_DIM, npu__ref_plan_mean_f32 },
+        { NPU_ATEN_MEAN, npu__ref_plan_mean_f32 }, { NPU_ATEN_SUM, npu__ref_plan_mean_f32 },
+        { NPU_ATEN_SUM_DIM, npu__ref_plan_mean_f32 }, { NPU_ATEN_SOFTMAX, npu__ref_plan_softmax_f32 },
+        { NPU_ATEN_SOFTMAX_RAW, npu__ref_plan_softmax_f32 }, { NPU_ATEN_LOG_SOFTMAX, npu__ref_plan_softmax_f32 },
+        { NPU_ATEN_LOG_SOFTMAX_RAW, npu__ref_plan_softmax_f32 }, { NPU_ATEN_LAYER_NORM, npu__ref_plan_layer_norm },
+        { NPU_ATEN_RMS_NORM, npu__ref_plan_layer_norm }, { NPU_ATEN_ADD, npu__ref_plan_binary },
+        { NPU_ATEN_ADD_SCALAR, npu__ref_plan_binary }, { NPU_ATEN_SUB, npu__ref_plan_binary },
+        { NPU_ATEN_SUB_SCALAR, npu__ref_plan_binary }, { NPU_ATEN_MUL, npu__ref_plan_binary },
+        { NPU_ATEN_MUL_SCALAR, npu__ref_plan_binary }, { NPU_ATEN_DIV, npu__ref_plan_binary },
+        { NPU_ATEN_DIV_SCALAR, npu__ref_plan_binary }, { NPU_ATEN_MAXIMUM, npu__ref_plan_binary },
+        { NPU_ATEN_MINIMUM, npu__ref_plan_binary }, { NPU_ATEN_RSUB_SCALAR, npu__ref_plan_binary },
+        { NPU_ATEN_RELU, npu__ref_plan_clamp }, { NPU_ATEN_RELU6, npu__ref_plan_clamp },
+        { NPU_ATEN_HARDTANH, npu__ref_plan_clamp }, { NPU_ATEN_CLAMP, npu__ref_plan_clamp },
+        { NPU_ATEN_SIGMOID, npu__ref_plan_map }, { NPU_ATEN_TANH, npu__ref_plan_map },
+        { NPU_ATEN_SILU, npu__ref_plan_map }, { NPU_ATEN_HARDSWISH, npu__ref_plan_map },
+        { NPU_ATEN_HARDSIGMOID, npu__ref_plan_map }, { NPU_ATEN_EXP, npu__ref_plan_map },
+        { NPU_ATEN_SQRT, npu__ref_plan_map }, { NPU_ATEN_RSQRT, npu__ref_plan_map },
+        { NPU_ATEN_NEG, npu__ref_plan_map }, { NPU_ATEN_ABS, npu__ref_plan_map }, { NPU_ATEN_LOG, npu__ref_plan_map },
+        { NPU_ATEN_GELU, npu__ref_plan_gelu }, { NPU_ATEN_LEAKY_RELU, npu__ref_plan_leaky_relu },
+        { NPU_ATEN_ELU, npu__ref_plan_elu }, { NPU_ATEN_SELU, npu__ref_plan_elu },
+        { NPU_ATEN_PERMUTE, npu__ref_plan_permute }, { NPU_ATEN_TRANSPOSE, npu__ref_plan_permute },
+        { NPU_ATEN_T, npu__ref_plan_permute }, { NPU_ATEN_SLICE, npu__ref_plan_slice },
+        { NPU_ATEN_SELECT, npu__ref_plan_slice }, { NPU_ATEN_EXPAND, npu__ref_plan_expand },
+        { NPU_ATEN_CAT, npu__ref_plan_cat }, { NPU_ATEN_STACK, npu__ref_plan_cat },
+        { NPU_ATEN_EMBEDDING, npu__ref_plan_embedding },
+        { NPU_QUANTIZED_QUANTIZE_PER_TENSOR, npu__ref_plan_quantise },
+        { NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR, npu__ref_plan_quantise }, { NPU_ATEN_AMAX, npu__ref_plan_amax },
+        { NPU_ATEN_GROUP_NORM, npu__ref_plan_group_norm }, { NPU_ATEN_BATCH_NORM, npu__ref_plan_batch_norm },
+        { NPU_ATEN_POW_TENSOR_SCALAR, npu__ref_plan_power }, { NPU_ATEN_PRELU, npu__ref_plan_prelu },
+        { NPU_ATEN_WHERE, npu__ref_plan_where }, { NPU_ATEN_WHERE_SCALAR_SELF, npu__ref_plan_where },
+        { NPU_ATEN_WHERE_SCALAR_OTHER, npu__ref_plan_where }, { NPU_ATEN_MASKED_FILL_SCALAR, npu__ref_plan_where },
+        { NPU_ATEN_SCALED_DOT_PRODUCT_ATTENTION, npu__ref_plan_attention },
+        { NPU_ATEN_SOFTPLUS, npu__ref_plan_softplus }, { NPU_ATEN_SPLIT, npu__ref_plan_split },
+        { NPU_ATEN_SPLIT_SIZES, npu__ref_plan_split }, { NPU_ATEN_SPLIT_WITH_SIZES, npu__ref_plan_split },
+        { NPU_ATEN_CHUNK, npu__ref_plan_split }, { NPU_ATEN_UNBIND, npu__ref_plan_split },
+        { NPU_ATEN_CONSTANT_PAD_ND, npu__ref_plan_pad }, { NPU_ATEN_PAD, npu__ref_plan_pad },
+        { NPU_ATEN_REPEAT, npu__ref_plan_repeat }, { NPU_ATEN_UPSAMPLE_NEAREST2D, npu__ref_plan_nearest },
+        { NPU_ATEN_UPSAMPLE_NEAREST2D_VEC, npu__ref_plan_nearest }, { NPU_ATEN_GRU, npu__ref_plan_recurrent },
+        { NPU_ATEN_LSTM, npu__ref_plan_recurrent }, { NPU_ATEN_GRU_CELL, npu__ref_plan_cell },
+        { NPU_ATEN_LSTM_CELL, npu__ref_plan_cell }, { NPU_NPU_QCONV, npu__ref_plan_conv_i8 },
+        { NPU_NPU_QLINEAR, npu__ref_plan_linear_i8 }, { NPU_NPU_QADD, npu__ref_plan_bytes },
+        { NPU_NPU_QMUL, npu__ref_plan_bytes }, { NPU_NPU_QMAX_POOL, npu__ref_plan_max_pool_i8 },
+        { NPU_NPU_QAVG_POOL, npu__ref_plan_avg_pool_i8 }, { NPU_NPU_QADAPTIVE_AVG_POOL, npu__ref_plan_avg_pool_i8 },
+        { NPU_NPU_QMEAN, npu__ref_plan_mean_i8 }, { NPU_NPU_QCAT, npu__ref_plan_cat },
+        { NPU_NPU_QSOFTMAX, npu__ref_plan_softmax_i8 }, { NPU_NPU_REQUANTISE, npu__ref_plan_byte_map },
+        { NPU_NPU_QSIGMOID, npu__ref_plan_byte_map }, { NPU_NPU_QTANH, npu__ref_plan_byte_map },
+        { NPU_NPU_QHARDSWISH, npu__ref_plan_byte_map }, { NPU_NPU_QHARDSIGMOID, npu__ref_plan_byte_map },
+        { NPU_NPU_QSILU, npu__ref_plan_byte_map }, { NPU_NPU_QGELU, npu__ref_plan_byte_map },
+        { NPU_NPU_QLAYER_NORM, npu__ref_plan_layer_norm_i8 }, { NPU_NPU_QUPSAMPLE_NEAREST2D, npu__ref_plan_nearest },
+    };
     static const npu_planned_library library = { (uint32_t)sizeof(npu_planned_library),
                                                  (uint32_t)NPU__REF_COUNT(kernels),
                                                  (uint32_t)NPU__REF_COUNT(lowerings),
