@@ -57395,7 +57395,7 @@ static bool npu__planned_is_heavy(const npu_planned_writer *w, uint32_t step)
 {
     uint32_t above = 0;
     for (uint32_t i = 0; i < w->num_steps; i++) {
-        above += w->steps[i].work > w->steps[step].work || (w->steps[i].work == w->steps[step].work && i < step);
+        above += w->steps[i].work > w->steps[step].work || (i < step && w->steps[i].work == w->steps[step].work);
     }
     return above < 4;
 }

@@ -714,7 +714,7 @@ lint() {
 }
 TIDY='-*,clang-analyzer-*,bugprone-*,misc-*,-bugprone-easily-swappable-parameters,-bugprone-narrowing-conversions,'
 TIDY=$TIDY'-bugprone-implicit-widening-of-multiplication-result,-bugprone-reserved-identifier,-bugprone-macro-parentheses,'
-TIDY=$TIDY'-bugprone-branch-clone,-bugprone-sizeof-expression,-bugprone-suspicious-include,-bugprone-assignment-in-if-condition,-misc-no-recursion,-misc-unused-parameters,'
+TIDY=$TIDY'-bugprone-branch-clone,-bugprone-signed-char-misuse,-bugprone-sizeof-expression,-bugprone-suspicious-include,-bugprone-assignment-in-if-condition,-misc-no-recursion,-misc-unused-parameters,'
 TIDY=$TIDY'-misc-include-cleaner,-misc-static-assert,-clang-analyzer-security.insecureAPI.*,-clang-analyzer-security.FloatLoopCounter,-clang-analyzer-optin.performance.Padding'
 
 # ---- all ----------------------------------------------------------------------------------------------------------
