@@ -3836,7 +3836,8 @@ typedef struct npu_op_table {
    m 2^(s - 31), m of 31 bits:
      single   sum m 2^(s - 31) is rounded once, to even
      double   the upper half of 2 sum m is rounded, then divided by 2^-s and rounded again, halves away from 0: bit for
-              bit what TensorFlow Lite for Microcontrollers and CMSIS-NN make by default
+              bit what TensorFlow Lite for Microcontrollers and CMSIS-NN make by default; an average whose result has
+              scale and zero of self is, as theirs, the quotient of stored numbers, halves away from 0
    What is no sum of products (qsigmoid .. qgelu, qlayer_norm, resizing, qsoftmax with `single`) gives the number
    nearest to the real result, computed in double. A sum that 32 bits might not hold is refused where the op is built; a
    bias that takes one beyond them saturates it. */
@@ -3852,6 +3853,8 @@ typedef struct npu_op_table {
       "input times the transpose of weight, plus bias")                                                      \
     X(0x0032, NPU_NPU_QADD, 0, npu__type_qpair,                                                              \
       "qadd(Tensor self, Tensor other, *, " NPU_IR_SCALES ") -> Tensor", "sum, broadcast")                   \
+    X(0x003d, NPU_NPU_QSUB, 0, npu__type_qpair,                                                              \
+      "qsub(Tensor self, Tensor other, *, " NPU_IR_SCALES ") -> Tensor", "difference, broadcast")            \
     X(0x0033, NPU_NPU_QMUL, 0, npu__type_qpair,                                                              \
       "qmul(Tensor self, Tensor other, *, " NPU_IR_SCALES ") -> Tensor", "product, broadcast")               \
     X(0x0034, NPU_NPU_QMAX_POOL, 0, npu__type_qmax_pool,                                                     \
@@ -5864,9 +5867,10 @@ NPU_IR_API const npu_pass *npu_conversion_pass(const char *name);
       "of equal ops on equal operands the first stays; random ops all stay")                       \
     X(15, NPU_PASS_INTEGER, "integer-ops",                                                         \
       "* dequantise, op, quantise of quantized_decomposed: one op of npu on 8 bits, see desc.rounding; the report " \
-      "lists what stays, with the reason. Constants folded before it are dequantised weights. Products with a weight " \
-      "turned around are linears to it, padding by words numbers, pools without their indices; " \
-      "scales in tensors that are known, numbers")                                                 \
+      "lists what stays, with the reason. Clamps between known numbers are bounds of the op in front; operands in " \
+      "the other type of bytes than the result are stored anew. Constants folded before it are dequantised weights. " \
+      "Products with a weight turned around are linears to it, padding by words numbers, pools without their " \
+      "indices; scales in tensors that are known, numbers")                                        \
     X(5, NPU_PASS_BATCH_NORM, "fold-batch-norm",                                                   \
       "convolution and batch norm of given statistics, weights known, f32 or f64, no larger than " \
       "max_constant_bytes: one convolution; rounds otherwise") \
@@ -38221,6 +38225,7 @@ static const npu__integer_row npu__integer_rows[] = {
     { NPU_ATEN_CONV_TRANSPOSE3D, NPU_NPU_QCONV, NPU__INTEGER_PRODUCT },
     { NPU_ATEN_LINEAR, NPU_NPU_QLINEAR, NPU__INTEGER_PRODUCT },
     { NPU_ATEN_ADD, NPU_NPU_QADD, NPU__INTEGER_PAIR },
+    { NPU_ATEN_SUB, NPU_NPU_QSUB, NPU__INTEGER_PAIR },
     { NPU_ATEN_MUL, NPU_NPU_QMUL, NPU__INTEGER_PAIR },
     { NPU_ATEN_MAX_POOL1D, NPU_NPU_QMAX_POOL, NPU__INTEGER_UNSCALED },
     { NPU_ATEN_MAX_POOL2D, NPU_NPU_QMAX_POOL, NPU__INTEGER_UNSCALED },
@@ -38300,28 +38305,78 @@ static int64_t npu__integer_bound(const npu__integer *m, double bound)
     return (y > 1e6f ? 1000000 : y < -1e6f ? -1000000 : (int64_t)y) + m->zero;
 }
 
+/* Ops whose results lie between two bounds: arguments, or operands, counted from 0. */
+static const struct npu__clamp_row {
+    npu_kind kind;
+    const char *names[2];
+    uint8_t operands[2];
+} npu__clamp_rows[] = {
+    { NPU_ATEN_RELU, { NULL, NULL }, { 0, 0 } },
+    { NPU_ATEN_RELU6, { NULL, NULL }, { 0, 0 } },
+    { NPU_ATEN_HARDTANH, { "min_val", "max_val" }, { 0, 0 } },
+    { NPU_ATEN_CLAMP, { "min", "max" }, { 0, 0 } },
+    { NPU_ATEN_CLAMP_MIN, { "min", NULL }, { 0, 0 } },
+    { NPU_ATEN_CLAMP_MAX, { NULL, "max" }, { 0, 0 } },
+    { NPU_ATEN_CLAMP_TENSOR, { NULL, NULL }, { 1, 2 } },
+    { NPU_ATEN_CLAMP_MIN_TENSOR, { NULL, NULL }, { 1, 0 } },
+    { NPU_ATEN_CLAMP_MAX_TENSOR, { NULL, NULL }, { 0, 1 } },
+    { NPU_ATEN_MAXIMUM, { NULL, NULL }, { 1, 0 } },
+    { NPU_ATEN_MINIMUM, { NULL, NULL }, { 0, 1 } },
+};
+
+/* The number of a tensor of one element that is known. */
+static bool npu__known_number(const npu_optimize_desc *desc, const npu_graph *g, npu_value v, double *number)
+{
+    const void *data = v.id ? npu__frozen_data(desc, g, v.id) : NULL;
+    bool is_known = data && npu__known_len(npu_value_spec(g, v)) == 1;
+    *number = is_known ? npu__element_value(npu__value_dtype(g, v), data, 0) : 0.0;
+    return is_known;
+}
+
+/* Bounds of results between which an op leaves its first operand as it is; false = it is no such op, or they are not
+   known. */
+static bool npu__clamp_bounds(const npu_optimize_desc *desc, const npu_graph *g, npu_op op, double bounds[2])
+{
+    const struct npu__clamp_row *row = NULL;
+    npu_kind kind = npu_op_kind(g, op);
+    npu_op_storage storage;
+    npu_op_info info;
+    bool is_known = true;
+    for (uint32_t i = 0; i < NPU__COUNT(npu__clamp_rows); i++) {
+        row = npu__clamp_rows[i].kind == kind ? &npu__clamp_rows[i] : row;
+    }
+    if (!row || npu__has_dynamic_args(g, &g->ops[op.id])) {
+        return false;
+    }
+    memset(&storage, 0, sizeof storage);
+    is_known = npu_op_describe(g, op, &info, &storage) == NPU_OK && npu_spec_equal(info.in[0], info.out[0]);
+    bounds[0] = kind == NPU_ATEN_RELU || kind == NPU_ATEN_RELU6 ? 0.0 : -(double)INFINITY;
+    bounds[1] = kind == NPU_ATEN_RELU6 ? 6.0 : (double)INFINITY;
+    for (uint32_t i = 0; i < 2 && is_known; i++) {
+        npu_value v = npu_op_operand_value(g, op, row->operands[i]);
+        if (row->names[i] && npu_op_has(&info, row->names[i])) {
+            bounds[i] = npu_scalar_value(npu_op_scalar(&info, row->names[i], npu_scalar_int(0)));
+        } else if (row->operands[i] && v.id) {
+            is_known = npu__known_number(desc, g, v, &bounds[i]);
+        }
+    }
+    npu_op_storage_free(&storage);
+    return is_known && bounds[0] <= bounds[1];
+}
+
 /* The op that makes x, an activation between being folded into the bounds of the result. */
 static npu_op npu__integer_behind(npu__integer *m, npu_value x)
 {
     npu_op op = npu_value_producer(m->g, x, NULL);
-    npu_kind kind = npu_op_kind(m->g, op);
-    bool is_clamp = kind == NPU_ATEN_HARDTANH || kind == NPU_ATEN_CLAMP || kind == NPU_ATEN_CLAMP_MIN;
-    const npu_op_info *info = is_clamp ? npu__integer_info(m, op) : NULL;
-    bool is_hardtanh = kind == NPU_ATEN_HARDTANH;
-    const char *min = is_hardtanh ? "min_val" : "min", *max = is_hardtanh ? "max_val" : "max";
-    double low = (double)-INFINITY, high = kind == NPU_ATEN_RELU6 ? 6.0 : (double)INFINITY;
-    if ((!is_clamp && kind != NPU_ATEN_RELU && kind != NPU_ATEN_RELU6) || !npu__is_alone(m->g, x) ||
-        npu__has_dynamic_args(m->g, &m->g->ops[op.id])) {
+    double bounds[2];
+    int64_t low, high;
+    if (!op.id || !npu__is_alone(m->g, x) || !npu__clamp_bounds(m->desc, m->g, op, bounds)) {
         return op;
     }
-    low = info && npu_op_has(info, min) ? npu_scalar_value(npu_op_scalar(info, min, npu_scalar_int(0))) : low;
-    high = info && npu_op_has(info, max) ? npu_scalar_value(npu_op_scalar(info, max, npu_scalar_int(0))) : high;
-    low = is_clamp ? low : 0.0;
-    if (!(low <= high)) {
-        return op;
-    }
-    m->low = npu__integer_bound(m, low) > m->low ? npu__integer_bound(m, low) : m->low;
-    m->high = npu__integer_bound(m, high) < m->high ? npu__integer_bound(m, high) : m->high;
+    low = npu__integer_bound(m, bounds[0]);
+    high = npu__integer_bound(m, bounds[1]);
+    m->low = low > m->low ? low : m->low;
+    m->high = high < m->high ? high : m->high;
     m->low = m->low < m->high ? m->low : m->high;
     return npu_value_producer(m->g, npu_op_operand_value(m->g, op, 0), NULL);
 }
@@ -38379,8 +38434,9 @@ static bool npu__integer_weights(npu__integer *m, size_t count)
     return m->w_scales ? true : npu__integer_no(m, "out of memory");
 }
 
-/* Scales of weights: one, or one per output channel, from tensors that are known. */
-static bool npu__integer_channels(npu__integer *m, npu_op dequantise)
+/* Scales of weights: one, or one per output channel, from tensors that are known. Each stands for `each` channels, and
+   all of them for those of each of `repeats` groups. */
+static bool npu__integer_channels(npu__integer *m, npu_op dequantise, size_t each, size_t repeats)
 {
     npu_value scales = npu_op_operand_value(m->g, dequantise, 1), zeros = npu_op_operand_value(m->g, dequantise, 2);
     size_t len = 0, num_zeros = 0;
@@ -38393,11 +38449,11 @@ static bool npu__integer_channels(npu__integer *m, npu_op dequantise)
             return npu__integer_no(m, "its weight is not symmetric: a zero point is not 0");
         }
     }
-    if (!npu__integer_weights(m, len)) {
+    if (!npu__integer_weights(m, len * each * repeats)) {
         return false;
     }
-    for (size_t i = 0; i < len; i++) {
-        m->w_scales[i] = npu__element_value(npu__value_dtype(m->g, scales), s, i);
+    for (size_t i = 0; i < len * each * repeats; i++) {
+        m->w_scales[i] = npu__element_value(npu__value_dtype(m->g, scales), s, i / each % len);
     }
     return true;
 }
@@ -38409,7 +38465,7 @@ static bool npu__integer_weight(npu__integer *m)
     npu_kind kind = npu_op_kind(m->g, op);
     const npu_op_info *info = npu__integer_info(m, m->op);
     bool is_transposed = info && npu_op_int(info, "transposed", npu_op_has(info, "output_padding")) != 0;
-    bool is_whole = !is_transposed || npu_op_int(info, "groups", 1) == 1;
+    int64_t groups = is_transposed ? npu_op_int(info, "groups", 1) : 1, axis;
     bool is_dequantised = kind == NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR || kind == NPU_QUANTIZED_DEQUANTIZE_PER_CHANNEL;
     m->weight = npu_op_operand_value(m->g, op, 0);
     info = is_dequantised ? npu__integer_info(m, op) : NULL;
@@ -38417,8 +38473,12 @@ static bool npu__integer_weight(npu__integer *m)
         return npu__integer_no(m, "its weight is not dequantised from i8");
     }
     if (kind == NPU_QUANTIZED_DEQUANTIZE_PER_CHANNEL) {
-        return npu_op_int(info, "axis", 0) == is_transposed && is_whole
-                   ? npu__integer_channels(m, op)
+        axis = npu_op_int(info, "axis", 0);
+        if (groups > 1 && axis == 0 && info->in[0]->dims[0] == groups) { /* a group has one input channel */
+            return npu__integer_channels(m, op, (size_t)info->in[0]->dims[1], 1);
+        }
+        return axis == is_transposed
+                   ? npu__integer_channels(m, op, 1, (size_t)groups)
                    : npu__integer_no(m, "the axis of its weight's scales is not that of output channels");
     }
     if (npu_op_int(info, "zero_point", 0) != 0) {
@@ -38467,6 +38527,13 @@ static bool npu__integer_is_plain(npu__integer *m)
            (!npu_op_has(info, "approximate") || npu_op_str_is(info, "approximate", "none"));
 }
 
+/* Is an operand to be stored as the result is, i8 as u8 or u8 as i8, before the op reads it? Its numbers stay. */
+static bool npu__integer_is_other(const npu__integer *m, uint32_t i)
+{
+    bool keeps = m->row->form == NPU__INTEGER_COPY || m->row->form == NPU__INTEGER_UNSCALED;
+    return m->op.id && !keeps && npu__value_dtype(m->g, m->in[i]) != m->dtype;
+}
+
 /* The operands of the op, by its form. */
 static bool npu__integer_operands(npu__integer *m)
 {
@@ -38485,10 +38552,7 @@ static bool npu__integer_operands(npu__integer *m)
         }
     }
     for (uint32_t i = 0; i < num_in; i++) {
-        npu_dtype t = npu__value_dtype(m->g, m->in[i]);
-        if (t != m->dtype && form != NPU__INTEGER_COPY && form != NPU__INTEGER_UNSCALED) {
-            return npu__integer_no(m, "operands and result are not all i8, or all u8");
-        }
+        m->in_zeros[i] += !npu__integer_is_other(m, i) ? 0 : m->dtype == NPU_I8 ? -128 : 128;
     }
     return form != NPU__INTEGER_PRODUCT || (npu__integer_weight(m) && npu__integer_bias(m));
 }
@@ -38674,11 +38738,25 @@ static npu_value npu__integer_new_bias(const npu__integer *m, npu_rewrite *rw)
     return made;
 }
 
+/* Activation i, stored as the result is. */
+static npu_value npu__integer_activation(const npu__integer *m, npu_rewrite *rw, uint32_t i)
+{
+    npu_value x = npu_rewrite_value(rw, m->in[i]);
+    int64_t zero = m->in_zeros[i] + (m->dtype == NPU_I8 ? 128 : -128);
+    npu_arg args[] = { npu_arg_tensor(NULL, x), npu_arg_dtype("dtype", m->dtype),
+                       npu_arg_floats("in_scales", &m->in_scales[i], 1), npu_arg_ints("in_zeros", &zero, 1),
+                       npu_arg_float("scale", m->in_scales[i]), npu_arg_int("zero", m->in_zeros[i]) };
+    if (!npu__integer_is_other(m, i)) {
+        return x;
+    }
+    return npu__first(rw->to, npu_emit(rw->to, NPU_NPU_REQUANTISE, args, NPU__COUNT(args)));
+}
+
 /* Tensors of the twin, by the names that its schema has for them. */
 static void npu__integer_tensors(const npu__integer *m, npu_rewrite *rw, npu__integer_args *a)
 {
     for (uint32_t i = 0; i < m->num_in; i++) {
-        a->tensors[i] = npu_rewrite_value(rw, m->in[i]);
+        a->tensors[i] = npu__integer_activation(m, rw, i);
     }
     if (m->row->form == NPU__INTEGER_CAT) {
         npu__integer_add(a, npu_arg_tensors(NULL, a->tensors, m->num_in));
@@ -38869,15 +38947,6 @@ static npu_status npu__spell_pool(void *ctx, npu_rewrite *rw, const npu_graph *f
                              npu__first(rw->to, npu_emit(rw->to, to, a.args, a.count)));
 }
 
-/* The number of a tensor of one element that is known. */
-static bool npu__known_number(const npu__spelling *c, const npu_graph *g, npu_value v, double *number)
-{
-    const void *data = v.id ? npu__frozen_data(&c->desc, g, v.id) : NULL;
-    bool is_known = data && npu__known_len(npu_value_spec(g, v)) == 1;
-    *number = is_known ? npu__element_value(npu__value_dtype(g, v), data, 0) : 0.0;
-    return is_known;
-}
-
 /* quantize and dequantize per tensor, of scales in tensors that are known. */
 static npu_status npu__spell_scale(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
 {
@@ -38894,7 +38963,7 @@ static npu_status npu__spell_scale(void *ctx, npu_rewrite *rw, const npu_graph *
     for (uint32_t i = 1; i < NPU__COUNT(names) && info; i++) {
         if (i >= info->num_in) {
             number = (double)npu_op_int(info, names[i], 0);
-        } else if (!npu__known_number(c, from, npu_op_operand_value(from, op, i), &number)) {
+        } else if (!npu__known_number(&c->desc, from, npu_op_operand_value(from, op, i), &number)) {
             return npu_rewrite_no_match(rw, "its scale is not known");
         }
         npu__integer_add(&a, i == 1 ? npu_arg_float(names[i], number) : npu_arg_int(names[i], (int64_t)number));
@@ -54883,10 +54952,10 @@ static npu_status npu__quant_check_rule(const npu__quant *q, uint32_t i)
                                 (unsigned)i, r->op ? "op" : "value", name);
 }
 
-static bool npu__quant_is_bound(npu_kind kind)
+static bool npu__quant_is_bound(const npu__quant *q, uint32_t op)
 {
-    return kind == NPU_ATEN_RELU || kind == NPU_ATEN_RELU6 || kind == NPU_ATEN_HARDTANH || kind == NPU_ATEN_CLAMP ||
-           kind == NPU_ATEN_CLAMP_MIN;
+    double bounds[2];
+    return npu__clamp_bounds(&q->optimize, q->g, npu__make_op(op), bounds);
 }
 
 static bool npu__quant_is_f32(const npu_graph *g, uint32_t value)
@@ -54921,7 +54990,7 @@ static bool npu__quant_keeps(const npu__quant *q, uint32_t op)
 {
     const npu__integer_row *row = npu__integer_find(npu__quant_kind(q, op));
     return row ? row->form == NPU__INTEGER_UNSCALED || row->form == NPU__INTEGER_CAT
-               : !npu__quant_is_bound(npu__quant_kind(q, op));
+               : !npu__quant_is_bound(q, op);
 }
 
 static const void *npu__quant_data(const npu__quant *q, uint32_t value)
@@ -54959,7 +55028,10 @@ static bool npu__quant_is_transposed(const npu__quant *q, uint32_t op)
 static int64_t npu__quant_axis(const npu__quant *q, uint32_t op)
 {
     bool is_transposed = npu__quant_is_transposed(q, op);
-    return q->desc->per_tensor || (is_transposed && npu__quant_int(q, op, "groups", 1) != 1) ? -1 : is_transposed;
+    int64_t groups = is_transposed ? npu__quant_int(q, op, "groups", 1) : 1;
+    const int64_t *dims = npu__quant_spec(q, npu__quant_operand(q, op, 1))->dims;
+    bool is_depthwise = groups != 1 && dims[0] == groups && dims[1] == 1;
+    return q->desc->per_tensor || (groups != 1 && !is_depthwise) ? -1 : is_transposed && !is_depthwise;
 }
 
 /* Why weight and bias cannot be those of an op on integers; NULL = they can. */
@@ -54999,7 +55071,7 @@ static const char *npu__quant_operand_reason(const npu__quant *q, uint32_t op)
     const npu__op *o = &q->g->ops[op];
     uint32_t num = npu__quant_num_in(q, op), first = npu__quant_operand(q, op, 0);
     bool follows = !npu__integer_find(o->def->kind);
-    if (o->num_operands < num || (follows && o->num_operands != 1)) {
+    if (o->num_operands < num || (follows && o->num_operands != 1 && !npu__quant_is_bound(q, op))) {
         return "an operand is a number";
     }
     if (num > NPU__INTEGER_MOST) {
@@ -55033,7 +55105,7 @@ static const char *npu__quant_linear_reason(const npu__quant *q, uint32_t op)
 static const char *npu__quant_reason(const npu__quant *q, uint32_t op)
 {
     const npu__op *o = &q->g->ops[op];
-    bool is_known = npu__integer_find(o->def->kind) || npu__quant_is_bound(o->def->kind) ||
+    bool is_known = npu__integer_find(o->def->kind) || npu__quant_is_bound(q, op) ||
                     npu__integer_is_copy(q->g, npu__make_op(op));
     for (uint32_t i = 0; i < q->desc->num_rules; i++) {
         if (npu__quant_rule_names(q, &q->desc->rules[i], op)) {
@@ -55067,8 +55139,8 @@ static void npu__quant_join(npu__quant *q, uint32_t op)
 {
     npu_value x = npu_op_operand_value(q->g, npu__make_op(op), 0);
     uint32_t before = q->g->values[x.id].producer;
-    if (npu__quant_is_bound(npu__quant_kind(q, op)) && before && q->ops[before].is_on && npu__is_alone(q->g, x) &&
-        !npu__quant_is_bound(q->g->ops[before].def->kind)) {
+    if (npu__quant_is_bound(q, op) && before && q->ops[before].is_on && npu__is_alone(q->g, x) &&
+        !npu__quant_is_bound(q, before)) {
         q->values[x.id].is_on = false;
         q->ops[op].leader = before;
     }

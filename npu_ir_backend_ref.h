@@ -353,7 +353,7 @@ typedef struct npu_planned_binary_words {
 } npu_planned_binary_words;
 typedef struct npu_planned_add_i8_words {
     npu_planned_pair_words pair;
-    int32_t a_zero, b_zero, a_factor[2], b_factor[2], factor[2];
+    int32_t a_zero, b_zero, a_factor[2], b_factor[2], factor[2]; /* b_factor [0] below 0: b is subtracted */
     uint32_t shift;               /* of sums that are rounded once: factors [0] are multiples of 2^-shift */
     npu_planned_byte_words q;
 } npu_planned_add_i8_words;
@@ -23753,6 +23753,15 @@ static void npu__ref_pair_near(npu_prepare *p, npu__ref_byte_pair *s, double a, 
     }
 }
 
+/* A difference: the second operand is subtracted once it has its factor. Source: TFLite, SubElementwise. */
+static void npu__ref_pair_negate(npu__ref_byte_pair *s)
+{
+    s->real[1] = -s->real[1];
+    for (uint32_t i = 0; i < 256; i++) {
+        s->table[1][i] = -s->table[1][i];
+    }
+}
+
 static npu_status npu__ref_byte_pair_prepare(npu_prepare *p)
 {
     npu__ref_byte_pair *s = (npu__ref_byte_pair *)npu_prepare_alloc(p, sizeof *s);
@@ -23776,6 +23785,9 @@ static npu_status npu__ref_byte_pair_prepare(npu_prepare *p)
     }
     npu__ref_pair_rows(p, s);
     npu__ref_pair_near(p, s, a / s->q.scale, b / s->q.scale);
+    if (p->op->kind == NPU_NPU_QSUB) {
+        npu__ref_pair_negate(s);
+    }
     p->state = s;
     p->parts = s->rows > 1 ? npu__ref_item_parts(s->rows, s->n) : npu__ref_item_parts(s->n, 1);
     return NPU_OK;
@@ -25326,6 +25338,7 @@ static npu_status npu__ref_byte_rows_launch(const npu_launch *l, uint32_t part, 
       npu__ref_qresize_launch),                                                                                       \
     NPU__REF_ROW_MODE(NPU__LINEAR, NPU_NPU_QUPSAMPLE_BILINEAR2D, "plain", 0, NULL, npu__ref_qresize_prepare,          \
       npu__ref_qresize_launch),                                                                                       \
+    NPU__REF_ROW(NPU_NPU_QSUB, "plain", 0, NULL, npu__ref_byte_pair_prepare, npu__ref_byte_pair_launch),              \
     NPU__REF_BYTE_MAP(NPU__Q_COPY, NPU_NPU_REQUANTISE),                                                               \
     NPU__REF_BYTE_MAP(NPU__Q_SIGMOID, NPU_NPU_QSIGMOID),                                                              \
     NPU__REF_BYTE_MAP(NPU__Q_TANH, NPU_NPU_QTANH),                                                                    \
@@ -31470,13 +31483,18 @@ NPU__PLANNED(where_f32)
     return NPU_OK;
 }
 
-/* Sums of bytes. Rounded once: both get 2^-shift in common. Twice: 20 more bits, a unit of twice the larger scale. */
+/* Sums or differences of bytes. Rounded once: both get 2^-shift in common. Twice: 20 more bits, a unit of twice the
+   larger scale. */
 static int8_t npu__planned_add_bytes(const npu_planned_add_i8_words *s, int32_t a, int32_t b)
 {
     if (s->q.is_twice) {
-        uint32_t sum = (uint32_t)npu__planned_twice(a * 1048576, s->a_factor) +
-                       (uint32_t)npu__planned_twice(b * 1048576, s->b_factor);
-        return npu__planned_requantised(&s->q, (int32_t)sum, s->factor);
+        bool is_less = s->b_factor[0] < 0;
+        int32_t factor[2];
+        uint32_t x = (uint32_t)npu__planned_twice(a * 1048576, s->a_factor), y;
+        factor[0] = (int32_t)(is_less ? 0u - (uint32_t)s->b_factor[0] : (uint32_t)s->b_factor[0]);
+        factor[1] = s->b_factor[1];
+        y = (uint32_t)npu__planned_twice(b * 1048576, factor);
+        return npu__planned_requantised(&s->q, (int32_t)(is_less ? x - y : x + y), s->factor);
     }
     return (int8_t)npu__planned_clamp(
         &s->q, npu__planned_shift_even((int64_t)a * s->a_factor[0] + (int64_t)b * s->b_factor[0], (int32_t)s->shift) +
@@ -32618,6 +32636,7 @@ static npu_status npu__ref_plan_bytes(npu_planned_writer *w, const npu_op_info *
     if (!is_product && !s.q.is_twice) {
         npu__ref_plan_sum_once(&s, a / scale, b / scale);
     }
+    s.b_factor[0] = op->kind == NPU_NPU_QSUB ? -s.b_factor[0] : s.b_factor[0];
     if (npu__ref_plan_len(op->in[0]) == npu__ref_plan_len(op->out[0])) {
         npu_planned_overwrite(w, 0);
     }
@@ -33207,7 +33226,8 @@ NPU_IR_API const npu_planned_library *npu_ref_planned(void)
         { NPU_ATEN_LSTM, npu__ref_plan_recurrent }, { NPU_ATEN_GRU_CELL, npu__ref_plan_cell },
         { NPU_ATEN_LSTM_CELL, npu__ref_plan_cell }, { NPU_NPU_QCONV, npu__ref_plan_conv_i8 },
         { NPU_NPU_QLINEAR, npu__ref_plan_linear_i8 }, { NPU_NPU_QADD, npu__ref_plan_bytes },
-        { NPU_NPU_QMUL, npu__ref_plan_bytes }, { NPU_NPU_QMAX_POOL, npu__ref_plan_max_pool_i8 },
+        { NPU_NPU_QSUB, npu__ref_plan_bytes }, { NPU_NPU_QMUL, npu__ref_plan_bytes },
+        { NPU_NPU_QMAX_POOL, npu__ref_plan_max_pool_i8 },
         { NPU_NPU_QAVG_POOL, npu__ref_plan_avg_pool_i8 }, { NPU_NPU_QADAPTIVE_AVG_POOL, npu__ref_plan_avg_pool_i8 },
         { NPU_NPU_QMEAN, npu__ref_plan_mean_i8 }, { NPU_NPU_QCAT, npu__ref_plan_cat },
         { NPU_NPU_QSOFTMAX, npu__ref_plan_softmax_i8 }, { NPU_NPU_REQUANTISE, npu__ref_plan_byte_map },

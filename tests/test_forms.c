@@ -237,6 +237,7 @@ static const char *const every_op[] = {
     "q2 = npu.qlinear(q, ql, none, w_scales=[0.5], in_scales=[0.5], in_zeros=[0], scale=0.25, zero=-3)\n"
     "q3 = npu.qadd(q, q, in_scales=[0.5, 0.25], in_zeros=[0, 1], scale=0.25, zero=-3)\n"
     "q4 = npu.qmul(q, q, in_scales=[0.5, 0.25], in_zeros=[0, 1], scale=0.25, zero=-3)\n"
+    "q21 = npu.qsub(q, q, in_scales=[0.5, 0.25], in_zeros=[0, 1], scale=0.25, zero=-3)\n"
     "q5 = npu.qmax_pool(q, [2, 2], in_scales=[0.5], in_zeros=[0], scale=0.5, zero=0)\n"
     "q6 = npu.qavg_pool(q, [2, 2], in_scales=[0.5], in_zeros=[0], scale=0.25, zero=-3, low=-3)\n"
     "q7 = npu.qadaptive_avg_pool(q, [1, 1], in_scales=[0.5], in_zeros=[0], scale=0.25, zero=-3)\n"

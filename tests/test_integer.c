@@ -328,11 +328,12 @@ static void test_pairs(void)
                                            { "[1,5,7]", "[3,1,1]" }, { "[3,5,7]", "[]" } };
     static const int strides[][2][3] = { { { 35, 7, 1 }, { 35, 7, 1 } }, { { 35, 7, 1 }, { 0, 0, 1 } }, { { 7, 0, 1 }, { 0, 1, 0 } },
                                          { { 5, 1, 0 }, { 35, 7, 1 } }, { { 0, 7, 1 }, { 1, 0, 0 } }, { { 35, 7, 1 }, { 0, 0, 0 } } };
-    for (int i = 0; i < 240; i++) {
+    static const char *const names[] = { "npu.qadd", "npu.qmul", "npu.qsub" };
+    for (int i = 0; i < 360; i++) {
         char inputs[200], call[800];
-        bool is_sum = i % 2 == 0;
+        bool is_sum = i % 3 != 1;
         numbers n = pick_numbers();
-        const int(*s)[3] = strides[i / 2 % 6];
+        const int(*s)[3] = strides[i / 3 % 6];
         n.out = is_sum ? n.out : n.in[0] * n.in[1] * pick(20, 300);
         fill_bytes();
         for (int e = 0; e < 105; e++) {
@@ -340,11 +341,11 @@ static void test_pairs(void)
             for (int k = 0; k < 2; k++) {
                 at[k] = element(&n, k, e / 35 * s[k][0] + e / 7 % 5 * s[k][1] + e % 7 * s[k][2]);
             }
-            expected[e] = is_sum ? oracle_add(at[0], at[1], n.in[0], n.in[1], n.out, n.zero, n.low, n.high, n.twice)
+            expected[e] = is_sum ? oracle_add(at[0], at[1], n.in[0], n.in[1], n.out, n.zero, n.low, n.high, n.twice, i % 3 == 2)
                                  : oracle_requantise(at[0] * at[1], n.in[0] * n.in[1] / n.out, n.zero, n.low, n.high, n.twice);
         }
-        snprintf(inputs, sizeof inputs, "input a : %s%s\ninput b : %s%s\n", dtype_of(&n), dims[i / 2 % 6][0], dtype_of(&n), dims[i / 2 % 6][1]);
-        snprintf(call, sizeof call, "%s(a, b, %s)", is_sum ? "npu.qadd" : "npu.qmul", scales_of(&n, 2));
+        snprintf(inputs, sizeof inputs, "input a : %s%s\ninput b : %s%s\n", dtype_of(&n), dims[i / 3 % 6][0], dtype_of(&n), dims[i / 3 % 6][1]);
+        snprintf(call, sizeof call, "%s(a, b, %s)", names[i % 3], scales_of(&n, 2));
         check_call(&n, inputs, call, (const void *const[]){ bytes[0], bytes[1] }, 105);
     }
 }

@@ -444,6 +444,7 @@ static void test_byte_ops(void)
         BOTH("input x : i8[3,8]\nparam w : i8[5,8]\nparam b : i32[5]\ny = npu.qlinear(x, w, b, w_scales=[0.1, 0.02, 3.0, 0.004, 0.5], "
              Q("0.04", "-3", ", rounding="), ")\n" OUT),
         BOTH(I4 "input z : i8[4,1,7]\ny = npu.qadd(x, z, " Q("0.04, 0.017", "-3, 11", ", rounding="), ")\n" OUT),
+        BOTH(I4 "input z : i8[4,1,7]\ny = npu.qsub(z, x, " Q("0.04, 0.017", "-3, 11", ", rounding="), ")\n" OUT),
         BOTH(I4 "input z : i8[4,1,7]\ny = npu.qmul(z, x, " Q("0.04, 0.17", "-3, 11", ", rounding="), ")\n" OUT),
         BOTH(I4 "y = npu.qmax_pool(x, [3,2], [2,1], [1,1], " Q("0.031", "-7", ", low=-50, rounding="), ")\n" OUT),
         BOTH(I4 "y = npu.qmax_pool(x, [2,2], " Q("0.031", "-7", ", rounding="), ")\n" OUT),

@@ -34,7 +34,28 @@ static const struct { const char *text, *made, *reason; } regions[] = {
       "dt = quantized_decomposed.dequantize_per_tensor.tensor2(st, s1, z1, low, high, i8)\ny = aten.add.Tensor(dt, e)\n"
       "qt = quantized_decomposed.quantize_per_tensor.tensor2(y, s1, z1, low, high, i8)\n" DQ("qt", "dy", "0.0625", "5") "output o = dy\n",
       "npu.qadd", NULL },
+    { "y = aten.sub.Tensor(d, e)\n" OUT, "npu.qsub", NULL },
+    { "a = aten.sub.Tensor(d, e)\ny = aten.relu.default(a)\n" OUT, "npu.qsub", NULL },
+    { "a = aten.add.Tensor(d, e)\ny = aten.clamp_max.default(a, 1.5)\n" OUT, "npu.qadd", NULL },
+    { "a = aten.add.Tensor(d, e)\ny = aten.clamp_min.default(a, -0.75)\n" OUT, "npu.qadd", NULL },
+    { "a = aten.add.Tensor(d, e)\ny = aten.clamp.Tensor(a, k0, k1)\n" OUT, "npu.qadd", NULL },
+    { "a = aten.add.Tensor(d, e)\ny = aten.clamp.Tensor(a, none, k1)\n" OUT, "npu.qadd", NULL },
+    { "a = aten.add.Tensor(d, e)\ny = aten.clamp_min.Tensor(a, k0)\n" OUT, "npu.qadd", NULL },
+    { "a = aten.add.Tensor(d, e)\ny = aten.clamp_max.Tensor(a, k1)\n" OUT, "npu.qadd", NULL },
+    { "a = aten.add.Tensor(d, e)\ny = aten.minimum.default(a, k1)\n" OUT, "npu.qadd", NULL },
+    { "y = aten.maximum.default(d, k0)\n" OUT, "npu.requantise", NULL },
     { "y = aten.mul.Tensor(d, e)\n" OUT, "npu.qmul", NULL },
+    { "y = aten.mul.Tensor(d, ue)\n" OUT, "npu.requantise npu.qmul", NULL },
+    { "y = aten.sub.Tensor(ue, e)\n" OUT, "npu.requantise npu.qsub", NULL },
+    { "y = aten.cat.default([d, ue, d], 1)\n" OUT, "npu.requantise npu.qcat", NULL },
+    { "y = aten.sigmoid.default(ue)\n" OUT, "npu.requantise npu.qsigmoid", NULL },
+    { CHANNELS_OF("w", "dw", "0") "y = aten.conv2d.default(ue, dw, b)\n" OUT, "npu.requantise npu.qconv", NULL },
+    { "y = aten.add.Tensor(d, e)\nqy = quantized_decomposed.quantize_per_tensor.default(y, 0.05, 133, 0, 255, u8)\n"
+      "dy = quantized_decomposed.dequantize_per_tensor.default(qy, 0.05, 133, 0, 255, u8)\noutput o = dy\n",
+      "npu.requantise npu.requantise npu.qadd", NULL },
+    { CHANNELS_OF("v", "dv", "0") "y = aten.conv_transpose2d.input(d, dv, b, [2,2], [1,1], [1,1], 4)\n" OUT, "npu.qconv", NULL },
+    { CHANNELS_OF("w4", "dw", "1") "y = aten.conv_transpose2d.input(d, dw, b8, [2,2], [1,1], [1,1], 2)\n" OUT, "npu.qconv", NULL },
+    { CHANNELS_OF("w2", "dw", "0") "y = aten.conv_transpose2d.input(d, dw, b8, [2,2], [1,1], [1,1], 4)\n" OUT, "npu.qconv", NULL },
     { "y = aten.max_pool2d.default(d, [2,2])\n" OUT, "npu.qmax_pool npu.requantise", NULL },
     { "y = aten.max_pool2d.default(d, [2,2])\n" Q("y", "qy", "0.05", "3") DQ("qy", "dy", "0.05", "3") "output o = dy\n", "npu.qmax_pool", NULL },
     { "y, i = aten.max_pool2d_with_indices.default(d, [2,2], [1,1], [1,1])\n" OUT, "npu.qmax_pool npu.requantise", NULL },
@@ -71,9 +92,11 @@ static const struct { const char *text, *made, *reason; } regions[] = {
     { CHANNELS_OF("w", "dw", "0") "k = aten.neg.default(b)\ny = aten.conv2d.default(d, dw, k)\n" OUT, "", "its bias is no f32 that is known: bind parameters first" },
     { DQ("w", "dw", "1e-12", "0") "y = aten.conv2d.default(d, dw, b)\n" OUT, "", "its bias does not fit the 32 bits of its accumulator" },
     { CHANNELS_OF("u", "du", "0") "y = aten.conv2d.padding(d, du, b, [1,1], 'same')\n" OUT, "", "no op on integers stands for it" },
-    { "y = aten.add.Tensor(d, e)\nqy = quantized_decomposed.quantize_per_tensor.default(y, 0.05, 3, 0, 255, u8)\n"
-      "dy = quantized_decomposed.dequantize_per_tensor.default(qy, 0.05, 3, 0, 255, u8)\noutput o = dy\n", "",
-      "operands and result are not all i8, or all u8" },
+    { CHANNELS_OF("w", "dw", "0") "y = aten.conv_transpose2d.input(d, dw, none, [2,2], [1,1], [1,1], 2)\n" OUT, "",
+      "the axis of its weight's scales is not that of output channels" },
+    { "a = aten.add.Tensor(d, e)\ny = aten.minimum.default(a, e)\n" OUT, "", "what follows it is no activation that bounds stand for" },
+    { "a = aten.add.Tensor(d, e)\ny = aten.clamp.Tensor(a, k1, k0)\n" OUT, "", "what follows it is no activation that bounds stand for" },
+    { "y = aten.sub.Tensor(d, e, alpha=2)\n" OUT, "", "it has an argument that its integer twin has not" },
 };
 
 static void add_constant(npu_text *text, const char *name, const char *spec, int count, double scale, bool is_float)
@@ -96,13 +119,19 @@ static npu_graph *region_graph(const char *statements)
     add_constant(&text, "v", "i8[4,1,3,3]", 36, 1, false);
     add_constant(&text, "l", "i8[4,6]", 24, 1, false);
     add_constant(&text, "u", "i8[4,4,2,2]", 64, 1, false);
+    add_constant(&text, "w4", "i8[4,4,3,3]", 144, 1, false);
+    add_constant(&text, "w2", "i8[4,2,3,3]", 72, 1, false);
     add_constant(&text, "b", "f32[4]", 4, 0.01, true);
+    add_constant(&text, "b8", "f32[8]", 8, 0.01, true);
     add_constant(&text, "g", "f32[6]", 6, 0.01, true);
     add_constant(&text, "h", "f32[6]", 6, 0.005, true);
     add_constant(&text, "f", "f32[4,4,3,3]", 144, 0.01, true);
     npu_text_printf(&text, "const s1 : f32[1] {0.0625}\nconst z1 : i64[1] {5}\nconst low : i64[1] {-128}\nconst high : i64[1] {127}\n"
+                    "const k0 : f32[] {-0.5}\nconst k1 : f32[1] {1.25}\n"
                     "const s : f32[4] {0.004, 0.0013, 0.02, 0.007}\nconst z : i64[4] {0, 0, 0, 0}\n%s",
                     Q("x", "qd", "0.05", "3") DQ("qd", "d", "0.05", "3") Q("x", "qe", "0.02", "-20") DQ("qe", "e", "0.02", "-20"));
+    npu_text_printf(&text, "qu = quantized_decomposed.quantize_per_tensor.default(x, 0.03, 99, 0, 255, u8)\n"
+                    "ue = quantized_decomposed.dequantize_per_tensor.default(qu, 0.03, 99, 0, 255, u8)\n");
     npu_text_printf(&text, "%s", statements);
     NPU_CHECK_THAT(npu_graph_parse(&g, text.data, text.len, &(npu_graph_desc){ .registry = registry }, &diag) == NPU_OK, "%s%s", statements,
                    diag.message);
@@ -189,9 +218,9 @@ static double output_scale(const npu_graph *g)
 /* Numbers stay within a step of the result's scale. */
 static void check_steps(const npu_graph *a, const npu_graph *b, const char *what)
 {
-    static float y[2][1024];
+    static float y[2][2048];
     const npu_backend *cpu = npu_ref_backend();
-    size_t n = run_region(a, &cpu, 1, y[0], 1024), m = run_region(b, &cpu, 1, y[1], 1024);
+    size_t n = run_region(a, &cpu, 1, y[0], 2048), m = run_region(b, &cpu, 1, y[1], 2048);
     double step = output_scale(a);
     bool varies = false;
     NPU_CHECK(step > 0);

@@ -72,8 +72,8 @@ static inline int oracle_requantise(int64_t acc, double real, int zero, int low,
     return oracle_clamp(oracle_scale((int32_t)acc, multiplier, shift, twice), zero, low, high);
 }
 
-/* AddElementwise of TFLite for `twice`, else the real sum in factors of 31 bits. */
-static inline int oracle_add(int a, int b, double sa, double sb, double sy, int zero, int low, int high, bool twice)
+/* AddElementwise and SubElementwise of TFLite for `twice`, else the real sum or difference in factors of 31 bits. */
+static inline int oracle_add(int a, int b, double sa, double sb, double sy, int zero, int low, int high, bool twice, bool is_less)
 {
     int32_t ma, mb, my;
     int ea, eb, ey;
@@ -82,10 +82,10 @@ static inline int oracle_add(int a, int b, double sa, double sb, double sy, int 
         oracle_multiplier(sa / most, &ma, &ea);
         oracle_multiplier(sb / most, &mb, &eb);
         oracle_multiplier(most / ((1 << 20) * sy), &my, &ey);
-        int64_t sum = oracle_scale(a * (1 << 20), ma, ea, true) + oracle_scale(b * (1 << 20), mb, eb, true);
-        return oracle_clamp(oracle_scale((int32_t)sum, my, ey, true), zero, low, high);
+        int64_t x = oracle_scale(a * (1 << 20), ma, ea, true), y = oracle_scale(b * (1 << 20), mb, eb, true);
+        return oracle_clamp(oracle_scale((int32_t)(is_less ? x - y : x + y), my, ey, true), zero, low, high);
     }
-    double real = a * (sa / sy) + b * (sb / sy);
+    double real = is_less ? a * (sa / sy) - b * (sb / sy) : a * (sa / sy) + b * (sb / sy);
     return oracle_clamp((int64_t)nearbyint(fmax(fmin(real, 1e6), -1e6)), zero, low, high);
 }
 
