@@ -42171,10 +42171,15 @@ static double npu__ns_on(const npu_plan *plan, uint32_t id, uint32_t backend)
 
 /* ---- grouping ---- */
 
+/* Graphs of more nodes are grouped and placed in one go, those of fewer from several starts. */
+enum { NPU__SEARCH_MAX = 4096 };
+
 /* Kahn's algorithm by colour, which is the backend: a group takes all nodes of its colour that are ready or become so.
-   With two colours nothing has fewer groups; with more, the colour with the most ready nodes is next. */
+   With two colours nothing has fewer groups; with more, the colour with the most ready nodes is next, or the one whose
+   launch takes least: the better of both, if the graph is not large. */
 typedef struct npu__waves {
     npu_allocator allocator;
+    const npu__prices *prices;
     uint32_t num_nodes, last_backend;
     const uint8_t *colour; /* per node: its backend, or more than there may be */
     uint32_t *group;       /* per node: what is found */
@@ -42203,6 +42208,7 @@ static bool npu__waves_init(npu__waves *w, const npu_plan *plan, uint32_t num_no
     size_t bytes = (num_nodes + 2u) * sizeof *w->first;
     memset(w, 0, sizeof *w);
     w->allocator = plan->allocator;
+    w->prices = plan->prices;
     w->num_nodes = num_nodes;
     w->last_backend = plan->num_given - 1;
     w->first = (uint32_t *)npu__alloc_zero(&w->allocator, bytes);
@@ -42239,11 +42245,20 @@ static void npu__waves_push(npu__waves *w, uint32_t node)
     w->num_ready[colour]++;
 }
 
-static uint32_t npu__waves_richest(const npu__waves *w)
+static double npu__waves_launch(const npu__waves *w, uint32_t colour)
+{
+    return colour < NPU__MAX_BACKENDS ? w->prices[colour].launch : 0;
+}
+
+/* The colour that is next: with the most ready nodes, or first of all the cheapest to launch. */
+static uint32_t npu__waves_next(const npu__waves *w, bool by_launch)
 {
     uint32_t best = 0;
     for (uint32_t c = 1; c <= NPU__MAX_BACKENDS; c++) {
-        best = w->num_ready[c] > w->num_ready[best] ? c : best;
+        if (w->num_ready[c]) {
+            double more = by_launch && w->num_ready[best] ? npu__waves_launch(w, c) - npu__waves_launch(w, best) : 0;
+            best = more < 0 || (more == 0 && w->num_ready[c] > w->num_ready[best]) ? c : best;
+        }
     }
     return best;
 }
@@ -42262,9 +42277,10 @@ static void npu__waves_start(npu__waves *w)
     }
 }
 
-/* Gives each node its group, the first group being of that colour. */
-static void npu__waves_run(npu__waves *w, uint32_t colour)
+/* Gives each node its group, the first group being of that colour. Returns what the launches take. */
+static double npu__waves_run(npu__waves *w, uint32_t colour, bool by_launch)
 {
+    double ns = 0;
     npu__waves_start(w);
     memset(w->num_of, 0, sizeof w->num_of);
     while (w->num_ready[colour]) {
@@ -42282,32 +42298,49 @@ static void npu__waves_run(npu__waves *w, uint32_t colour)
         w->num_groups++;
         w->num_offloaded += colour != w->last_backend;
         w->num_of[colour]++;
-        colour = npu__waves_richest(w);
+        ns += npu__waves_launch(w, colour);
+        colour = npu__waves_next(w, by_launch);
     }
+    return ns;
 }
 
-/* Tries each colour that may be first: fewest groups on accelerators, then fewest in all. */
-static void npu__waves_best(npu__waves *w)
+/* Nothing to choose between with two colours; large graphs take the time for one rule alone. */
+static bool npu__waves_may_vary(const npu__waves *w)
+{
+    uint32_t num_colours = 0;
+    for (uint32_t c = 0; c <= NPU__MAX_BACKENDS; c++) {
+        num_colours += w->num_of[c] > 0;
+    }
+    return num_colours > 2 && w->num_nodes <= NPU__SEARCH_MAX;
+}
+
+/* Tries each colour that may be first: the cheapest launches, fewest groups on accelerators, then fewest in all.
+   Returns what the launches take. */
+static double npu__waves_best(npu__waves *w)
 {
     uint32_t best = NPU_NO_INDEX, last = NPU_NO_INDEX, num_groups = 0, num_offloaded = 0, first[NPU__MAX_BACKENDS + 1];
+    double ns = 0;
     npu__waves_start(w);
+    memset(w->num_of, 0, sizeof w->num_of);
     memcpy(first, w->num_ready, sizeof first);
-    for (uint32_t c = 0; c <= NPU__MAX_BACKENDS; c++) {
-        if (!first[c]) {
-            continue;
-        }
-        npu__waves_run(w, c);
-        last = c;
-        if (best == NPU_NO_INDEX || w->num_offloaded < num_offloaded ||
-            (w->num_offloaded == num_offloaded && w->num_groups < num_groups)) {
-            best = c;
-            num_groups = w->num_groups;
-            num_offloaded = w->num_offloaded;
+    for (uint32_t way = 0; way < 2 && (way == 0 || npu__waves_may_vary(w)); way++) {
+        for (uint32_t c = 0; c <= NPU__MAX_BACKENDS; c++) {
+            double now = first[c] ? npu__waves_run(w, c, way != 0) : 0;
+            bool is_better = best == NPU_NO_INDEX || now < ns;
+            if (!first[c]) {
+                continue;
+            }
+            last = 2 * c + way;
+            if (is_better || (now == ns && (w->num_offloaded < num_offloaded ||
+                                            (w->num_offloaded == num_offloaded && w->num_groups < num_groups)))) {
+                best = last;
+                ns = now;
+                num_groups = w->num_groups;
+                num_offloaded = w->num_offloaded;
+            }
         }
     }
-    if (best != last) {
-        npu__waves_run(w, best);
-    }
+    return best != last ? npu__waves_run(w, best / 2, best % 2 != 0) : ns;
 }
 
 static bool npu__spec_has_deduced(const npu_graph *g, const npu_spec *spec)
@@ -42794,8 +42827,8 @@ static double npu__net_ns(const npu__placer *p, const npu__net *net)
     return ns;
 }
 
-/* What the plan would be predicted to take. */
-static double npu__placer_ns(npu__placer *p)
+/* What ops and transfers would be predicted to take. */
+static double npu__placer_fixed_ns(const npu__placer *p)
 {
     double ns = 0;
     for (uint32_t i = 0; i < p->num_nodes; i++) {
@@ -42804,12 +42837,11 @@ static double npu__placer_ns(npu__placer *p)
     for (uint32_t i = 0; i < p->num_nets; i++) {
         ns += npu__net_ns(p, &p->nets[i]);
     }
-    npu__waves_best(&p->waves);
-    for (uint32_t b = 0; b < p->num_backends; b++) {
-        ns += p->waves.num_of[b] * p->plan->prices[b].launch;
-    }
     return ns;
 }
+
+/* What the plan would be predicted to take. */
+static double npu__placer_ns(npu__placer *p) { return npu__placer_fixed_ns(p) + npu__waves_best(&p->waves); }
 
 /* What ops and transfers take more once these nodes, which have one label, have another. */
 static double npu__relabel_ns(npu__placer *p, const uint32_t *nodes, uint32_t num, uint32_t label, bool is_kept)
@@ -43047,8 +43079,9 @@ static void npu__placer_free(npu__placer *p)
 
 /* ---- placing: the minimum cut ---- */
 
-/* A network of at most one window: arcs come in pairs, each the other one's way back. */
-enum { NPU__WINDOW = 96, NPU__SOURCE = 0, NPU__SINK = 1 };
+/* A network of at most one window: arcs come in pairs, each the other one's way back. Most graphs are one window, which
+   no order of emission changes; the time for large ones grows with it. */
+enum { NPU__WINDOW = 1024, NPU__WINDOW_OF_LARGE = 96, NPU__SOURCE = 0, NPU__SINK = 1 };
 typedef struct npu__arc {
     uint32_t to, next; /* next: index + 1 */
     double left;
@@ -43260,14 +43293,15 @@ static bool npu__place_window(npu__placer *p, uint32_t first, uint32_t end)
    to an accelerator. */
 static bool npu__place_cut(npu__placer *p, double weight)
 {
+    uint32_t window = p->num_nodes > NPU__SEARCH_MAX ? NPU__WINDOW_OF_LARGE : NPU__WINDOW;
     bool ok = true;
     for (uint32_t b = 1; b < p->num_backends && ok; b++) {
         for (uint32_t a = 0; a < b && ok; a++) {
             p->flow->labels[0] = a;
             p->flow->labels[1] = b;
             p->flow->launch = weight * p->plan->prices[a].launch;
-            for (uint32_t at = 0; at < p->num_nodes && ok; at += NPU__WINDOW * 2 / 3) {
-                ok = npu__place_window(p, at, p->num_nodes - at > NPU__WINDOW ? at + NPU__WINDOW : p->num_nodes);
+            for (uint32_t at = 0; at < p->num_nodes && ok; at += window * 2 / 3) {
+                ok = npu__place_window(p, at, p->num_nodes - at > window ? at + window : p->num_nodes);
             }
         }
     }
@@ -43276,31 +43310,41 @@ static bool npu__place_cut(npu__placer *p, double weight)
 
 /* ---- placing: descent ---- */
 
+/* A placement while it is improved: what ops and transfers take, and what all takes. */
+typedef struct npu__climb {
+    npu__placer *p;
+    double fixed, ns;
+    bool is_better;
+} npu__climb;
+
 /* Tries a label for some nodes with one label; keeps it where all is predicted to take less. */
-static bool npu__try_label(npu__placer *p, const uint32_t *nodes, uint32_t num, uint32_t label, double *ns)
+static void npu__try_label(npu__climb *c, const uint32_t *nodes, uint32_t num, uint32_t label)
 {
-    uint32_t old = p->label[nodes[0]];
-    double now;
+    npu__placer *p = c->p;
+    uint32_t old = num ? p->label[nodes[0]] : label;
+    double fixed, ns;
     for (uint32_t i = 0; i < num; i++) {
-        if (!(p->takes[nodes[i]] >> label & 1) || p->label[nodes[i]] != old) {
-            return false;
+        if (old == label || !(p->takes[nodes[i]] >> label & 1) || p->label[nodes[i]] != old) {
+            return;
         }
     }
     if (old == label) {
-        return false;
+        return;
     }
-    for (uint32_t i = 0; i < num; i++) {
-        p->label[nodes[i]] = (uint8_t)label;
+    fixed = c->fixed + npu__relabel_ns(p, nodes, num, label, true);
+    ns = fixed;
+    if (fixed < c->ns * (1 - 1e-9)) { /* else no launches could make it less */
+        ns += npu__waves_best(&p->waves);
     }
-    now = npu__placer_ns(p);
-    if (now < *ns * (1 - 1e-9)) {
-        *ns = now;
-        return true;
+    if (ns < c->ns * (1 - 1e-9)) {
+        c->ns = ns;
+        c->fixed = fixed;
+        c->is_better = true;
+        return;
     }
     for (uint32_t i = 0; i < num; i++) {
         p->label[nodes[i]] = (uint8_t)old;
     }
-    return false;
 }
 
 /* The nodes of one group, into `nodes`; groups are those of the last evaluation. */
@@ -43315,36 +43359,57 @@ static uint32_t npu__nodes_of_group(const npu__placer *p, const uint32_t *groups
     return num;
 }
 
-/* Small graphs: one node, one group, or the two ends of a value at a time, everything predicted anew each time. */
-enum { NPU__CLIMB_MAX = 96 };
+/* The nodes with a label that another backend takes, into `nodes`. */
+static uint32_t npu__nodes_with_label(const npu__placer *p, uint32_t label, uint32_t other, uint32_t *nodes)
+{
+    uint32_t num = 0;
+    for (uint32_t i = 0; i < p->num_nodes; i++) {
+        if (p->label[i] == label && p->takes[i] >> other & 1) {
+            nodes[num++] = i;
+        }
+    }
+    return num;
+}
+
+/* Small graphs: one node, one group, the ends of a value, or whole backends at a time; in the smallest any two. */
+enum { NPU__CLIMB_MAX = 96, NPU__CLIMB_PAIRS_MAX = 32 };
 static double npu__place_climb(npu__placer *p)
 {
     uint32_t nodes[NPU__CLIMB_MAX], groups[NPU__CLIMB_MAX], num_groups;
-    double ns = npu__placer_ns(p);
-    bool better = true;
-    for (int round = 0; better && round < 16; round++) {
-        better = false;
-        npu__placer_ns(p);
+    npu__climb c = { p, npu__placer_fixed_ns(p), 0, true };
+    c.ns = c.fixed + npu__waves_best(&p->waves);
+    for (int round = 0; c.is_better && round < 16; round++) {
+        c.is_better = false;
+        npu__waves_best(&p->waves);
         num_groups = p->waves.num_groups;
         memcpy(groups, p->waves.group, p->num_nodes * sizeof *groups);
         for (uint32_t b = 0; b < p->num_backends; b++) {
             for (uint32_t k = 0; k < num_groups; k++) {
-                uint32_t num = npu__nodes_of_group(p, groups, k, nodes);
-                better = npu__try_label(p, nodes, num, b, &ns) || better;
+                npu__try_label(&c, nodes, npu__nodes_of_group(p, groups, k, nodes), b);
+            }
+            for (uint32_t k = 0; k < p->num_backends; k++) {
+                npu__try_label(&c, nodes, npu__nodes_with_label(p, k, b, nodes), b);
             }
             for (uint32_t i = 0; i < p->num_nodes; i++) {
-                better = npu__try_label(p, &i, 1, b, &ns) || better;
+                npu__try_label(&c, &i, 1, b);
             }
             for (uint32_t i = 0; i < p->num_nets; i++) {
                 for (uint32_t k = 0; k < p->nets[i].num && p->nets[i].from != NPU_NO_INDEX; k++) {
                     nodes[0] = p->nets[i].from;
                     nodes[1] = p->readers[p->nets[i].first + k];
-                    better = npu__try_label(p, nodes, 2, b, &ns) || better;
+                    npu__try_label(&c, nodes, 2, b);
+                }
+            }
+            for (uint32_t i = 0; i < p->num_nodes && p->num_nodes <= NPU__CLIMB_PAIRS_MAX; i++) {
+                for (uint32_t k = 0; k < i; k++) {
+                    nodes[0] = k;
+                    nodes[1] = i;
+                    npu__try_label(&c, nodes, 2, b);
                 }
             }
         }
     }
-    return ns;
+    return c.ns;
 }
 
 /* Large graphs: gives up each group that costs more than it saves, for the label that is best then; groups that are
@@ -43448,33 +43513,56 @@ static void npu__place_exhaustive(npu__placer *p, uint32_t num, double *best)
     }
 }
 
-/* From the cheapest of each op, and from the labels of `start`: cut, then descend. */
-static bool npu__place_search(npu__placer *p, const uint8_t *start, double *best)
-{
-    static const double weights[] = { 1, 0.5, 0 };
-    bool ok = true, is_small = p->num_nodes <= NPU__CLIMB_MAX;
-    for (uint32_t i = 0; i < (is_small ? NPU__COUNT(weights) : 1u) && ok; i++) {
-        memcpy(p->label, start, p->num_nodes);
-        ok = npu__place_cut(p, weights[i]) && npu__place_descend(p);
-        if (ok) {
-            npu__keep_better(p, is_small ? npu__place_climb(p) : npu__placer_ns(p), best);
-        }
-    }
-    if (is_small && ok) { /* what the first choices give, and the last */
-        memcpy(p->label, start, p->num_nodes);
-        npu__keep_better(p, npu__place_climb(p), best);
-    }
-    return ok;
-}
-
-/* The labels of the last backends that take each node: what a plan must not be worse than. */
-static void npu__label_last(npu__placer *p)
+/* The labels of the last backends that take each node: what a plan must not be worse than. Those that `first` takes
+   have that one. */
+static void npu__label_last(npu__placer *p, uint32_t first)
 {
     for (uint32_t i = 0; i < p->num_nodes; i++) {
         for (uint32_t b = 0; b < p->num_backends; b++) {
             p->label[i] = p->takes[i] >> b & 1 ? (uint8_t)b : p->label[i];
         }
+        p->label[i] = first < p->num_backends && p->takes[i] >> first & 1 ? (uint8_t)first : p->label[i];
     }
+}
+
+/* The labels to begin with: those of `start`, else of backend k - 1 where it takes a node. */
+static void npu__label_start(npu__placer *p, const uint8_t *start, uint32_t k)
+{
+    if (k == 0) {
+        memcpy(p->label, start, p->num_nodes);
+    } else {
+        npu__label_last(p, k - 1);
+    }
+}
+
+/* From the labels as they are: cut, then descend. */
+static bool npu__place_from(npu__placer *p, double weight, double *best)
+{
+    bool ok = npu__place_cut(p, weight) && npu__place_descend(p);
+    if (ok) {
+        npu__keep_better(p, p->num_nodes <= NPU__CLIMB_MAX ? npu__place_climb(p) : npu__placer_ns(p), best);
+    }
+    return ok;
+}
+
+/* From the labels of `start`, and from each backend where it takes ops, with launches that weigh more and less, in
+   small graphs also without a cut; large ones take the time for the first alone. */
+static bool npu__place_search(npu__placer *p, const uint8_t *start, double *best)
+{
+    static const double weights[] = { 1, 0.5, 0 };
+    bool ok = true, is_small = p->num_nodes <= NPU__CLIMB_MAX, is_large = p->num_nodes > NPU__SEARCH_MAX;
+    uint32_t num_starts = is_large || p->num_backends < 3 ? 1 : p->num_backends;
+    for (uint32_t k = 0; k < num_starts && ok; k++) {
+        for (uint32_t i = 0; i < (is_large ? 1u : NPU__COUNT(weights)) && ok; i++) {
+            npu__label_start(p, start, k);
+            ok = npu__place_from(p, weights[i], best);
+        }
+    }
+    for (uint32_t k = 0; k <= p->num_backends && is_small && ok; k++) {
+        npu__label_start(p, start, k);
+        npu__keep_better(p, npu__place_climb(p), best);
+    }
+    return ok;
 }
 
 /* Why a node is not on the backend that would get it without costs: what moving would take, were it there, and what it
@@ -43531,7 +43619,7 @@ static bool npu__place_all(npu__placer *p)
     memcpy(start, p->label, p->num_nodes);
     memcpy(p->best, p->label, p->num_nodes);
     best = npu__placer_ns(p);
-    npu__label_last(p);
+    npu__label_last(p, p->num_backends);
     p->plan->last_ns = npu__placer_ns(p);
     npu__keep_better(p, p->plan->last_ns, &best);
     if (num <= 4096) {

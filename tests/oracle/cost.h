@@ -1,5 +1,5 @@
 /* cost.h - what a placement of at most 14 ops on an accelerator (0), or two (0 and 1), and the CPU (the last) takes, and the
-   least that any takes, by trying all. Knows nothing of how the partitioner searches; costs are counted from what is done:
+   least that any takes, by trying all that could take less than the best so far. Knows nothing of how the partitioner searches; costs are counted from what is done:
    launches, ops, and each value that is brought where it is read. */
 #ifndef ORACLE_COST_H
 #define ORACLE_COST_H
@@ -23,36 +23,34 @@ static inline double cost_move(const cost_graph *g, uint32_t backend, double byt
     return backend + 1 == g->num_backends ? 0 : g->transfer[backend] + g->byte_ns[backend] * bytes;
 }
 
-/* Launches: all that is ready on one backend runs at once; the backend that begins is the best one. */
-static inline double cost_launches(const cost_graph *g, const uint8_t *where)
+/* Launches in the best order of backends: all that is ready on one runs at once. Less than `least`, or that. */
+static inline double cost_launches(const cost_graph *g, const uint8_t *where, uint32_t done, uint32_t last, double least)
 {
-    double least = -1;
-    for (uint32_t begin = 0; begin < g->num_backends; begin++) {
-        uint32_t done = 0, all = (1u << g->num_ops) - 1, backend = begin, idle = 0;
-        double ns = 0;
-        while (done != all && idle <= g->num_backends) {
-            uint32_t before = done;
-            for (uint32_t again = 1; again;) {
-                again = 0;
-                for (uint32_t op = 0; op < g->num_ops; op++) {
-                    if (!(done >> op & 1) && where[op] == backend && !(g->needs[op] & ~done)) {
-                        done |= 1u << op;
-                        again = 1;
-                    }
+    if (least <= 0 || done == (1u << g->num_ops) - 1) {
+        return least < 0 ? least : 0;
+    }
+    for (uint32_t backend = 0; backend < g->num_backends; backend++) {
+        uint32_t next = done;
+        for (uint32_t again = backend != last; again;) {
+            again = 0;
+            for (uint32_t op = 0; op < g->num_ops; op++) {
+                if (!(next >> op & 1) && where[op] == backend && !(g->needs[op] & ~next)) {
+                    next |= 1u << op;
+                    again = 1;
                 }
             }
-            ns += done != before ? g->launch[backend] : 0;
-            idle = done != before ? 0 : idle + 1;
-            backend = (backend + 1) % g->num_backends;
         }
-        least = least < 0 || ns < least ? ns : least;
+        if (next != done) {
+            double launch = g->launch[backend], rest = cost_launches(g, where, next, backend, least - launch);
+            least = launch + rest < least ? launch + rest : least;
+        }
     }
     return least;
 }
 
 static inline double cost_of(const cost_graph *g, const uint8_t *where)
 {
-    double ns = cost_launches(g, where);
+    double ns = cost_launches(g, where, 0, COST_MAX_BACKENDS, 1e300);
     uint32_t has_input = 0;
     for (uint32_t op = 0; op < g->num_ops; op++) {
         uint32_t to = g->fetched >> op & 1 ? 1u << (g->num_backends - 1) : 0;
@@ -71,27 +69,44 @@ static inline double cost_of(const cost_graph *g, const uint8_t *where)
     return ns;
 }
 
-static inline void cost_try(const cost_graph *g, uint8_t *where, uint32_t op, double *least)
+static inline double cost_fastest(const cost_graph *g, uint32_t op)
 {
-    if (op == g->num_ops) {
-        double ns = cost_of(g, where);
-        *least = *least < 0 || ns < *least ? ns : *least;
+    double ns = g->ns[op][0];
+    for (uint32_t b = 1; b < g->num_backends; b++) {
+        ns = g->ns[op][b] >= 0 && (ns < 0 || g->ns[op][b] < ns) ? g->ns[op][b] : ns;
+    }
+    return ns;
+}
+
+/* Ops before `op` are placed: alone they take no more than with others, and those from it at least `rest`. */
+static inline void cost_try(const cost_graph *g, uint8_t *where, uint32_t op, double rest, double *least)
+{
+    cost_graph before = *g;
+    double ns;
+    before.num_ops = op;
+    ns = cost_of(&before, where);
+    if (ns + rest >= *least || op == g->num_ops) {
+        *least = ns + rest < *least ? ns : *least;
         return;
     }
     for (uint32_t b = 0; b < g->num_backends; b++) {
         where[op] = (uint8_t)b;
         if (g->ns[op][b] >= 0) {
-            cost_try(g, where, op + 1, least);
+            cost_try(g, where, op + 1, rest - cost_fastest(g, op), least);
         }
     }
 }
 
-static inline double cost_least(const cost_graph *g)
+/* The least; `known` is what some placement takes. */
+static inline double cost_least(const cost_graph *g, double known)
 {
     uint8_t where[COST_MAX_OPS];
-    double least = -1;
-    cost_try(g, where, 0, &least);
-    return least;
+    double rest = 0;
+    for (uint32_t op = 0; op < g->num_ops; op++) {
+        rest += cost_fastest(g, op);
+    }
+    cost_try(g, where, 0, rest, &known);
+    return known;
 }
 
 #endif
