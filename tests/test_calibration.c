@@ -50,7 +50,7 @@ static void add_numbers(npu_text *text, const char *name, const char *spec, int 
     npu_text_printf(text, "}\n");
 }
 
-/* x: [2,4,6,6]; w: [4,4,3,3]; b: [4]; l: [5,36]; m: [3,64]; k: [3]; b5: [5]; n5: [36,5] */
+/* x: [2,4,6,6]; w: [4,4,3,3]; b: [4]; l: [5,36]; m: [3,64]; k: [3]; b5: [5]; n5: [36,5]; d1: [4,1,3,3]; top: [] */
 static npu_graph *make_graph(const char *statements, const npu_allocator *allocator)
 {
     npu_text text = npu_text_init(NULL);
@@ -65,6 +65,8 @@ static npu_graph *make_graph(const char *statements, const npu_allocator *alloca
     add_numbers(&text, "k", "f32[3]", 3, 0.01);
     add_numbers(&text, "b5", "f32[5]", 5, 0.01);
     add_numbers(&text, "n5", "f32[36,5]", 180, 0.003);
+    add_numbers(&text, "d1", "f32[4,1,3,3]", 36, 0.002);
+    npu_text_printf(&text, "const top : f32[] {0.1}\n");
     npu_text_printf(&text, "const mean : f32[4] {0.1, -0.2, 0.05, 0}\nconst var : f32[4] {1, 0.01, 2, 0.0004}\n%s", statements);
     npu_status status = npu_graph_parse(&g, text.data, text.len, &desc, &diag);
     NPU_CHECK_THAT(status == NPU_OK || (allocator && status == NPU_ERR_NO_MEMORY), "%s%s", statements, diag.message);
@@ -175,6 +177,10 @@ static const struct { const char *text; const npu_quantize_rule *rule; const cha
     { "r = aten.relu.default(x)\ne = aten.exp.default(r)\noutput o = e\n", NULL, "aten.relu.default aten.exp.default" },
     { "c = aten.conv_transpose2d.input(x, w, b, [2,2])\nh = aten.hardtanh.default(c, -0.5, 0.5)\ng = aten.gelu.default(h)\noutput o = g\n",
       NULL, "npu.qconv npu.qgelu" },
+    { "c = aten.conv_transpose2d.input(x, d1, b, [2,2], [0,0], [0,0], 4)\nh = aten.minimum.default(c, top)\ng = aten.gelu.default(h)\n"
+      "output o = g\n", NULL, "npu.qconv npu.qgelu" },
+    { "a = aten.sigmoid.default(x)\ns = aten.sub.Tensor(x, a)\nh = aten.clamp_max.default(s, 0.25)\noutput o = h\n", NULL,
+      "npu.qsigmoid npu.qsub" },
 };
 
 static void test_what_is_made(void)
@@ -200,6 +206,38 @@ static void test_what_is_made(void)
         }
         NPU_CHECK_THAT(worst <= 0.06 * most && most > 0, "%s: off by %g of %g", nets[i].text, worst, most);
         npu_graph_destroy(now);
+        npu_graph_destroy(q);
+        npu_graph_destroy(g);
+    }
+}
+
+/* Along which dim of a weight its scales lie; -1 = it has one scale. */
+static const struct { const char *text; int64_t axis; } axes[] = {
+    { "c = aten.conv2d.default(x, w, b)\noutput o = c\n", 0 },
+    { "c = aten.conv2d.default(x, d1, b, [1,1], [0,0], [1,1], 4)\noutput o = c\n", 0 },
+    { "c = aten.conv_transpose2d.input(x, w, b)\noutput o = c\n", 1 },
+    { "c = aten.conv_transpose2d.input(x, d1, b, [1,1], [0,0], [0,0], 4)\noutput o = c\n", 0 },
+    { "c = aten.conv_transpose2d.input(x, w, none, [1,1], [0,0], [0,0], 2)\noutput o = c\n", -1 },
+};
+
+static void test_weight_axes(void)
+{
+    const npu_backend *cpu = npu_ref_backend();
+    for (size_t i = 0; i < sizeof axes / sizeof axes[0]; i++) {
+        npu_quantize_desc desc = default_desc(&cpu);
+        npu_graph *g = make_graph(axes[i].text, NULL), *q = quantise(g, &desc);
+        int64_t axis = -1;
+        for (uint32_t k = 1; q && k <= npu_graph_num_ops(q); k++) {
+            npu_op_storage storage;
+            npu_op_info info;
+            memset(&storage, 0, sizeof storage);
+            if (npu_op_kind(q, (npu_op){ k }) == NPU_QUANTIZED_DEQUANTIZE_PER_CHANNEL) {
+                NPU_CHECK_STATUS(npu_op_describe(q, (npu_op){ k }, &info, &storage), NPU_OK);
+                axis = npu_op_int(&info, "axis", -1);
+            }
+            npu_op_storage_free(&storage);
+        }
+        NPU_CHECK_THAT(axis == axes[i].axis, "%s: axis %d, expected %d", axes[i].text, (int)axis, (int)axes[i].axis);
         npu_graph_destroy(q);
         npu_graph_destroy(g);
     }
@@ -608,6 +646,7 @@ int main(void)
     report_text = npu_text_init(NULL);
     make_inputs();
     NPU_RUN(test_what_is_made);
+    NPU_RUN(test_weight_axes);
     NPU_RUN(test_scales);
     NPU_RUN(test_percentile);
     NPU_RUN(test_weights);
