@@ -22927,6 +22927,12 @@ typedef struct npu__ref_lean_loops {
 #define NPU__REF_LEAN_FMA_avx2(a, b, c) _mm256_fmadd_ps(a, b, c)
 #define NPU__REF_LEAN_FMA_avx512(a, b, c) _mm512_fmadd_ps(a, b, c)
 
+/* One number in all lanes: compilers make stores and a slow load of a loop that sets them. */
+#define NPU__REF_LEAN_ALL_base(a) { (a), (a), (a), (a) }
+#define NPU__REF_LEAN_ALL_neon(a) vdupq_n_f32(a)
+#define NPU__REF_LEAN_ALL_avx2(a) _mm256_set1_ps(a)
+#define NPU__REF_LEAN_ALL_avx512(a) _mm512_set1_ps(a)
+
 /* Bytes at p as a lane each: compilers make element by element of what converts vectors. */
 NPU__REF_INLINE uint32_t npu__ref_lean_word(const void *p)
 {
@@ -23000,10 +23006,7 @@ NPU__REF_INLINE uint32_t npu__ref_lean_word(const void *p)
         const uint8_t *bytes = w->bytes;                                                                           \
         for (int64_t g = 0; g < w->groups; g++) {                                                                  \
             npu__ref_lean_f_##set acc[NPU__REF_LEAN_ROWS] = { { 0 } }, more = { 0 };                               \
-            npu__ref_lean_f_##set factor = more;                                                                    \
-            for (int32_t h = 0; h < W; h++) {                                                                       \
-                factor[h] = w->factors[g];                                                                          \
-            }                                                                                                       \
+            const npu__ref_lean_f_##set factor = NPU__REF_LEAN_ALL_##set(w->factors[g]);                           \
             for (int64_t i = g * w->group; i < (g + 1) * w->group; i += 32) {                                      \
                 NPU__REF_PREFETCH(bytes + NPU__REF_LEAN_AHEAD);                                                    \
                 NPU__REF_UNROLL                                                                                    \
