@@ -6865,7 +6865,7 @@ static inline const void *npu_planned_read(const npu_planned *m, uint32_t place,
     return place & NPU_PLANNED_ARENA ? npu_planned_write(m, place, count, size)
                                      : npu_planned_constant(m, place, count, size);
 }
-/* A step of such a file, and one of the four with the most work: its kernel is compiled once more, for its words alone.
+/* A step of such a file with much of the work, at most eight: its kernel is compiled once more, for its words alone.
    Defined as `static` before, it is not: the least code. */
 #if defined(NPU_PLANNED_HEAVY)
 #elif defined(__GNUC__)
@@ -56677,6 +56677,7 @@ NPU_IR_API npu_status npu_planned_emit(npu_planned_writer *w, uint32_t kernel, c
     w->steps[step].num_places = num_places;
     w->steps[step].clamp = clamp;
     w->steps[step].op = w->op;
+    w->steps[step].work = 0;
     for (uint32_t i = 1; i <= num_places; i++) {
         npu__planned_memory *m = at[i] < w->num_memories ? &w->memories[at[i]] : NULL;
         if (m) {
@@ -57550,14 +57551,16 @@ static void npu__planned_put_unnamed(const npu_planned_writer *w, npu_text *text
     npu_text_printf(text, "\n};\n");
 }
 
-/* One of the four with the most work: for these kernels are compiled again. */
+/* One of the eight with the most work, if that is much of all: for these kernels are compiled again. */
 static bool npu__planned_is_heavy(const npu_planned_writer *w, uint32_t step)
 {
+    uint64_t all = 0;
     uint32_t above = 0;
     for (uint32_t i = 0; i < w->num_steps; i++) {
+        all += w->steps[i].work;
         above += w->steps[i].work > w->steps[step].work || (i < step && w->steps[i].work == w->steps[step].work);
     }
-    return above < 4;
+    return above < 8 && w->steps[step].work >= all / 128;
 }
 
 static void npu__planned_put_step(npu_planned_writer *w, npu_text *text, const char *name, uint32_t step)

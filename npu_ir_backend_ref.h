@@ -29645,6 +29645,11 @@ static int32_t npu__planned_saturate(int32_t a, int32_t b)
 #else
 #define NPU__PLANNED_APART
 #endif
+#ifdef NPU_IR_PLANNED_CALLS
+#define NPU__PLANNED_ASIDE /* there it is compiled for the words of its step */
+#else
+#define NPU__PLANNED_ASIDE NPU__PLANNED_APART /* and is not on the stack of what its caller calls */
+#endif
 
 /* Where sums become results: row r and column c at y + r y_row + c y_column, by the row's bias and its factor, which is
    a multiplier and a shift. */
@@ -29662,7 +29667,7 @@ static int32_t npu__planned_scaled(const npu_planned_byte_words *q, int32_t sum,
 }
 
 /* Most factors are less than 1: for those the loop of two roundings is as short as it can be. */
-NPU__PLANNED_APART static void npu__planned_requantise(const npu__planned_results *p, const int32_t *sums, uint32_t row,
+NPU__PLANNED_ASIDE static void npu__planned_requantise(const npu__planned_results *p, const int32_t *sums, uint32_t row,
                                                        uint32_t rows, uint32_t columns)
 {
     const npu_planned_byte_words *q = p->q;
@@ -30130,7 +30135,7 @@ static uint32_t npu__planned_columns_len(const npu_planned_conv_words *c)
 }
 
 /* The taps of a result as every second number from `to` on; those in the padding are 0. */
-NPU__PLANNED_APART static void npu__planned_column_f32(const npu_planned_conv_words *c, float *to, const float *x,
+NPU__PLANNED_ASIDE static void npu__planned_column_f32(const npu_planned_conv_words *c, float *to, const float *x,
                                                        uint32_t oy, uint32_t ox)
 {
     const npu_planned_window_words *d = &c->window;
@@ -30256,7 +30261,7 @@ static void npu__planned_depthwise_group_f32(const npu_planned_conv_f32_words *s
 }
 
 /* Asks for the places of a convolution: a function of its own, as what it needs is not on the stack of a run. */
-NPU__PLANNED_APART static npu_status npu__planned_conv_f32_open(const npu_planned *m,
+NPU__PLANNED_ASIDE static npu_status npu__planned_conv_f32_open(const npu_planned *m,
                                                                 const npu_planned_conv_f32_words *s, uint32_t scratch,
                                                                 uint32_t *work, npu__planned_conv_f32_at *at)
 {
@@ -30494,7 +30499,7 @@ NPU__PLANNED_APART static void npu__planned_take_i8(int8_t *to, const int8_t *x,
 }
 
 /* The taps of a result one after another; those in the padding are the zero. */
-NPU__PLANNED_APART static void npu__planned_column_i8(const npu_planned_conv_i8_words *s, int8_t *to, const int8_t *x,
+NPU__PLANNED_ASIDE static void npu__planned_column_i8(const npu_planned_conv_i8_words *s, int8_t *to, const int8_t *x,
                                                       uint32_t oy, uint32_t ox)
 {
     const npu_planned_window_words *d = &s->c.window;
@@ -30627,7 +30632,7 @@ static void npu__planned_depthwise_group_i8(const npu_planned_conv_i8_words *s, 
     }
 }
 
-NPU__PLANNED_APART static npu_status npu__planned_conv_i8_open(const npu_planned *m,
+NPU__PLANNED_ASIDE static npu_status npu__planned_conv_i8_open(const npu_planned *m,
                                                                const npu_planned_conv_i8_words *s, uint32_t scratch,
                                                                uint32_t *work, npu__planned_conv_i8_at *at)
 {
@@ -31334,7 +31339,7 @@ NPU__PLANNED(layer_norm_i8)
 /* ---- planned: matrices ---- */
 
 /* Asks for its places. Of a and b, those are the rows that lie densely along k. */
-NPU__PLANNED_APART static npu_status npu__planned_matmul_open(const npu_planned *m, const npu_planned_matmul_words *s,
+NPU__PLANNED_ASIDE static npu_status npu__planned_matmul_open(const npu_planned *m, const npu_planned_matmul_words *s,
                                                               uint32_t *work, npu__planned_product_f32 *p)
 {
     const uint32_t a_dims[2] = { s->batch, npu_planned_mul(s->m, s->k) }, a_steps[2] = { s->a_batch, 1 };
@@ -31370,13 +31375,16 @@ NPU__PLANNED(matmul_f32)
     NPU__PLANNED_WORDS(npu_planned_matmul_words)
     npu__planned_product_f32 p;
     npu_status status = npu__planned_matmul_open(m, s, work, &p);
-    for (uint32_t i = 0; i < s->batch && !status && !work; i++) {
+    if (status || work) {
+        return status;
+    }
+    for (uint32_t i = 0; i < s->batch; i++) {
         npu__planned_multiply_f32(&p);
         p.w += s->b_k == 1 ? s->b_batch : s->a_batch;
         p.x += s->b_k == 1 ? s->a_batch : s->b_batch;
         p.y += s->m * s->n;
     }
-    return status;
+    return NPU_OK;
 }
 
 static void npu__planned_rows_i8(const npu_planned_linear_i8_words *s, int8_t *y, const int8_t *x, const int8_t *w,
@@ -31633,20 +31641,13 @@ static void npu__planned_lstm_cell(const npu_planned_recurrent_words *s, const n
     }
 }
 
-/* A state as it was before; NULL = its memory is elsewhere. */
-static float *npu__planned_state(const npu_planned *m, const npu_planned_recurrent_words *s, uint32_t place,
-                                 uint32_t before, bool is_check)
+/* A state and what it was before, of `len` elements. False = one of them is elsewhere. */
+static bool npu__planned_state(const npu_planned *m, const npu_planned_recurrent_words *s, uint32_t place,
+                               uint32_t before, uint32_t len, float **h, const float **h0)
 {
-    uint32_t len = npu_planned_mul(s->batch, s->hidden), all = npu_planned_add(s->h_first, len);
-    float *h = (float *)npu_planned_write(m, place, all, 4);
-    const float *h0 = (const float *)npu_planned_read(m, before, all, 4);
-    if (!h || !h0) {
-        return NULL;
-    }
-    for (uint32_t i = 0; i < len && !is_check; i++) {
-        h[s->h_first + i] = h0[s->h_first + i];
-    }
-    return h + s->h_first;
+    *h = (float *)npu_planned_write(m, place, npu_planned_add(s->h_first, len), 4);
+    *h0 = (const float *)npu_planned_read(m, before, npu_planned_add(s->h_first, len), 4);
+    return *h && *h0;
 }
 
 /* x and y: [length, batch] rows at x_length, x_batch and y_length, y_batch elements. */
@@ -31662,19 +31663,17 @@ static npu_status npu__planned_recurrent(const npu_planned *m, const npu_planned
                                      npu_planned_mul(gates, npu_planned_add(s->in, s->hidden)));
     uint32_t y_end = npu_planned_add(s->y_first, npu__planned_extent(y_dims, y_steps, 3));
     float *y = (float *)npu_planned_write(m, s->y, y_end, 4);
-    float *next = (float *)npu_planned_write(m, s->scratch, s->hidden, 4), *h, *c;
+    float *next = (float *)npu_planned_write(m, s->scratch, s->hidden, 4), *h, *c = NULL;
     const float *x = (const float *)npu_planned_read(m, s->x, npu__planned_extent(dims, x_steps, 3), 4);
     npu__planned_gates g;
     const void *b_x, *b_h;
+    const float *h0, *c0 = NULL;
+    uint32_t states = npu_planned_mul(s->batch, s->hidden);
     g.w_x = (const float *)npu_planned_read(m, s->w_x, npu_planned_mul(gates, s->in), 4);
     g.w_h = (const float *)npu_planned_read(m, s->w_h, npu_planned_mul(gates, s->hidden), 4);
     if (!npu__planned_optional(m, s->b_x, gates, 4, &b_x) || !npu__planned_optional(m, s->b_h, gates, 4, &b_h) || !x ||
-        !y || !next || !g.w_x || !g.w_h || !steps) {
-        return NPU_ERR_RANGE;
-    }
-    h = npu__planned_state(m, s, s->h, s->h0, work != NULL);
-    c = num_gates == 4 ? npu__planned_state(m, s, s->c, s->c0, work != NULL) : h;
-    if (!h || !c) {
+        !y || !next || !g.w_x || !g.w_h || !steps || !npu__planned_state(m, s, s->h, s->h0, states, &h, &h0) ||
+        (num_gates == 4 && !npu__planned_state(m, s, s->c, s->c0, states, &c, &c0))) {
         return NPU_ERR_RANGE;
     }
     if (work) {
@@ -31682,11 +31681,18 @@ static npu_status npu__planned_recurrent(const npu_planned *m, const npu_planned
     }
     g.b_x = (const float *)b_x;
     g.b_h = (const float *)b_h;
+    for (uint32_t i = s->h_first; i < s->h_first + states; i++) {
+        h[i] = h0[i];
+        if (c) {
+            c[i] = c0[i];
+        }
+    }
     for (uint32_t t = 0; t < s->length; t++) {
         uint32_t now = s->is_reverse ? s->length - 1 - t : t;
         for (uint32_t i = 0; i < s->batch; i++) {
-            float *of_h = h + i * s->hidden, *to = y + s->y_first + now * s->y_length + i * s->y_batch;
-            cell(s, &g, x + now * s->x_length + i * s->x_batch, of_h, c + i * s->hidden, next);
+            uint32_t at = s->h_first + i * s->hidden;
+            float *of_h = h + at, *to = y + s->y_first + now * s->y_length + i * s->y_batch;
+            cell(s, &g, x + now * s->x_length + i * s->x_batch, of_h, c ? c + at : NULL, next);
             for (uint32_t k = 0; k < s->hidden; k++) {
                 to[k] = of_h[k] = next[k];
             }

@@ -12,6 +12,7 @@ enum { MOST = 1 << 16, MAX_DATA = 48, GUARD = 64, AS_IS = -1 /* else an npu_roun
 
 static uint64_t rng = 1;
 static uint32_t spare, crc_of_outputs; /* bytes that steps may take to be faster; of all runs of a net */
+static size_t emitted_size;            /* of the C calls of a net with least memory */
 static uint64_t weights[MAX_DATA][MOST / 8];
 static uint64_t arena[MOST / 4], file_memory[MOST], inputs[4][MOST / 8];
 /* With NPU_PLANNED_CALLS=folder every net is written there as C calls, net<number>.c, and main.c runs them all and compares
@@ -290,9 +291,10 @@ static void check_net_with(const char *lines, int rounding)
         if (status == NPU_OK) {
             compare_runs(lines, g, &m, &d);
         }
-        if (status == NPU_OK && getenv("NPU_PLANNED_CALLS")) {
+        if (status == NPU_OK && getenv("NPU_PLANNED_CALLS") && calls.len != emitted_size) { /* else it is as before */
             emit_net(g, calls.data, &m);
         }
+        emitted_size = spare ? 0 : calls.len;
     }
     npu_text_free(&file);
     npu_text_free(&again);
