@@ -25,16 +25,28 @@ machine() {
     esac
 }
 
-# model, machine: builds $BUILD/model_machine.elf
-build() {
-    local out=$BUILD/$1_$2 flags="-std=c99 -Os -ffp-contract=off -ffunction-sections -fdata-sections" compiler memory board
-    flags="$flags -Wall -Wextra -Werror -I. -I$BUILD"
-    machine "$2"
-    set -- "$1" "$2" $memory
-    $CC -E -P -x c -DFLASH=$3 -DFLASH_SIZE=$4 -DRAM=$5 -DRAM_SIZE=$6 examples/firmware/machine.ld > "$out.ld" &&
-        $compiler $flags "-DMODEL=\"$1.h\"" "-DCASES=\"$1_cases.h\"" -c examples/firmware/run.c -o "$out.o" &&
+flags="-std=c99 -Os -ffp-contract=off -ffunction-sections -fdata-sections -Wall -Wextra -Werror -I. -I$BUILD"
+
+# What is the same for all models of a machine: its memory, its start and the runtime with all kernels.
+build_machine() { # machine
+    local out=$BUILD/$1 compiler memory board
+    machine "$1"
+    set -- $memory
+    $CC -E -P -x c -DFLASH=$1 -DFLASH_SIZE=$2 -DRAM=$3 -DRAM_SIZE=$4 examples/firmware/machine.ld > "$out.ld" &&
         $compiler $flags -c examples/firmware/machine.c -o "$out.machine.o" &&
-        $compiler -nostdlib -Wl,--gc-sections -T "$out.ld" "$out.o" "$out.machine.o" -lgcc -o "$out.elf"
+        $compiler $flags -c examples/firmware/runtime.c -o "$out.runtime.o"
+}
+
+# model, machine: builds $BUILD/model_machine.elf; model_calls: of the model as C calls
+build() {
+    local model=${1%_calls} out=$BUILD/$1_$2 with=$BUILD/$2 calls="" compiler memory board
+    machine "$2"
+    if [ $model != $1 ]; then
+        calls="-DIN=$(grep -o 'MODEL_IN_[A-Z]*_PLACE' "$BUILD/$model.c" | head -n 1)"
+        calls="-DCALLS=\"$model.c\" $calls -DOUT=$(grep -o 'MODEL_OUT_[A-Z]*_PLACE' "$BUILD/$model.c" | head -n 1)"
+    fi
+    $compiler $flags "-DMODEL=\"$model.h\"" "-DCASES=\"${model}_cases.h\"" $calls -c examples/firmware/run.c -o "$out.o" &&
+        $compiler -nostdlib -Wl,--gc-sections -T "$with.ld" "$out.o" "$with.machine.o" "$with.runtime.o" -lgcc -o "$out.elf"
 } > "$BUILD/$1_$2.log" 2>&1
 
 run() { # model, machine: leaves what it prints in $BUILD/model_machine.out
@@ -57,6 +69,8 @@ text() {
             if (here == (part == "core")) { sum += bytes($2) } }
         END { print sum + 0 }'
 }
+
+size_of() { arm-none-eabi-size "$1" | awk 'NR == 2 { print $1 }'; }
 
 said() { awk -v what="$2" 'index($0, what " ") == 1 { n = $NF } END { print n }' "$BUILD/$1.out"; } # run, what
 
@@ -96,11 +110,14 @@ else
     skip "models on RV32" "riscv64-unknown-elf-gcc, picolibc or qemu-system-riscv32 is missing"
 fi
 [ -n "$machines" ] || exit 0
-$CC -std=c99 -O0 -I. -Iexamples examples/15_planned_model.c -lm -lpthread -o "$BUILD/host" || exit 1
+QUICK=$CC
+has clang && QUICK=clang
+$QUICK -std=c99 -O0 -I. -Iexamples examples/15_planned_model.c -lm -lpthread -o "$BUILD/host" || exit 1
 "$BUILD/host" "$BUILD" || exit 1
 
 printf '%-18s %-5s %6s %6s %8s %8s %6s %12s\n' model core runtime kernels file arena stack instructions
 for m in $machines; do
+    build_machine $m || { echo "FAIL $m: does not compile" && failed=1; }
     for model in $models digits_i8_least spotter_i8_least; do
         [ $m = M0 ] && [ $model != digits_i8 ] && continue # the board has 16 KB of RAM
         [ $m != M4 ] && [ $model != ${model%_least} ] && continue
@@ -126,6 +143,12 @@ M4*)
     limit "arena of digits i8, bytes, 4 KB of it to be faster" "$(said digits_i8_M4 arena)" $((13328 + 4096))
     limit "arena of digits f32, bytes, 4 KB of it to be faster" "$(said digits_f32_M4 arena)" $((53312 + 4096))
     limit "memory beside the arena, bytes" "$(said digits_i8_M4 'beside the arena')" 32
+    for model in $models; do
+        line ${model}_calls M4
+        limit "instructions of $model as C calls" "$(said ${model}_calls_M4 'instructions of a run')" \
+            $(($(said ${model}_M4 'instructions of a run') / 10 * 9))
+        limit "bytes of $model as C calls" "$(size_of "$(elf ${model}_calls)")" "$(size_of "$(elf $model)")"
+    done
     for model in $models digits_i8_least spotter_i8_least; do
         limit "stack, bytes, $model" "$(said ${model}_M4 stack)" 512
     done
