@@ -11,9 +11,15 @@ what PyTorch computes. Then
     npu_run NAME.json NAME.safetensors --input NAME.input0.npy --verify NAME.output0.npy
 
 MODEL is MODULE:NAME, or FILE.py:NAME, of a module or of what makes one. An input is its sizes, with :dtype behind where
-that is not float32, or a .npy file. torch.export traces where it is there (torch 2.x), make_fx else (torch 1.13) and
-what torch.export refuses: both give ATen ops with their schemas. Weights that modules share are written once. A buffer
-that forward changes is one more output of the graph, NAME.new, for the caller to give back."""
+that is not float32, or a .npy file. Sizes may be names:
+
+    python3 export.py torchvision.models:resnet18 --input batchx3xHxW --dim batch=1:8 --dim H=32:224 --dim W=32:224
+
+Such a model is traced three times, at sizes of the ranges (H=32:224:32: of multiples of 32); what differs is a size and
+follows from the input's in each run. --check writes a second example, NAME.other.input0.npy .., of sizes that were not
+traced. torch.export traces where it is there (torch 2.x), make_fx else (torch 1.13) and what torch.export refuses: both
+give ATen ops with their schemas. Weights that modules share are written once. A buffer that forward changes is one more
+output of the graph, NAME.new, for the caller to give back."""
 import argparse, importlib, importlib.util, inspect, json, operator, os, struct, sys
 import numpy
 import torch
@@ -58,21 +64,62 @@ def load_model(text):
     return net.eval()
 
 
-def make_input(text):
+def names_of(text):
+    """The sizes of an --input as they are written."""
+    return [] if text.endswith(".npy") else [d for d in text.partition(":")[0].split("x") if d]
+
+
+def make_input(text, sizes):
     """1x3x8x8, 2x5:int64, or a .npy file. Floats are normal, integers 0 or 1: small enough for any embedding."""
     if text.endswith(".npy"):
         return torch.from_numpy(numpy.load(text))
-    sizes, _, name = text.partition(":")
-    dtype = getattr(torch, name or "float32", None)
+    dtype = getattr(torch, text.partition(":")[2] or "float32", None)
     try:
-        dims = [int(d) for d in sizes.split("x") if d]
+        dims = [sizes[d] if d in sizes else int(d) for d in names_of(text)]
     except ValueError:
         dims = None
     if not isinstance(dtype, torch.dtype) or dims is None:
-        fail("--input %s: expected sizes such as 1x3x224x224, with :dtype behind, or a .npy file" % text)
+        fail("--input %s: expected sizes such as 1x3x224x224, with :dtype behind, or a .npy file; a name needs --dim "
+             "NAME=LEAST:MOST and has no x in it" % text)
     if dtype.is_floating_point or dtype.is_complex:
         return torch.randn(dims, dtype=torch.float32 if dtype.is_floating_point else dtype).to(dtype)
     return torch.randint(0, 2, dims).to(dtype)
+
+
+class Dims:
+    """Dims by name, each with its range, and the sizes at which the model is traced: the most, almost the least, and one
+    between, another one for each dim, so that three numbers say of which they are. One row is left out where there are
+    others: broadcasting looks like it."""
+
+    def __init__(self, texts):
+        self.ranges, self.traces, self.other = {}, [{}, {}, {}], {}
+        for text in texts:
+            name, _, bounds = text.partition("=")
+            try:
+                least, most, step = (int(b) for b in (bounds if bounds.count(":") == 2 else bounds + ":1").split(":"))
+            except ValueError:
+                least, most, step = 1, 0, 1
+            is_range = 0 <= least < most and step > 0 and (most - least) % step == 0
+            if not (is_range and name.isidentifier() and "x" not in name):
+                fail("--dim %s: expected NAME=LEAST:MOST or NAME=LEAST:MOST:STEP, a name without an x" % text)
+            self.add(name, least, most, step)
+
+    def add(self, name, least, most, step):
+        """An odd size between where there may be one: twice the half of it is another size."""
+        second = least if least > 1 or step > 1 or most == 2 else 2
+        parts = [1 / 2, 1 / 4, 3 / 4, 1 / 8, 3 / 8, 5 / 8, 7 / 8]
+        between = [second + int((most - second) * p) // step * step for p in parts]
+        between = [min(n | 1, most) if step == 1 else n for n in between] + [most]
+        free = [n for n in between if (most, second, n) not in self.tuples()]
+        if not free:
+            fail("--dim %s: too few sizes to tell it from other dims" % name)
+        self.ranges[name] = least, most
+        for trace, size in zip(self.traces, (most, second, free[0])):
+            trace[name] = size
+        self.other[name] = min(second + step, most)
+
+    def tuples(self):
+        return {tuple(trace[name] for trace in self.traces): name for name in self.ranges}
 
 
 # ---- tracing: a graph of ATen calls, and what its placeholders are ---------------------------------------------------
@@ -416,7 +463,8 @@ def view_of_strides(op_type, tensor, attrs):
 class Document:
     def __init__(self, module, kinds, state, new):
         self.module, self.kinds, self.state, self.new = module, kinds, dict(state), new or {}
-        self.nodes, self.inputs, self.weights, self.mapping, self.used = [], [], [], {}, []
+        self.nodes, self.inputs, self.weights, self.mapping, self.used, self.outputs = [], [], [], {}, [], []
+        self.ranges = {} # of dims with a name
         self.values = {} # per graph node: (name, tensor, producer, index), or a list of them
         for node in module.graph.nodes:
             getattr(self, node.op)(node)
@@ -509,7 +557,6 @@ class Document:
         return inputs, attrs
 
     def output(self, node):
-        self.outputs = []
         flat = torch.utils._pytree.tree_flatten(node.args[0])[0]
         flat.sort(key=lambda v: isinstance(v, torch.fx.Node) and v.name in self.new) # torch.export has them first
         for value in flat:
@@ -520,8 +567,148 @@ class Document:
 
     def json(self, name):
         return {"model_name": name, "pytorch_version": torch.__version__, "graph_inputs": self.inputs,
-                "graph_outputs": self.outputs,
+                "graph_outputs": self.outputs, "range_constraints": self.ranges,
                 "weights": self.weights, "weight_name_mapping": self.mapping, "nodes": self.nodes}
+
+
+# ---- dims by name: several traces as one -----------------------------------------------------------------------------
+
+VIEWS = {"aten.view.default", "aten.reshape.default", "aten._unsafe_view.default", "aten._reshape_alias.default"}
+# Their sizes are among their arguments.
+SIZED = {"reshape", "expand", "full", "zeros", "ones", "empty", "new_full", "new_zeros", "new_ones", "new_empty"}
+
+
+def is_same(values):
+    return all(v == values[0] for v in values)
+
+
+class Merged:
+    """A document, with what differs in the others as what it depends on: a dim by its name, the size of a tensor that
+    there is already, or a number computed from these. A size is known by what it is in each trace."""
+
+    def __init__(self, documents, dims):
+        self.document, self.dims = documents[0], dims.tuples()
+        self.sizes, self.made, self.num_numbers = {}, {}, 0 # where a tensor has that size; the nodes that give it
+        self.compare_weights(documents)
+        self.document.ranges = {n: {"min_val": least, "max_val": most} for n, (least, most) in dims.ranges.items()}
+        self.merge_records([d.inputs for d in documents])
+        nodes, self.document.nodes = [d.nodes for d in documents], []
+        if not is_same([[n["op_type"] for n in list_] for list_ in nodes]):
+            fail("the model takes other ops at another size (%s of them): layers that go step by step do, along their "
+                 "steps" % ", ".join(str(len(list_)) for list_ in nodes))
+        for same in zip(*nodes):
+            self.merge_node(same)
+        self.merge_records([d.outputs for d in documents])
+
+    def differ(self, node, key=None):
+        fail("'%s' (%s)%s differs from size to size in a way that has no form here" %
+             (node["name"], node["op_type"], ": " + key if key else ""))
+
+    def compare_weights(self, documents):
+        for key in documents[0].used:
+            first = documents[0].state[key]
+            for tensor in (d.state.get(key) for d in documents[1:]):
+                if tensor is None or tensor.shape != first.shape or not torch.allclose(tensor, first, 0, 0, True):
+                    fail("constant '%s' differs from size to size" % key)
+
+    def merge_node(self, nodes):
+        node = nodes[0]
+        if node["op_type"] in VIEWS: # all sizes of which are known, also those written as -1
+            for n in nodes:
+                n.update(op_type="aten.reshape.default", attrs={"shape": n["outputs"][0]["shape"][:]})
+        if not is_same([n["attrs"].keys() for n in nodes]):
+            self.differ(node)
+        read = {size for same in zip(*(n["inputs"] for n in nodes)) for size in zip(*(r["shape"] for r in same))}
+        made = [list(zip(*(r["shape"] for r in same))) for same in zip(*(n["outputs"] for n in nodes))]
+        self.merge_records([n["inputs"] for n in nodes])
+        for key in node["attrs"]:
+            values = tuple(n["attrs"][key] for n in nodes)
+            if not (node["op_type"].startswith("aten.arange.") and key == "end" and values in self.sizes):
+                node["attrs"][key] = self.merge_attribute(node, key, values)
+        known = dict(self.sizes)
+        self.merge_records([n["outputs"] for n in nodes])
+        self.document.nodes.append(node)
+        is_sized = len(made) != 1 or node["op_type"].split(".")[1] in SIZED
+        if not is_sized and any(s in known and s not in read for s in made[0]):
+            self.tell_size(node, made[0], known)
+
+    def merge_records(self, lists):
+        """Of tensors: a dim that is no dim with a name is what the op gives."""
+        for same in zip(*lists):
+            record = same[0]
+            if not is_same([(r["name"], len(r["shape"]), r["dtype"]) for r in same]):
+                self.differ({"name": record["name"], "op_type": "a tensor"})
+            sizes = list(zip(*(r["shape"] for r in same)))
+            for i, size in enumerate(sizes):
+                if not is_same(size):
+                    self.sizes.setdefault(size, (record, i))
+            record["shape"] = [s[0] if is_same(s) else self.dims.get(s) for s in sizes]
+
+    def merge_attribute(self, node, key, values):
+        if is_same(values):
+            return values[0]
+        if all(isinstance(v, list) for v in values) and is_same([len(v) for v in values]):
+            items = list(zip(*values))
+            new = [i for i, item in enumerate(items) if not is_same(item) and item not in self.sizes]
+            follows = new if len(new) == 1 and node["op_type"] == "aten.reshape.default" else []
+            return [-1 if i in follows else self.merge_attribute(node, key, item) for i, item in enumerate(items)]
+        if not all(type(v) is int for v in values):
+            self.differ(node, key)
+        return self.size(values) or self.number(node, key, values)
+
+    def tell_size(self, node, sizes, known):
+        """Of a slice, or a convolution beside another one: that its result has a size that is there already, nobody knows
+        but who has traced it. A view behind it says so, under the node's name. A range is cut from the longest."""
+        inner, output = node["name"] + "_unsized", node["outputs"][0]
+        is_range = node["op_type"].startswith("aten.arange.")
+        shape = [s[0] if is_same(s) or is_range else None for s in sizes]
+        record = {"name": inner, "shape": shape, "dtype": output["dtype"]}
+        node.update(name=inner, outputs=[record])
+        inputs = [{**record, "producer_node": inner, "producer_output_idx": 0}]
+        for i, size in enumerate(sizes):
+            if not is_same(size) and size not in known:
+                self.sizes[size] = inputs[0], i
+        shape = [s[0] if is_same(s) else self.size(s) for s in sizes]
+        if is_range:
+            inputs = [self.call("aten.slice.Tensor", inputs, {"dim": 0, "start": 0, "end": shape[0], "step": 1},
+                                node["name"] + "_cut", {**record, "shape": [None]})]
+        self.call("aten.reshape.default", inputs, {"shape": shape}, output["name"], output)
+
+    def call(self, op, inputs, attrs, name, result={"shape": [], "dtype": "int64"}):
+        result = {**result, "name": name}
+        self.document.nodes.append({"name": name, "op_type": op, "inputs": inputs, "outputs": [result], "attrs": attrs})
+        return {**result, "producer_node": name, "producer_output_idx": 0}
+
+    def size(self, size):
+        """A node that gives a dim of a tensor; None where no tensor has it."""
+        if size in self.sizes and size not in self.made:
+            record, dim = self.sizes[size]
+            self.made[size] = self.call("aten.sym_size.int", [{"producer_node": record["name"], **record}], {"dim": dim},
+                                        "size_%d" % len(self.made))
+        return self.made.get(size)
+
+    def number(self, node, key, values):
+        """A node that gives a multiple of a size, a product or quotient of sizes, or factor * dim + rest."""
+        self.num_numbers += 1
+        name, apart = "number_%d" % self.num_numbers, lambda s: (values[0] - values[1]) // ((s[0] - s[1]) or 1)
+        is_line = lambda s, factor, rest: values == tuple(factor * n + rest for n in s)
+        multiples = [(s, apart(s)) for s in self.sizes if apart(s) and is_line(s, apart(s), 0)]
+        products = [(s, t) for s in self.sizes for t in self.sizes if values == tuple(m * n for m, n in zip(s, t))]
+        parts = [(s, n) for s in self.sizes for n in range(2, 65) if values == tuple(m // n for m in s)]
+        lines = [(s, apart(s), values[0] - apart(s) * s[0]) for s in self.dims if apart(s)]
+        lines = [line for line in lines if is_line(*line)]
+        if multiples:
+            x = self.call("aten.mul.Scalar", [self.size(multiples[0][0])], {"other": multiples[0][1]}, name + "_times")
+        elif products:
+            x = self.call("aten.mul.Tensor", [self.size(s) for s in products[0]], {}, name + "_product")
+        elif parts:
+            x = self.call("aten.floor_divide.Scalar", [self.size(parts[0][0])], {"other": parts[0][1]}, name + "_part")
+        elif lines:
+            x = self.call("aten.mul.Scalar", [self.size(lines[0][0])], {"other": lines[0][1]}, name + "_times")
+            x = self.call("aten.add.Scalar", [x], {"other": lines[0][2]}, name + "_plus")
+        else:
+            self.differ(node, key)
+        return x
 
 
 # ---- files -----------------------------------------------------------------------------------------------------------
@@ -565,7 +752,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", help="MODULE:NAME, FILE.py:NAME or FILE.pt2")
     parser.add_argument("--input", action="append", default=[],
-                        help="1x3x224x224, 2x16:int64, or a .npy file; once for each")
+                        help="1x3x224x224, 2x16:int64, batchx8, or a .npy file; once for each")
+    parser.add_argument("--dim", action="append", default=[],
+                        help="NAME=LEAST:MOST[:STEP] of a size with a name; once for each")
     parser.add_argument("--check", action="store_true", help="write inputs and PyTorch's outputs, too")
     parser.add_argument("-o", "--output", default="model", help="the files' names without what is behind the dot")
     args = parser.parse_args()
@@ -573,11 +762,18 @@ def main():
     if args.model.endswith(".pt2") and not hasattr(torch, "export"):
         fail("%s: torch %s has no torch.export" % (args.model, torch.__version__))
     model = torch.export.load(args.model) if args.model.endswith(".pt2") else load_model(args.model)
-    inputs = [make_input(text) for text in args.input]
+    dims = Dims(args.dim)
+    for name in dims.ranges:
+        if not any(name in names_of(text) for text in args.input):
+            fail("--dim %s: no input has such a size" % name)
+    inputs = [make_input(text, dims.traces[0]) for text in args.input]
     if args.model.endswith(".pt2") and not inputs:
         inputs = list(model.example_inputs[0])
     print("tracing", args.model, file=sys.stderr)
     document = Document(*trace(model, inputs))
+    if dims.ranges:
+        again = [trace(model, [make_input(text, sizes) for text in args.input]) for sizes in dims.traces[1:]]
+        Merged([document, *(Document(*t) for t in again)], dims)
     name = os.path.basename(args.output)
     with open(args.output + ".json", "w") as out:
         json.dump(document.json(name), out, indent=1)
@@ -586,6 +782,8 @@ def main():
                                                                      len(document.used), size))
     if args.check:
         write_check(args.output, model, inputs)
+    if args.check and dims.ranges:
+        write_check(args.output + ".other", model, [make_input(text, dims.other) for text in args.input])
 
 
 if __name__ == "__main__":

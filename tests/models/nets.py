@@ -1,5 +1,5 @@
 """What make check exports with examples/pytorch/export.py and runs: in-place ops, views that are written to, shared weights,
-constants of forward(), several outputs, attention; and one that fails."""
+constants of forward(), several outputs, attention, sizes that follow from the input's; and one that fails."""
 import torch
 from torch import nn
 
@@ -58,6 +58,23 @@ class Step(nn.Module):
         rows = torch.repeat_interleave(input[:3], self.counts, 0).view(2, 3, 6) * 1j
         packed = nn.utils.rnn.pack_padded_sequence(rows.imag, torch.tensor([2, 2, 1]))
         return [loss.detach(), square, nn.utils.rnn.pad_packed_sequence(self.lstm(packed)[0])[0], *gradients]
+
+
+class Sizes(nn.Module):
+    """Half sizes and back to those of another tensor, rows cut from a longer table, a range, products of sizes."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 8, 3, stride=2, padding=1), nn.Conv2d(16, 4, 1)
+        self.rows = nn.Parameter(torch.randn(64, 1))
+
+    def forward(self, x):
+        a = self.a(x)
+        b = self.b(a.relu())
+        y = self.c(torch.cat([a, nn.functional.interpolate(b, size=a.shape[-2:])], 1)) + self.rows[:a.shape[2]]
+        n, c, h, w = y.shape
+        z = y.view(n, c, h * w).transpose(1, 2).reshape(n * h, w * c) + torch.arange(n * h).view(-1, 1)
+        return z, nn.functional.interpolate(b, scale_factor=2), y + torch.arange(w), y.flatten(1).softmax(-1)
 
 
 class Bad(nn.Module):
