@@ -362,7 +362,7 @@ firmware() {
     step "planned models on microcontrollers (qemu), no larger than README.md says" planned_runs
 }
 
-planned_runs() { CC=$CC bash examples/firmware/firmware.sh "$OUT/planned"; }
+planned_runs() { CC=$CC IMAGES=2500 bash examples/firmware/firmware.sh "$OUT/planned"; }
 
 # The nets of test_planned.c as C calls, each bit for bit as in the interpreter. Of MISRA's rules such a file breaks none on
 # memory 21.3, files, signals, exit, sorting, time 21.4 to 21.11, arguments without types 17.1, recursion 17.2, functions

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Planned models on microcontrollers that qemu has: the files of 15_planned_model, built with -Os, and what they take.
-# usage: firmware.sh [folder for what is built]      from the repository's root; CC = the host's compiler
+# usage: firmware.sh [folder for what is built]      from the repository's root; CC = the host's compiler, IMAGES = how
+# many of the 2500 of the digits' test set are compared with the executor
 # Fails where an output is not the host's, bit for bit, or where a figure is above its limit.
 BUILD=${1:-build/firmware} CC=${CC:-cc} failed=0
 mkdir -p "$BUILD"
@@ -113,7 +114,7 @@ fi
 QUICK=$CC
 has clang && QUICK=clang
 $QUICK -std=c99 -O0 -I. -Iexamples examples/15_planned_model.c -lm -lpthread -o "$BUILD/host" || exit 1
-"$BUILD/host" "$BUILD" || exit 1
+"$BUILD/host" "$BUILD" "${IMAGES:-100}" || exit 1
 
 printf '%-18s %-5s %6s %6s %8s %8s %6s %12s\n' model core runtime kernels file arena stack instructions
 for m in $machines; do
