@@ -645,6 +645,7 @@ run_example() { # program
     case $1 in
     npu_run) run_npu_run ;;
     16_ocr) run_ocr ;;
+    18_text) "$BUILD/examples/18_text" --check examples/text ;;
     *) "$BUILD/examples/$1" ;;
     esac
 }
