@@ -2,7 +2,8 @@
    an address range of its own. The plan places ops on the simulated accelerator of sim/, firmware/vector_unit.h compiles
    them to a program of the unit, and uploads, the run and downloads are steps of the file beside those of the core. The
    core does other things while a step answers BUSY.
-   cc -O2 -I.. 17_planned_accelerator.c -lm -lpthread */
+   cc -O2 -I.. 17_planned_accelerator.c -lm -lpthread
+   usage: 17_planned_accelerator [folder for accelerator.h and accelerator_cases.h, which firmware/run.c runs] */
 #define NPU_IR_IMPLEMENTATION
 #include "npu_ir.h"
 #include "npu_ir_backend_ref.h"
@@ -19,10 +20,10 @@ static const char *const on_device[] = { "aten.add.Tensor", "aten.mul.Tensor", "
 static uint64_t file_memory[1 << 10], arena[1 << 8];
 
 /* The plan with the accelerator in it, as a file. */
-static npu_status write_file(const npu_graph *g, npu_text *file, npu_diag *diag)
+static npu_status write_file(const npu_graph *g, npu_text *file, npu_text *code, npu_diag *diag)
 {
     const npu_planned_library *libraries[2] = { vector_unit_library(), npu_ref_planned() };
-    npu_plan_write_desc desc = { .libraries = libraries, .num_libraries = 2 };
+    npu_plan_write_desc desc = { .libraries = libraries, .num_libraries = 2, .code = code };
     npu_sim_desc sim_desc = { .allow = on_device, .num_allow = 3 };
     npu_plan *plan = NULL;
     npu_sim *sim = NULL;
@@ -35,6 +36,34 @@ static npu_status write_file(const npu_graph *g, npu_text *file, npu_diag *diag)
     }
     npu_plan_destroy(plan);
     npu_sim_destroy(sim);
+    return status;
+}
+
+static void put_words(npu_text *text, const char *what, const void *data)
+{
+    npu_text_printf(text, "%s", what);
+    for (uint32_t i = 0; i < 16; i++) {
+        uint32_t bits;
+        memcpy(&bits, (const uint8_t *)data + 4 * i, 4);
+        npu_text_printf(text, " 0x%08lxu,", (unsigned long)bits);
+    }
+}
+
+/* The model as an array, and an input with its result. */
+static npu_status save(const char *folder, const npu_text *code, const float *x, const void *y)
+{
+    npu_text path = npu_text_init(NULL), cases = npu_text_init(NULL);
+    npu_status status;
+    npu_text_printf(&path, "%s/accelerator.h", folder);
+    status = npu_text_save(code, path.data);
+    put_words(&cases, "#include <stdint.h>\nstatic const uint32_t case_inputs[1][16] = {{", x);
+    put_words(&cases, "}};\nstatic const uint32_t case_outputs[1][16] = {{", y);
+    npu_text_printf(&cases, "}};\n");
+    path.len = 0;
+    npu_text_printf(&path, "%s/accelerator_cases.h", folder);
+    status = status ? status : npu_text_save(&cases, path.data);
+    npu_text_free(&path);
+    npu_text_free(&cases);
     return status;
 }
 
@@ -68,20 +97,20 @@ static int compare(const npu_graph *g, npu_planned *model, const float *x)
     return differ;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const npu_planned_library *of_unit = vector_unit_library(), *of_core = npu_ref_planned();
     npu_planned_kernel kernels[64];
     npu_planned_desc desc = { file_memory, 0, arena, sizeof arena, kernels,
                               of_unit->num_kernels + of_core->num_kernels, 0, 0 };
-    npu_text file = npu_text_init(NULL);
+    npu_text file = npu_text_init(NULL), code = npu_text_init(NULL);
     npu_graph *g = NULL;
     npu_planned model;
     npu_diag diag = { 0 };
     uint32_t free_turns = 0;
     float x[16];
     npu_status status = npu_graph_parse(&g, graph_text, sizeof graph_text - 1, NULL, &diag);
-    status = status ? status : write_file(g, &file, &diag);
+    status = status ? status : write_file(g, &file, &code, &diag);
     if (status || file.len > sizeof file_memory || desc.num_kernels > 64) {
         fprintf(stderr, "%s\n", diag.message);
         return 1;
@@ -101,11 +130,16 @@ int main(void)
     int differ = status || compare(g, &model, x);
     printf("status %s, %u turns free while the unit worked, %s\n", npu_status_name(status), (unsigned)free_turns,
            differ ? "another result than the CPU's" : "the CPU's result");
+    if (argc > 1 && !differ && save(argv[1], &code, x, npu_planned_data(&model, 1))) {
+        fprintf(stderr, "%s: cannot be written\n", argv[1]);
+        return 1;
+    }
     desc.kernels += of_unit->num_kernels; /* a machine without the unit */
     desc.num_kernels -= of_unit->num_kernels;
     status = npu_planned_open(&model, &desc);
     printf("without the unit: %s\n", npu_status_name(status));
     npu_graph_destroy(g);
     npu_text_free(&file);
+    npu_text_free(&code);
     return differ || free_turns == 0 || status != NPU_ERR_NOT_FOUND;
 }

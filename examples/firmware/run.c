@@ -1,7 +1,7 @@
 /* A planned model on a microcontroller: the C code that 15_planned_model.c wrote, run where it lies, with its arena
    and 24 bytes of memory. -DMODEL names that file, -DCASES the one beside it with inputs and what the host makes of
    them: the outputs are the same, bit for bit. What it takes is printed: instructions, and in machine.c the stack.
-   With -DCALLS it is the file of C calls instead, -DIN and -DOUT the places of its ports. firmware.sh builds it for its
+   With -DVECTOR_UNIT there is an accelerator. With -DCALLS it is the file of C calls instead, -DIN and -DOUT the places of its ports. firmware.sh builds it for its
    machines.
    arm-none-eabi-gcc -std=c99 -Os -I../.. '-DMODEL="digits_i8.h"' '-DCASES="digits_i8_cases.h"' run.c runtime.c machine.c ... */
 #ifdef CALLS
@@ -10,6 +10,9 @@
 #define NPU_IR_RUNTIME_ONLY
 #include "npu_ir.h"
 #include "npu_ir_backend_ref.h"
+#ifdef VECTOR_UNIT
+#include "vector_unit.h"
+#endif
 #include MODEL
 #endif
 #include CASES

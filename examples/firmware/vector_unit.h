@@ -1,7 +1,8 @@
 /* A small accelerator beside a microcontroller, as kernels of planned models: registers and a memory in an address range
    of their own, and a program of commands on vectors in that memory. A step uploads, runs or downloads; the run answers
    BUSY until the unit is done, TIMEOUT if it never is. On a machine that has the unit, VECTOR_UNIT is its address; without
-   it the unit is simulated: it does one command whenever it is asked whether it is done. */
+   it, or where VECTOR_UNIT_IS_MEMORY alone, the unit is simulated: it does one command whenever it is asked whether it is
+   done. */
 #ifndef VECTOR_UNIT_H
 #define VECTOR_UNIT_H
 
@@ -40,6 +41,8 @@ static void vector_unit_simulate(vector_unit *u)
 /* ---- kernels: numbers, and the words of their steps ---- */
 
 enum { VECTOR_UPLOAD = NPU_PLANNED_ACCELERATOR, VECTOR_RUN, VECTOR_DOWNLOAD };
+enum { NPU_PLANNED_vector_upload = VECTOR_UPLOAD, NPU_PLANNED_vector_run = VECTOR_RUN, /* as lists name them */
+       NPU_PLANNED_vector_download = VECTOR_DOWNLOAD };
 typedef struct vector_transfer_words { uint32_t place, at, len; } vector_transfer_words;
 typedef struct vector_run_words { uint32_t program, num_commands, work; } vector_run_words;
 
@@ -117,7 +120,7 @@ static npu_status npu_planned_vector_run(const npu_planned *m, const uint32_t *w
     if (work || status != NPU_OK) {
         return status;
     }
-#ifndef VECTOR_UNIT
+#if !defined(VECTOR_UNIT) || defined(VECTOR_UNIT_IS_MEMORY)
     if (u->done < u->num_commands && !vector_unit_hangs) {
         vector_unit_simulate(u);
     }
