@@ -987,6 +987,49 @@ static void test_bytes(void)
     npu_graph_destroy(g);
 }
 
+/* New memory holds anything. */
+static void *resize_dirty(void *ctx, void *ptr, size_t old_size, size_t new_size)
+{
+    void *p = new_size ? realloc(ptr, new_size) : NULL;
+    (void)ctx;
+    if (new_size == 0) {
+        free(ptr);
+    } else if (p && new_size > old_size) {
+        memset((uint8_t *)p + old_size, 0xa5, new_size - old_size);
+    }
+    return p;
+}
+
+/* Of C calls those with much of the work are compiled again: both convolutions, the first pool and the first product. */
+static void test_heavy_calls(void)
+{
+    static const char *const kernels[] = { "conv_columns_f32", "max_pool_f32", "conv_columns_f32", "max_pool_f32",
+                                           "matmul_f32", "matmul_f32", "softmax_f32" };
+    static const bool is_heavy[] = { true, true, true, false, true, false, false };
+    const npu_planned_library *library = npu_ref_planned();
+    const npu_backend *cpu = npu_ref_backend();
+    npu_allocator dirty = { NULL, resize_dirty };
+    npu_graph *g = graph_of(DIGITS);
+    npu_text file = npu_text_init(NULL), calls = npu_text_init(NULL);
+    npu_plan_desc plan_desc = { .backends = &cpu, .num_backends = 1 };
+    npu_plan_write_desc desc = { .libraries = &library, .num_libraries = 1, .calls = &calls, .scratch = 4096,
+                                 .allocator = &dirty };
+    npu_plan *plan = NULL;
+    NPU_CHECK_STATUS(npu_plan_create(&plan, g, &plan_desc, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_plan_write(plan, &desc, &file, NULL), NPU_OK);
+    for (unsigned i = 0; i < COUNT(kernels) && calls.data; i++) {
+        char head[80], call[80];
+        snprintf(head, sizeof head, "\n%s npu_status model_step_%u(void *arena)\n",
+                 is_heavy[i] ? "NPU_PLANNED_HEAVY" : "static", i);
+        snprintf(call, sizeof call, "NPU_PLANNED_CALL(%s, &m, model_words_%u)", kernels[i], i);
+        NPU_CHECK_THAT(strstr(calls.data, head) && strstr(calls.data, call), "step %u: %s", i, kernels[i]);
+    }
+    npu_text_free(&file);
+    npu_text_free(&calls);
+    npu_plan_destroy(plan);
+    npu_graph_destroy(g);
+}
+
 /* Memory that ends anywhere: a status, and nothing is left. */
 static void test_no_memory(void)
 {
@@ -1039,6 +1082,7 @@ int main(void)
     NPU_RUN(test_accelerator);
     NPU_RUN(test_index);
     NPU_RUN(test_bytes);
+    NPU_RUN(test_heavy_calls);
     NPU_RUN(test_no_memory);
     return npu_test_done();
 }

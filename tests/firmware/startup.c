@@ -41,7 +41,7 @@ void firmware_reset(void)
     while (*stack == UNTOUCHED) {
         stack++;
     }
-    printf("stack %u bytes\n", (unsigned)((firmware_stack - stack) * sizeof *stack));
+    printf("stack %u bytes\n", (unsigned)((size_t)(firmware_stack - stack) * sizeof *stack));
     exit(status);
 }
 
