@@ -50,7 +50,7 @@ all: $(TESTS:%=$(BUILD)/%) $(EXAMPLES:%=$(BUILD)/examples/%) $(BUILD)/conformanc
 
 test: $(TESTS:%=$(BUILD)/%) $(BUILD)/conformance ## all tests and the small conformance vectors; under two minutes
 	@BUILD=$(BUILD) RUN="$(RUN)" JOBS=$(JOBS) sh tests/run.sh $(TESTS:%="$(BUILD)/%") \
-	    $(if $(filter none,$(WAYS)),,"$(BUILD)/conformance $(if $(filter three,$(WAYS)),,-a) -j $(JOBS) -t $(BUILD)/conformance.tsv tests/vectors")
+	    $(if $(filter none,$(WAYS)),,"$(BUILD)/conformance $(if $(filter three,$(WAYS)),,$(if $(filter cpu,$(WAYS)),-c,-a)) -j $(JOBS) -t $(BUILD)/conformance.tsv tests/vectors")
 
 check: ## everything: compilers, languages, sanitizers, fuzzing, other machines, lint; some minutes
 	@BUILD=$(BUILD) CC="$(CC)" MAKE="$(MAKE)" JOBS="$(JOBS)" bash tests/check.sh $(STEPS)

@@ -1,9 +1,10 @@
 /* conformance.c - runs ATen test vectors through the public API.
 
-       conformance [-a] [-j N] [-k] [-o OP]... [-r] [-t FILE] [-v] [DIRECTORY]
+       conformance [-a] [-c] [-j N] [-k] [-o OP]... [-r] [-t FILE] [-v] [DIRECTORY]
 
        DIRECTORY  pairs of <namespace>.<op>.cases and .bin; default tests/vectors
        -a         all ways to run a case, not the first three alone
+       -c         on the CPU backend alone, the first way
        -j N       N processes at a time (an op is a process, so that a crash costs one op); 0 = none, for a debugger
        -k         npu_backend_test.h, on the accelerator alone
        -o OP      this op only; may be repeated
@@ -40,7 +41,7 @@ typedef struct tally {
 typedef struct options {
     const char *directory, *table, *ops[256];
     int num_ops, jobs;
-    bool verbose, registered_only, all_ways, kit;
+    bool verbose, registered_only, all_ways, cpu_alone, kit;
 } options;
 
 /* ---- building ---------------------------------------------------------------------------------------------- */
@@ -541,7 +542,8 @@ static bool run_case(const options *o, conf_case *c, const char *op, char *why, 
     char text[300] = "";
     built b;
     bool ok = build(&b, c, op, BUILD_PLAIN) == NPU_OK;
-    int stage = 0, end = !npu_graph_num_outputs(b.graph) ? 2 : o->all_ways ? 14 : 5; /* without a result there is nothing to run */
+    int stage = 0, end = o->all_ways ? 14 : o->cpu_alone ? 3 : 5;
+    end = npu_graph_num_outputs(b.graph) ? end : 2; /* without a result there is nothing to run */
     if (!ok) {
         snprintf(text, sizeof text, "%s: %s", npu_status_name(npu_graph_status(b.graph)), npu_graph_diag(b.graph)->message);
     }
@@ -754,7 +756,7 @@ static bool read_options(options *o, int argc, char **argv)
     memset(o, 0, sizeof *o);
     o->directory = "tests/vectors";
     o->jobs = 1;
-    while ((letter = getopt(argc, argv, "aj:ko:rt:v")) != -1) {
+    while ((letter = getopt(argc, argv, "acj:ko:rt:v")) != -1) {
         switch (letter) {
         case 'j': o->jobs = atoi(optarg); break;
         case 'o':
@@ -763,6 +765,7 @@ static bool read_options(options *o, int argc, char **argv)
             }
             break;
         case 'a': o->all_ways = true; break;
+        case 'c': o->cpu_alone = true; break;
         case 'k': o->kit = true; break;
         case 'r': o->registered_only = true; break;
         case 't': o->table = optarg; break;
@@ -790,7 +793,7 @@ int main(int argc, char **argv)
     tally total;
     int num_ops = 0;
     if (!read_options(&o, argc, argv)) {
-        fprintf(stderr, "usage: conformance [-a] [-j N] [-k] [-o OP]... [-r] [-t FILE] [-v] [DIRECTORY]\n");
+        fprintf(stderr, "usage: conformance [-a] [-c] [-j N] [-k] [-o OP]... [-r] [-t FILE] [-v] [DIRECTORY]\n");
         return 2;
     }
     if (o.kit) {
