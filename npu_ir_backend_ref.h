@@ -9328,7 +9328,10 @@ static void npu__ref_pixels_sum(const npu__ref_pixel_source *s, int64_t rows, in
    Planes that meet no other: results lie along the vectors, and masks leave out what lies beside a row, so nothing is
    copied. For sets with masks; sums are taken in the order of the taps from the bias on, as without them. */
 
-enum { NPU__REF_PLANE_TAPS = 64 }; /* of a row, which masks are kept for */
+enum {
+    NPU__REF_PLANE_TAPS = 64,   /* of a row, which masks are kept for */
+    NPU__REF_PLANE_PIECE = 4096 /* results that an epilogue is worth calling for */
+};
 
 /* One plane: rows of 16 results each, and for each of them and each tap of a row which of 32 pixels are there. */
 typedef struct npu__ref_plane {
@@ -9348,6 +9351,19 @@ NPU__REF_INLINE NPU__REF_TILE_AVX512 __m512 npu__ref_plane_pixels(const int32_t 
         return pixels;
     }
     return _mm512_permutex2var_ps(pixels, even, _mm512_maskz_loadu_ps((__mmask16)(mask >> 16), from + 16));
+}
+
+/* Pixels for three taps of a row of every second one: what two taps meet is read once. */
+NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_pairs(const float *from, const uint32_t *masks, __m512 *to)
+{
+    __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
+    __m512 low = _mm512_maskz_loadu_ps((__mmask16)(masks[0] & 0xffffu), from);
+    __m512 high = _mm512_maskz_loadu_ps((__mmask16)(masks[0] >> 16), from + 16);
+    __m512 next = _mm512_maskz_loadu_ps((__mmask16)(masks[2] >> 30 & 1), from + 32);
+    to[0] = _mm512_permutex2var_ps(low, even, high);
+    to[1] = _mm512_permutex2var_ps(low, odd, high);
+    to[2] = _mm512_castsi512_ps(_mm512_alignr_epi32(_mm512_castps_si512(next), _mm512_castps_si512(to[0]), 1));
 }
 
 /* Four rows of 16 results from (row, col) on, whose columns are `step` apart. `taps` 3 = 3 x 3 whose rows are as far
@@ -9380,13 +9396,19 @@ NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_tile(const npu__ref_pla
     NPU__REF_UNROLL_LOOP
     for (int32_t r = 0; r < rows; r++) {
         const float *from = top + r < 0 || top + r >= p->in[0] ? p->zeros : x + (top + r) * p->in[1];
+        __m512 pixels[3];
+        if (step == 2) {
+            npu__ref_plane_pairs(from + left, masks, pixels);
+        }
         NPU__REF_UNROLL_LOOP
         for (int32_t k = 0; k < taps; k++) {
-            __m512 pixels = npu__ref_plane_pixels(step, from + left + k * p->dilation[1], masks[k]);
+            if (step == 1) {
+                pixels[k] = npu__ref_plane_pixels(1, from + left + k, masks[k]);
+            }
             NPU__REF_UNROLL_LOOP
             for (int32_t i = 0; i < 4; i++) {
                 if (r >= i * step && r < i * step + taps) {
-                    sum[i] = _mm512_fmadd_ps(_mm512_set1_ps(w[(r - i * step) * taps + k]), pixels, sum[i]);
+                    sum[i] = _mm512_fmadd_ps(_mm512_set1_ps(w[(r - i * step) * taps + k]), pixels[k], sum[i]);
                 }
             }
         }
@@ -9403,9 +9425,14 @@ NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_tile(const npu__ref_pla
 NPU__REF_TILE_AVX512 static void npu__ref_plane_avx512(const npu__ref_plane *p, const float *x, const float *w,
                                                        float bias, float *y)
 {
-    bool is_three = p->taps[0] == 3 && p->taps[1] == 3 && p->dilation[0] == 1 && p->step[0] == p->step[1];
+    bool is_three = p->taps[0] == 3 && p->taps[1] == 3 && p->dilation[0] == 1 && p->dilation[1] == 1 &&
+                    p->step[0] == p->step[1];
     int32_t way = (int32_t)p->step[1] + (is_three ? 2 : 0);
     for (int64_t row = 0; row < p->out[0]; row += 4) {
+        uintptr_t next = (uintptr_t)(x + npu__ref_min((row + 4) * p->step[0], p->in[0]) * p->in[1]);
+        for (int64_t i = 0; i < 4 * npu__ref_min(p->step[0], 2) * p->in[1]; i += 16) { /* perhaps of the next plane */
+            __builtin_prefetch((const char *)(next + (uintptr_t)i * sizeof *x));
+        }
         for (int64_t col = 0; col < p->out[1]; col += 16) {
             switch (way) {
             case 1: npu__ref_plane_tile(p, 1, 0, x, w, bias, y, row, col); break;
@@ -9780,21 +9807,25 @@ static void npu__ref_conv_after(const npu_epilogue *e, const float *y, int64_t c
     }
 }
 
-/* The planes of a group. */
-static void npu__ref_conv_planes_of(const npu__ref_conv_blocked *s, const npu_launch *l, int64_t group)
+/* The planes of groups begin .. end among all images. */
+static void npu__ref_conv_planes_of(const npu__ref_conv_blocked *s, const npu_launch *l, int64_t begin, int64_t end)
 {
 #ifdef NPU__REF_HAS_PLANES
     const npu__ref_conv_shape *c = s->conv;
-    int64_t first = group % c->groups * c->out_channels;
-    for (int64_t i = 0; i < c->out_channels; i++) {
-        float *y = (float *)l->y[0] + (group * c->out_channels + i) * s->gemm.n;
+    int64_t n = s->gemm.n, last = end * c->out_channels, done = begin * c->out_channels;
+    float *y = (float *)l->y[0];
+    for (int64_t i = done; i < last; i++) {
+        int64_t channel = i % (c->groups * c->out_channels), group = i / c->out_channels;
         npu__ref_plane_avx512(&s->plane, (const float *)l->x[0] + group * c->in[1] * c->in[2],
-                              (const float *)l->x[1] + (first + i) * s->gemm.k,
-                              c->bias ? ((const float *)l->x[2])[first + i] : 0.0f, y);
-        npu_epilogue_run(l->epilogue, y, (size_t)s->gemm.n);
+                              (const float *)l->x[1] + channel * s->gemm.k,
+                              c->bias ? ((const float *)l->x[2])[channel] : 0.0f, y + i * n);
+        if (i + 1 == last || (i + 1 - done) * n >= NPU__REF_PLANE_PIECE) {
+            npu_epilogue_run(l->epilogue, y + done * n, (size_t)((i + 1 - done) * n));
+            done = i + 1;
+        }
     }
 #else
-    (void)s, (void)l, (void)group;
+    (void)s, (void)l, (void)begin, (void)end;
 #endif
 }
 
@@ -10107,10 +10138,6 @@ static void npu__ref_conv_item(const npu__ref_conv_blocked *s, const npu_launch 
 {
     const npu__ref_conv_shape *c = s->conv;
     const npu__ref_conv_axis *d = s->dim;
-    if (s->plane.masks) {
-        npu__ref_conv_planes_of(s, l, item);
-        return;
-    }
     npu__ref_product g = s->gemm;
     npu__ref_product_sum sum = { 0 };
     npu__ref_conv_place place;
@@ -10160,6 +10187,10 @@ static npu_status npu__ref_conv_launch(const npu_launch *l, uint32_t part, uint3
     int64_t begin = state->items * part / parts, end = state->items * (part + 1) / parts, first = 0;
     for (uint32_t i = 0; i < state->num_parts; i++) {
         const npu__ref_conv_blocked *s = &state->parts[i];
+        if (s->plane.masks) { /* the only part */
+            npu__ref_conv_planes_of(s, l, begin, end);
+            return NPU_OK;
+        }
         for (int64_t j = npu__ref_max(begin, first); j < npu__ref_min(end, first + s->items); j++) {
             npu__ref_conv_item(s, l, j - first, (char *)l->worker_workspace);
         }
