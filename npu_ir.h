@@ -503,7 +503,8 @@ typedef struct npu_spec {
     const npu_quant *quant;     /* NULL = not quantised */
 } npu_spec;
 
-/* Without a valid dtype: all zero. A rank over 8 is kept, and what takes a spec refuses it: RANK. */
+/* Without a valid dtype, or dims for its rank: all zero. A rank over 8 is kept, and what takes a spec refuses it:
+   RANK. */
 NPU_IR_API npu_spec npu_spec_tensor(npu_dtype dtype, uint32_t rank, const int64_t *dims);
 NPU_IR_API npu_spec npu_spec_tile(npu_dtype dtype, uint32_t rank, const int64_t *dims);
 NPU_IR_API npu_spec npu_spec_scalar(npu_dtype dtype);
@@ -8141,7 +8142,7 @@ static npu_spec npu__spec(npu_class cls, npu_dtype dtype, uint32_t rank, const i
 {
     npu_spec s;
     memset(&s, 0, sizeof s);
-    if (!npu_dtype_is_valid((uint32_t)dtype)) {
+    if (!npu_dtype_is_valid((uint32_t)dtype) || (rank && !dims)) {
         return s;
     }
     s.cls = (uint8_t)cls;

@@ -182,6 +182,9 @@ static void test_invalid_specs(void)
     npu_graph_clear_error(g);
     NPU_CHECK(!npu_input(g, "none", none).id);
     NPU_CHECK_STATUS(npu_graph_status(g), NPU_ERR_DTYPE);
+    npu_graph_clear_error(g);
+    NPU_CHECK(!npu_input(g, "no dims", npu_spec_tensor(NPU_F32, 2, NULL)).id);
+    NPU_CHECK_STATUS(npu_graph_status(g), NPU_ERR_DTYPE);
     npu_graph_destroy(g);
 }
 
