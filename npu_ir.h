@@ -5208,6 +5208,8 @@ NPU_IR_API npu_status npu_graph_print_mermaid(const npu_graph *g, const npu_merm
                 becomes that of the graph's symbol. Names may stand where a schema has SymInt. See static_shapes.
    tensors      may have "quantization": {"scheme": 2, "axis": 0, "block": 0, "scales": [0.5, 1], "zeros": [0, 3]}, the
                 members of npu_quant; zeros may be null
+   states       what a run leaves for the next, zero at first: {"name", "shape", "dtype", "next": a record of a tensor};
+                without next: what was written to it, if anything was. May be left out
    weights      parameters, bound by npu_graph_bind_param under either name of weight_name_mapping; constants where
                 "constants" has data for them: nested lists, complex numbers as pairs, or "0x.." in hex; the
                 constants of the desc come first.
@@ -5221,8 +5223,8 @@ NPU_IR_API npu_status npu_graph_print_mermaid(const npu_graph *g, const npu_merm
 NPU_IR_API npu_status npu_graph_parse_json(npu_graph **out, const char *text, size_t len,
                                            const npu_graph_desc *desc, npu_diag *diag);
 /* Writes that form, which reads back to the same ops. Saved values and constraints are left out. Errors:
-   DYNAMIC_SHAPE (a dim without a symbol), UNSUPPORTED (children that are no tensor graphs, states, tiles, placed specs,
-   names and texts that are no UTF-8: the form has no place for them). */
+   DYNAMIC_SHAPE (a dim without a symbol), UNSUPPORTED (children that are no tensor graphs, tiles, placed specs, names
+   and texts that are no UTF-8: the form has no place for them). */
 NPU_IR_API npu_status npu_graph_print_json(const npu_graph *g, npu_text *text);
 /* The weights of safetensors files, the shards of one checkpoint, lie in memory that the caller has or maps: they are
    bound where they lie, and borrowed as with npu_graph_bind_param. Copied, into the graph, are only the tensors of its
@@ -22739,6 +22741,17 @@ NPU_IR_API npu_status npu_update(npu_graph *g, npu_value state, npu_value next)
     return NPU_OK;
 }
 
+/* What a state holds in the next run: itself where no npu_update names another value. */
+static uint32_t npu__state_next(const npu_graph *g, uint32_t state)
+{
+    for (uint32_t i = 0; i < g->num_updates && g->values[state].is_updated; i++) {
+        if (g->updates[i].a == state) {
+            return g->updates[i].b;
+        }
+    }
+    return state;
+}
+
 NPU_IR_API npu_status npu_output(npu_graph *g, const char *name, npu_value v)
 {
     char label[16];
@@ -31783,6 +31796,20 @@ static npu_status npu__json_weight(npu__loader *l, const npu__json *meta)
     return npu_param(l->p.g, name, spec).id ? NPU_OK : npu__parse_built(&l->p);
 }
 
+static npu_status npu__json_state(npu__loader *l, const npu__json *meta)
+{
+    const char *name = NULL;
+    npu_spec spec = npu_spec_tensor(NPU_F32, 0, NULL);
+    npu_status status = npu__json_meta(l, meta, NPU__JSON_OF_RESULT, &name, &spec);
+    for (uint32_t i = 0; i < spec.rank && status == NPU_OK; i++) {
+        status = spec.dims[i] != NPU_DYNAMIC_DIM
+                     ? NPU_OK
+                     : npu__json_fail(l, meta, NPU_ERR_DYNAMIC_SHAPE, "dim %u of state '%.80s' is no size of an input",
+                                      (unsigned)i, name);
+    }
+    return status || npu_state(l->p.g, name, spec).id ? status : npu__parse_built(&l->p);
+}
+
 /* A parameter without elements needs no data: it is bound at once. */
 static bool npu__bind_empty(npu_graph *g, npu_value v)
 {
@@ -32855,6 +32882,17 @@ static npu_status npu__json_node(npu__loader *l, const npu__json *node)
 
 /* ---- JSON: the whole ---- */
 
+/* What a state is in the next run, after all nodes. */
+static npu_status npu__json_next(npu__loader *l, const npu__json *meta)
+{
+    const npu__json *next = npu__json_get(meta, "next");
+    npu_value v = { 0 };
+    npu_value state = npu_graph_find(l->p.g, npu__json_get(meta, "name")->as.str);
+    npu_status status = next ? npu__json_need(l, meta, "next", NPU__JSON_OBJECT, &next) : NPU_OK;
+    status = status || !next ? status : npu__json_resolve(l, next, &v);
+    return status || !next || npu_update(l->p.g, state, v) == NPU_OK ? status : npu__parse_built(&l->p);
+}
+
 static npu_status npu__json_output(npu__loader *l, const npu__json *meta)
 {
     const char *name = NULL;
@@ -32885,7 +32923,7 @@ static npu_status npu__json_output(npu__loader *l, const npu__json *meta)
 static npu_status npu__json_graph(npu__loader *l, const npu__json *root)
 {
     const npu__json *inputs = NULL, *weights = NULL, *nodes = NULL, *outputs = NULL;
-    const npu__json *keys = npu__json_get(root, "weight_name_mapping"),
+    const npu__json *keys = npu__json_get(root, "weight_name_mapping"), *states = npu__json_get(root, "states"),
                     *constants = npu__json_get(root, "constants");
     npu_status status = root->type == NPU__JSON_OBJECT
                             ? NPU_OK
@@ -32898,6 +32936,7 @@ static npu_status npu__json_graph(npu__loader *l, const npu__json *root)
         status || !keys ? status : npu__json_need(l, root, "weight_name_mapping", NPU__JSON_OBJECT, &keys);
     status =
         status || !constants ? status : npu__json_need(l, root, "constants", NPU__JSON_OBJECT, &constants);
+    status = status || !states ? status : npu__json_need(l, root, "states", NPU__JSON_ARRAY, &states);
     status = status || !npu__json_get(root, "range_constraints")
                  ? status
                  : npu__json_need(l, root, "range_constraints", NPU__JSON_OBJECT, &l->ranges);
@@ -32906,11 +32945,13 @@ static npu_status npu__json_graph(npu__loader *l, const npu__json *root)
     status = status ? status : npu__json_index_given(l);
     status = status ? status : npu__json_each(l, inputs, npu__json_input);
     status = status ? status : npu__json_each(l, weights, npu__json_weight);
+    status = status ? status : npu__json_each(l, states, npu__json_state);
     status = status ? status : npu__json_each(l, constants, npu__json_other_constant);
     status = status ? status : npu__json_add_given(l);
     status = status ? status : npu__json_each(l, keys, npu__json_mapping);
     status = status ? status : npu__json_each(l, nodes, npu__json_node);
     l->node = NULL;
+    status = status ? status : npu__json_each(l, states, npu__json_next);
     status = status ? status : npu__json_each(l, outputs, npu__json_output);
     return status || npu__end_mutation(l->p.g) == NPU_OK ? status : npu__parse_built(&l->p);
 }
@@ -33087,6 +33128,9 @@ static npu_status npu__json_prepare(npu__json_writer *w)
     memset(w->is_operand, 0, g->num_values * sizeof *w->is_operand);
     for (uint32_t i = 0; i < g->num_outputs; i++) {
         w->is_operand[g->outputs[i].a] = true;
+    }
+    for (uint32_t i = 0; i < g->num_updates; i++) {
+        w->is_operand[g->updates[i].b] = true;
     }
     return NPU_OK;
 }
@@ -33524,7 +33568,7 @@ static void npu__json_print_constant(npu__json_writer *w, uint32_t id)
 /* What torch's form has a place for: plain tensors, whose dims are numbers or have names, in graphs without state. */
 static npu_status npu__json_check(const npu_graph *g)
 {
-    bool ok = !g->num_updates && g->level == NPU_LEVEL_TENSOR && npu__is_utf8(g->name);
+    bool ok = g->level == NPU_LEVEL_TENSOR && npu__is_utf8(g->name);
     npu_status status = NPU_OK;
     for (uint32_t i = 0; i < g->num_names && ok; i++) {
         ok = npu__is_utf8(g->names[i]);
@@ -33542,8 +33586,7 @@ static npu_status npu__json_check(const npu_graph *g)
                 return NPU_ERR_DYNAMIC_SHAPE;
             }
         }
-        if (spec->cls != NPU_CLASS_TENSOR || spec->space || spec->offset ||
-            g->values[i].role == NPU_ROLE_STATE) {
+        if (spec->cls != NPU_CLASS_TENSOR || spec->space || spec->offset) {
             return NPU_ERR_UNSUPPORTED;
         }
     }
@@ -33603,6 +33646,20 @@ static npu_status npu__json_print_output(npu__json_writer *w, uint32_t i)
     bool has_producer = v->producer || v->role == NPU_ROLE_INPUT;
     npu__json_print_tensor(w, has_producer ? w->g->names[w->g->outputs[i].b] : npu__json_label(w, id), id,
                            true);
+    return NPU_OK;
+}
+
+static npu_status npu__json_print_state(npu__json_writer *w, uint32_t id)
+{
+    if (w->g->values[id].role == NPU_ROLE_STATE) {
+        npu__json_print_meta(w, npu__json_label(w, id), id);
+        if (w->g->values[id].is_updated) {
+            uint32_t next = npu__state_next(w->g, id);
+            npu__text_str(w->text, ", \"next\": ");
+            npu__json_print_tensor(w, npu__json_label(w, next), next, true);
+        }
+        npu__text_str(w->text, "}");
+    }
     return NPU_OK;
 }
 
@@ -33676,11 +33733,15 @@ static npu_status npu__json_mark_operands(npu__json_writer *w)
 static npu_status npu__json_print(npu__json_writer *w)
 {
     const npu_graph *g = w->g;
+    bool has_states = false;
     npu_status status = npu__json_prepare(w);
     status = status ? status : npu__json_mark_operands(w);
     status = status ? status : npu__json_name_nodes(w);
     if (status) {
         return status;
+    }
+    for (uint32_t i = 1; i < g->num_values; i++) {
+        has_states = has_states || g->values[i].role == NPU_ROLE_STATE;
     }
     npu__text_str(w->text, "{\n  \"model_name\": ");
     npu__text_json(w->text, g->name);
@@ -33691,6 +33752,9 @@ static npu_status npu__json_print(npu__json_writer *w)
         npu__json_print_list(w, "  \"range_constraints\": {", 0, 2 * g->num_symbols, npu__json_print_range, "},\n");
     }
     npu__json_print_list(w, "  \"weights\": [", 1, g->num_values, npu__json_print_weight, "],\n");
+    if (has_states) {
+        npu__json_print_list(w, "  \"states\": [", 1, g->num_values, npu__json_print_state, "],\n");
+    }
     npu__json_print_list(w, "  \"weight_name_mapping\": {", 0, g->num_aliases, npu__json_print_alias,
                          "},\n");
     status = npu__json_print_list(w, "  \"nodes\": [", 1, g->num_ops, npu__json_print_node, "],\n");
@@ -44711,17 +44775,6 @@ static void npu__share_inplace(npu_plan *plan, const npu_step *s, const npu_inpl
 }
 
 static uint32_t npu__result_backend(const npu_plan *plan, uint32_t value);
-
-/* What a state holds in the next run: itself where no npu_update names another value. */
-static uint32_t npu__state_next(const npu_graph *g, uint32_t state)
-{
-    for (uint32_t i = 0; i < g->num_updates && g->values[state].is_updated; i++) {
-        if (g->updates[i].a == state) {
-            return g->updates[i].b;
-        }
-    }
-    return state;
-}
 
 /* The last tick at which a state is read, on any backend that reads the host's memory of it. */
 static uint32_t npu__state_until(const npu_plan *plan, uint32_t state)

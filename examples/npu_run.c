@@ -26,6 +26,7 @@ static const char help[] =
     "  --optimize              fuse ops and fold constants first\n"
     "  --quantize DIR          to 8 bits first, by the samples DIR/INPUT.0.npy, DIR/INPUT.1.npy ... of each input\n"
     "  --find-wrong-op         the first op that the backends get wrong, against the CPU alone\n"
+    "  --runs N                so many runs, before outputs are looked at; states go on (default 1)\n"
     "  --bench N               the least and the middle time of N runs\n"
     "  --profile T.json        times of all steps, for chrome://tracing or Perfetto\n"
     "  --report PAGE.html      the plan as a page: graph, memory, times, what to implement next\n"
@@ -49,7 +50,7 @@ typedef struct run_list { run_file files[RUN_MAX]; uint32_t count; } run_list;
 
 typedef struct run_state {
     const char *model, *weights[RUN_MAX], *backends, *trace, *page, *samples, *planned, *calls;
-    uint32_t num_weights, threads, bench;
+    uint32_t num_weights, threads, runs, bench;
     run_list inputs, known, outputs, expected;
     npu_onnx_dim dims[RUN_MAX];
     uint32_t num_dims;
@@ -143,6 +144,7 @@ static bool set_option(run_state *s, const char *name, char *value)
            : strcmp(name, "--plan-out") == 0 ? (s->planned = value) != NULL
            : strcmp(name, "--emit-c") == 0  ? (s->calls = value) != NULL
            : strcmp(name, "--threads") == 0 ? set_number(&s->threads, value)
+           : strcmp(name, "--runs") == 0    ? set_number(&s->runs, value)
            : strcmp(name, "--bench") == 0   ? set_number(&s->bench, value)
            : strcmp(name, "--rtol") == 0    ? set_real(&s->rtol, value)
            : strcmp(name, "--atol") == 0    ? set_real(&s->atol, value)
@@ -765,9 +767,11 @@ static int run_model(run_state *s)
         return result;
     }
     print_plan(s);
-    if (npu_exec_run(s->exec)) {
-        s->diag = *npu_exec_diag(s->exec);
-        return fail(s, "run");
+    for (uint32_t i = 0; i < s->runs; i++) {
+        if (npu_exec_run(s->exec)) {
+            s->diag = *npu_exec_diag(s->exec);
+            return fail(s, "run");
+        }
     }
     print_outputs(s);
     result = write_outputs(s);
@@ -812,7 +816,7 @@ int main(int argc, char **argv)
     static run_state s;
     s.rtol = 1e-4;
     s.atol = 1e-5;
-    s.threads = 1;
+    s.threads = s.runs = 1;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0) {
             fputs(help, stdout);

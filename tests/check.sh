@@ -604,10 +604,10 @@ has_torch() { # a Python with PyTorch: the system's first
 }
 
 # What was exported with --check, in a program of the examples.
-run_exported() { # files, without what is behind the point
+run_exported() { # files, without what is behind the point; how many runs
     local files file
     files=$(for file in "$1".input*.npy; do echo --input "$file"; done; for file in "$1".output*.npy; do echo --verify "$file"; done)
-    "$BUILD/examples/npu_run" "${1%.other}.json" "${1%.other}.safetensors" $files
+    "$BUILD/examples/npu_run" "${1%.other}.json" "${1%.other}.safetensors" $files --runs "${2:-1}"
 }
 
 # Each net of tests/models/nets.py, exported and run, those with dims by name at two sizes; the one that fails names its
@@ -617,6 +617,8 @@ exporter() {
     while read -r name sizes; do
         out=$OUT/exported_$name
         $PYTHON examples/pytorch/export.py tests/models/nets.py:$name $sizes --check -o "$out" && run_exported "$out" || return 1
+        case $name in Remembers) $PYTHON examples/pytorch/export.py tests/models/nets.py:$name $sizes --check --runs 3 -o "$out" &&
+            run_exported "$out" 3 || return 1 ;; esac
         case $sizes in *--dim*) run_exported "$out.other" || return 1 ;; esac
     done << 'END'
 conv --input 2x3x16x16
@@ -625,6 +627,7 @@ Recurrent --input 2x5:int64 --input 2x5
 Tied --input 2x4:int64
 Step --input 4x6 --input 4:int64
 encoder --input batchxlengthx16 --dim batch=1:4 --dim length=2:9
+Remembers --input 4
 Sizes --input batchx3xHxW --dim batch=1:4 --dim H=16:48 --dim W=16:48
 END
     ! grep out.weight "$OUT/exported_Tied.json" && ! $PYTHON examples/pytorch/export.py tests/models/nets.py:Bad --input 2x4 -o "$OUT/bad" 2> "$OUT/bad.txt" &&

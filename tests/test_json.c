@@ -1240,6 +1240,43 @@ static void test_bad_dims(void)
     }
 }
 
+/* What a run leaves for the next: a value that "next" names, or what was written to the state. */
+static void test_states(void)
+{
+    static const char *const more[] = {
+        "'states': [{'name': 's', 'shape': [2], 'dtype': 'float32', 'next': {'name': 'y', 'producer_node': 'y'}}], ",
+        "'states': [{'name': 's', 'shape': [2], 'dtype': 'float32'}], ",
+        "'states': [{'name': 's', 'shape': [2], 'dtype': 'float32', 'next': {'name': 's'}}], "
+    };
+    static const char *const nodes[] = { "y | aten.add.Tensor | x s | y=float32[2] | ", "y | aten.add_.Tensor | s x | y=float32[2] | ",
+                                         "y | aten.add_.Tensor | s x | y=float32[2] | " };
+    static const float x[2] = { 1, 2 }, want[2] = { 3, 6 };
+    for (size_t i = 0; i < 3; i++) {
+        document d = { "x=float32[2]", "", "y=float32[2]", more[i], { nodes[i] } };
+        npu_graph *g = load(&d);
+        NPU_CHECK_EQ(npu_graph_num_outputs(g), 1);
+        run r = run_graph(g, DATA(x));
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+        NPU_CHECK_BYTES(npu_exec_output(r.exec, 0, NULL), want, sizeof want);
+        npu_exec_destroy(r.exec);
+        npu_graph_destroy(g);
+    }
+    static const struct { npu_status status; const char *words, *states; } rows[] = {
+        { NPU_ERR_PARSE, "\"states\" must be", "'states': 3, " },
+        { NPU_ERR_PARSE, "\"shape\"", "'states': [{'name': 's'}], " },
+        { NPU_ERR_PARSE, "\"next\" must be", "'states': [{'name': 's', 'shape': [2], 'dtype': 'float32', 'next': 'y'}], " },
+        { NPU_ERR_NOT_FOUND, "'z' is no", "'states': [{'name': 's', 'shape': [2], 'dtype': 'float32', 'next': {'name': 'z'}}], " },
+        { NPU_ERR_SHAPE, "spec is not the state's", "'states': [{'name': 's', 'shape': [3], 'dtype': 'float32', 'next': {'name': 'y'}}], " },
+        { NPU_ERR_DYNAMIC_SHAPE, "no size of an input", "'states': [{'name': 's', 'shape': ['n'], 'dtype': 'float32'}], " },
+        { NPU_ERR_DUPLICATE, "'w'", "'states': [{'name': 'w', 'shape': [2], 'dtype': 'float32'}], " },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        document d = { "x=float32[2]", "w=float32[2]", "y=float32[2]", rows[i].states, { "y | aten.relu | x | y=float32[2] | " } };
+        refuse(&d, rows[i].status, rows[i].words);
+    }
+}
+
 static void test_mixed_precision(void)
 {
     document d = { "x=float16[2,2]",
@@ -1508,7 +1545,7 @@ static void test_print(void)
     npu_graph_destroy(again);
     npu_text_free(&first);
     npu_text_free(&second);
-    npu_state(g, "s", f);
+    npu_state(g, "\xff", f); /* no UTF-8 */
     NPU_CHECK_STATUS(npu_graph_print_json(g, &first), NPU_ERR_UNSUPPORTED);
     npu_text_free(&first);
     npu_graph_destroy(g);
@@ -2023,6 +2060,7 @@ int main(void)
     NPU_RUN(test_symbolic);
     NPU_RUN(test_data_decided);
     NPU_RUN(test_data_bound);
+    NPU_RUN(test_states);
     NPU_RUN(test_bad_dims);
     NPU_RUN(test_mixed_precision);
     NPU_RUN(test_bad_graphs);

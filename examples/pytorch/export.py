@@ -18,9 +18,9 @@ that is not float32, or a .npy file. Sizes may be names:
 Such a model is traced three times, at sizes of the ranges (H=32:224:32: of multiples of 32); what differs is a size and
 follows from the input's in each run. --check writes a second example, NAME.other.input0.npy .., of sizes that were not
 traced. torch.export traces where it is there (torch 2.x), make_fx else (torch 1.13) and what torch.export refuses: both
-give ATen ops with their schemas. Weights that modules share are written once. A buffer that forward changes is one more
-output of the graph, NAME.new, for the caller to give back."""
-import argparse, importlib, importlib.util, inspect, json, operator, os, struct, sys
+give ATen ops with their schemas. Weights that modules share are written once. A buffer that forward changes is a
+state of the graph, which each run finds as the one before has left it; --runs 3 checks what the third gives."""
+import argparse, copy, importlib, importlib.util, inspect, json, operator, os, struct, sys
 import numpy
 import torch
 
@@ -177,12 +177,13 @@ class Swapped:
     lists of parameters that forward() asks for, and in those that recurrent layers keep."""
 
     def __init__(self, net, names, tensors):
-        self.owners = []
+        self.owners, self.names = [], {}
         for prefix, module in net.named_modules(remove_duplicate=False):
             for own in (module._parameters, module._buffers):
                 for key in [k for k, t in own.items() if t is not None]:
-                    self.owners.append((module, own, key, own[key],
-                                        tensors[names[prefix + "." + key if prefix else key]]))
+                    name = names[prefix + "." + key if prefix else key]
+                    self.owners.append((module, own, key, own[key], tensors[name]))
+                    self.names[module, key] = name
 
     def put(self, which):
         for module, own, key, old, new in self.owners:
@@ -193,9 +194,15 @@ class Swapped:
 
     def __enter__(self):
         self.put(1)
+        return self
 
     def __exit__(self, *error):
         self.put(0)
+
+    def replaced(self):
+        """Tensors that forward() has put in the place of others, by their names."""
+        return {self.names[module, key]: own[key] for module, own, key, old, new in self.owners
+                if isinstance(own[key], torch.Tensor) and own[key] is not new}
 
 
 class Plain(torch.overrides.TorchFunctionMode if hasattr(torch.overrides, "TorchFunctionMode") else object):
@@ -341,9 +348,13 @@ def trace_make_fx(net, inputs):
     def fresh():
         return {k: before[k].clone().requires_grad_(state[k].requires_grad) for k in keys}
 
+    replaced = {}
+
     def call(weights, *args):
-        with Swapped(net, names, weights), Plain():
-            return net(*args)
+        with Swapped(net, names, weights) as swapped, Plain():
+            results = net(*args)
+            replaced.update(swapped.replaced())
+            return results, list(replaced.values())
 
     known = Known(len(keys))
     with torch.no_grad(), PlainAttention(net), NoChecks():
@@ -353,7 +364,9 @@ def trace_make_fx(net, inputs):
     kinds = {n: ("weight", k) for n, k in zip(holders, keys)}
     for node, name in zip(holders[len(keys):], argument_names(net, len(inputs))):
         kinds[node] = ("input", name)
-    return module, kinds, before, None
+    output = [n for n in module.graph.nodes if n.op == "output"][0]
+    flat = torch.utils._pytree.tree_flatten(output.args[0])[0]
+    return module, kinds, before, list(zip((n.name for n in flat[len(flat) - len(replaced):]), replaced))
 
 
 class ShapesOf(torch.fx.Interpreter):
@@ -397,8 +410,20 @@ def trace_export(program, inputs):
             values.append(state[weights[node.name]] if node.name in weights else given.pop(0))
     with torch.no_grad():
         ShapesOf(module).run(*[v.detach().clone() if isinstance(v, torch.Tensor) else v for v in values])
-    new = dict(getattr(signature, "buffers_to_mutate", {}))
+    new = list(getattr(signature, "buffers_to_mutate", {}).items())
     return module, kinds, {k: v.detach() for k, v in state.items() if isinstance(v, torch.Tensor)}, new
+
+
+def changed_buffers(model, inputs):
+    """Of a module: the names of those that forward() writes to or replaces."""
+    if not isinstance(model, torch.nn.Module):
+        return set(getattr(model.graph_signature, "buffers_to_mutate", {}).values())
+    net = copy.deepcopy(model)
+    before = {name: (tensor, tensor._version) for name, tensor in net.named_buffers()}
+    with torch.no_grad():
+        net(*[x.clone() for x in inputs])
+    return {name for name, tensor in net.named_buffers()
+            if name in before and (tensor is not before[name][0] or tensor._version != before[name][1])}
 
 
 def trace(model, inputs):
@@ -461,8 +486,12 @@ def view_of_strides(op_type, tensor, attrs):
 
 
 class Document:
-    def __init__(self, module, kinds, state, new):
-        self.module, self.kinds, self.state, self.new = module, kinds, dict(state), new or {}
+    """states: names of the buffers that are states; others that change are outputs, NAME.new, for the caller to give
+    back."""
+
+    def __init__(self, module, kinds, state, new, states=()):
+        self.changing, self.states = states, []
+        self.module, self.kinds, self.state, self.new = module, kinds, dict(state), new or []
         self.nodes, self.inputs, self.weights, self.mapping, self.used, self.outputs = [], [], [], {}, [], []
         self.ranges = {} # of dims with a name
         self.values = {} # per graph node: (name, tensor, producer, index), or a list of them
@@ -471,12 +500,32 @@ class Document:
 
     def weight(self, node, key):
         tensor, name = self.state[key], node.name
+        if key in self.changing:
+            return self.add_state(node, key)
         if name.startswith("c_"): # torch.export's name of a constant without data: here it has some
             name = "p_" + name[2:].replace("lifted_tensor", "constant")
         self.values[node] = (name, tensor, None, 0)
         if node.users:
             self.mapping[name] = key
             self.use(key)
+
+    def add_state(self, node, key):
+        """States are zero at first: another beginning is a weight, which is taken in the first run."""
+        tensor, name = self.state[key], key
+        self.values[node] = name, tensor, None, 0
+        if bool(torch.count_nonzero(tensor)):
+            name, started = key + ".state", ("started.state", torch.zeros((), dtype=torch.bool), None, 0)
+            if not any(s["name"] == started[0] for s in self.states):
+                self.states.append({**meta(*started), "next": {"name": "started.next", "producer_node": "started.next"}})
+                self.nodes.append({"name": "started.next", "op_type": "aten.full.default", "inputs": [], "outputs":
+                                   [meta("started.next", started[1])], "attrs": {"size": [], "fill_value": True,
+                                                                                 "dtype": "torch.bool"}})
+            self.values[node] = node.name, tensor, node.name, 0
+            self.use(key)
+            inputs = [meta(*started), meta(name, tensor), meta(key, tensor)]
+            self.nodes.append({"name": node.name, "op_type": "aten.where.self", "inputs": inputs,
+                               "outputs": [meta(node.name, tensor)], "attrs": {}})
+        self.states.append({**meta(name, tensor), "next": meta(*self.values[node])})
 
     def use(self, key):
         if key not in self.used:
@@ -558,17 +607,23 @@ class Document:
 
     def output(self, node):
         flat = torch.utils._pytree.tree_flatten(node.args[0])[0]
-        flat.sort(key=lambda v: isinstance(v, torch.fx.Node) and v.name in self.new) # torch.export has them first
-        for value in flat:
+        count = len(self.new)
+        if [getattr(v, "name", None) for v in flat[:count]] == [name for name, key in self.new]:
+            flat = flat[count:] + flat[:count] # torch.export has what buffers become first
+        keys = [None] * (len(flat) - count) + [key for name, key in self.new]
+        for value, key in zip(flat, keys):
             if isinstance(value, torch.fx.Node):
                 name, tensor, producer, index = self.values[value]
-                key = self.new.get(value.name)
-                self.outputs.append(meta(key + ".new" if key else name, tensor, producer, index))
+                states = [s for s in self.states if key and s["name"] in (key, key + ".state")]
+                if states:
+                    states[0]["next"] = meta(name, tensor, producer, index)
+                else:
+                    self.outputs.append(meta(key + ".new" if key else name, tensor, producer, index))
 
     def json(self, name):
         return {"model_name": name, "pytorch_version": torch.__version__, "graph_inputs": self.inputs,
                 "graph_outputs": self.outputs, "range_constraints": self.ranges,
-                "weights": self.weights, "weight_name_mapping": self.mapping, "nodes": self.nodes}
+                "weights": self.weights, "states": self.states, "weight_name_mapping": self.mapping, "nodes": self.nodes}
 
 
 # ---- dims by name: several traces as one -----------------------------------------------------------------------------
@@ -737,9 +792,11 @@ def write_safetensors(path, state, keys):
     return at
 
 
-def write_check(name, model, inputs):
+def write_check(name, model, inputs, runs):
+    net = copy.deepcopy(model) if isinstance(model, torch.nn.Module) else model.module()
     with torch.no_grad():
-        results = (model.module() if not isinstance(model, torch.nn.Module) else model)(*[x.clone() for x in inputs])
+        for _ in range(runs):
+            results = net(*[x.clone() for x in inputs])
     flat = [t for t in torch.utils._pytree.tree_flatten(results)[0] if isinstance(t, torch.Tensor)]
     for kind, tensors in (("input", inputs), ("output", flat)):
         for i, tensor in enumerate(tensors):
@@ -756,6 +813,7 @@ def main():
     parser.add_argument("--dim", action="append", default=[],
                         help="NAME=LEAST:MOST[:STEP] of a size with a name; once for each")
     parser.add_argument("--check", action="store_true", help="write inputs and PyTorch's outputs, too")
+    parser.add_argument("--runs", type=int, default=1, help="of the model, with the same inputs, before --check looks")
     parser.add_argument("-o", "--output", default="model", help="the files' names without what is behind the dot")
     args = parser.parse_args()
     torch.manual_seed(0)
@@ -770,10 +828,11 @@ def main():
     if args.model.endswith(".pt2") and not inputs:
         inputs = list(model.example_inputs[0])
     print("tracing", args.model, file=sys.stderr)
-    document = Document(*trace(model, inputs))
+    traced, states = trace(model, inputs), changed_buffers(model, inputs)
+    document = Document(*traced, states)
     if dims.ranges:
         again = [trace(model, [make_input(text, sizes) for text in args.input]) for sizes in dims.traces[1:]]
-        Merged([document, *(Document(*t) for t in again)], dims)
+        Merged([document, *(Document(*t, states) for t in again)], dims)
     name = os.path.basename(args.output)
     with open(args.output + ".json", "w") as out:
         json.dump(document.json(name), out, indent=1)
@@ -781,9 +840,9 @@ def main():
     print("%s.json: %d ops; %s.safetensors: %d tensors, %d bytes" % (args.output, len(document.nodes), args.output,
                                                                      len(document.used), size))
     if args.check:
-        write_check(args.output, model, inputs)
+        write_check(args.output, model, inputs, args.runs)
     if args.check and dims.ranges:
-        write_check(args.output + ".other", model, [make_input(text, dims.other) for text in args.input])
+        write_check(args.output + ".other", model, [make_input(text, dims.other) for text in args.input], args.runs)
 
 
 if __name__ == "__main__":

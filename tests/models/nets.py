@@ -77,6 +77,24 @@ class Sizes(nn.Module):
         return z, nn.functional.interpolate(b, scale_factor=2), y + torch.arange(w), y.flatten(1).softmax(-1)
 
 
+class Remembers(nn.Module):
+    """Buffers that change: a counter that does not begin at zero, the last rows, written in place, what is replaced."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.register_buffer("count", torch.tensor(3))
+        self.register_buffer("rows", torch.zeros(3, 4))
+        self.register_buffer("hidden", torch.full((4,), 0.5))
+
+    def forward(self, x):
+        self.count += 1
+        self.rows[:-1] = self.rows[1:].clone()
+        self.rows[-1] = x * self.count
+        self.hidden = torch.tanh(self.linear(x) + self.hidden)
+        return self.rows.sum(0), self.hidden, self.hidden * self.count
+
+
 class Bad(nn.Module):
     def __init__(self):
         super().__init__()
