@@ -4081,9 +4081,28 @@ typedef struct npu__ref_operand {
     npu__ref_strip *strip; /* of a number */
 } npu__ref_operand;
 
+typedef void (*npu__ref_bound_fn)(float *y, const float *x, float low, float high, size_t n);
+#ifdef NPU__REF_TARGET_FAST
+/* clamp between two numbers, which follows many a convolution: what its expression says, without reading them for each
+   element. */
+NPU__REF_INLINE void npu__ref_bound_body(float *y, const float *x, float low, float high, size_t n)
+{
+    NPU__REF_EACH(n, y[i] = npu__ref_fast_clamp(x[i], low, high))
+}
+NPU__REF_ON_WIDE(NPU__REF_LOOP_OF, bound, (float *y, const float *x, float low, float high, size_t n),
+                 (y, x, low, high, n))
+
+static const npu__ref_bound_fn npu__ref_bound_of[] = {
+#define NPU_X(set, narrow, wide) npu__ref_bound_##wide,
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+};
+#endif
+
 typedef struct npu__ref_map_state {
     const npu__ref_expression *op;
     npu__ref_code code;
+    npu__ref_bound_fn bound; /* not NULL: in place of code, where operand 0 is dense */
     npu__ref_load_fn load;
     npu__ref_store_fn store;
     uint32_t num_operands;
@@ -4800,6 +4819,22 @@ static bool npu__ref_map_is_truth(const npu__ref_map_state *s, uint32_t k)
     return s->cls == NPU__U8 && s->operands[k].dtype == NPU_BOOL && npu__ref_map_asks(s, k);
 }
 
+/* For a fast clamp of floats as they lie between two numbers. */
+static npu__ref_bound_fn npu__ref_map_bound(const npu__ref_map_state *s, uint32_t isa)
+{
+#ifdef NPU__REF_TARGET_FAST
+    const npu__ref_operand *o = s->operands;
+    if (s->op == &npu__ref_op_clamp && s->cls == NPU__F32 && s->out_direct &&
+        s->code.loop != s->op->loops[NPU__REF_ISA_base][NPU__F32] && o[0].mode == NPU__REF_DENSE && o[0].direct &&
+        o[1].mode == NPU__REF_NUMBER && o[2].mode == NPU__REF_NUMBER) {
+        return npu__ref_bound_of[isa];
+    }
+#else
+    (void)s, (void)isa;
+#endif
+    return NULL;
+}
+
 static npu_status npu__ref_map_operands(npu_prepare *p, npu__ref_map_state *s)
 {
     for (uint32_t k = 0; k < s->num_operands; k++) {
@@ -4822,6 +4857,7 @@ static npu_status npu__ref_map_operands(npu_prepare *p, npu__ref_map_state *s)
         }
     }
     s->dense = npu__ref_map_is_dense(s, s->len, npu__ref_strip_len(s->cls));
+    s->bound = npu__ref_map_bound(s, p->isa);
     return NPU_OK;
 }
 
@@ -5087,6 +5123,10 @@ static npu_status npu__ref_map_run(const npu__ref_map_state *s, const void *cons
     }
     if (moves && s->out_direct) {
         s->load(s->cls, y, x[0], first->dtype, 0, 1, n);
+        return NPU_OK;
+    }
+    if (s->bound) {
+        s->bound((float *)y, (const float *)x[0], s->operands[1].strip->f32[0], s->operands[2].strip->f32[0], n);
         return NPU_OK;
     }
     if (!s->dense) {
