@@ -38399,13 +38399,15 @@ static bool npu__known_number(const npu_optimize_desc *desc, const npu_graph *g,
 }
 
 /* Bounds of results between which an op leaves its first operand as it is; false = it is no such op, or they are not
-   known. */
-static bool npu__clamp_bounds(const npu_optimize_desc *desc, const npu_graph *g, npu_op op, double bounds[2])
+   known, or *failed is NO_MEMORY, and else left alone. */
+static bool npu__clamp_bounds(const npu_optimize_desc *desc, const npu_graph *g, npu_op op, double bounds[2],
+                              npu_status *failed)
 {
     const struct npu__clamp_row *row = NULL;
     npu_kind kind = npu_op_kind(g, op);
     npu_op_storage storage;
     npu_op_info info;
+    npu_status status;
     bool is_known = true;
     for (uint32_t i = 0; i < NPU__COUNT(npu__clamp_rows); i++) {
         row = npu__clamp_rows[i].kind == kind ? &npu__clamp_rows[i] : row;
@@ -38414,7 +38416,9 @@ static bool npu__clamp_bounds(const npu_optimize_desc *desc, const npu_graph *g,
         return false;
     }
     memset(&storage, 0, sizeof storage);
-    is_known = npu_op_describe(g, op, &info, &storage) == NPU_OK && npu_spec_equal(info.in[0], info.out[0]);
+    status = npu_op_describe(g, op, &info, &storage);
+    *failed = status == NPU_ERR_NO_MEMORY ? status : *failed;
+    is_known = status == NPU_OK && npu_spec_equal(info.in[0], info.out[0]);
     bounds[0] = kind == NPU_ATEN_RELU || kind == NPU_ATEN_RELU6 ? 0.0 : -(double)INFINITY;
     bounds[1] = kind == NPU_ATEN_RELU6 ? 6.0 : (double)INFINITY;
     for (uint32_t i = 0; i < 2 && is_known; i++) {
@@ -38435,7 +38439,7 @@ static npu_op npu__integer_behind(npu__integer *m, npu_value x)
     npu_op op = npu_value_producer(m->g, x, NULL);
     double bounds[2];
     int64_t low, high;
-    if (!op.id || !npu__is_alone(m->g, x) || !npu__clamp_bounds(m->desc, m->g, op, bounds)) {
+    if (!op.id || !npu__is_alone(m->g, x) || !npu__clamp_bounds(m->desc, m->g, op, bounds, &m->status)) {
         return op;
     }
     low = npu__integer_bound(m, bounds[0]);
@@ -55027,6 +55031,7 @@ typedef struct npu__quant {
     uint32_t done, total;       /* runs */
     npu__folding folding;
     npu_diag *diag;
+    npu_status *failed;         /* NO_MEMORY of a question about an op */
 } npu__quant;
 
 static const npu_spec *npu__quant_spec(const npu__quant *q, uint32_t value)
@@ -55097,7 +55102,7 @@ static npu_status npu__quant_check_rule(const npu__quant *q, uint32_t i)
 static bool npu__quant_is_bound(const npu__quant *q, uint32_t op)
 {
     double bounds[2];
-    return npu__clamp_bounds(&q->optimize, q->g, npu__make_op(op), bounds);
+    return npu__clamp_bounds(&q->optimize, q->g, npu__make_op(op), bounds, q->failed);
 }
 
 static bool npu__quant_is_f32(const npu_graph *g, uint32_t value)
@@ -55150,10 +55155,13 @@ static int64_t npu__quant_int(const npu__quant *q, uint32_t op, const char *name
 {
     npu_op_storage storage;
     npu_op_info info;
+    npu_status status;
     memset(&storage, 0, sizeof storage);
-    if (npu_op_describe(q->g, npu__make_op(op), &info, &storage) == NPU_OK) {
+    status = npu_op_describe(q->g, npu__make_op(op), &info, &storage);
+    if (status == NPU_OK) {
         otherwise = npu_op_has(&info, name) ? npu_op_int(&info, name, otherwise) : otherwise;
     }
+    *q->failed = status == NPU_ERR_NO_MEMORY ? status : *q->failed;
     npu_op_storage_free(&storage);
     return otherwise;
 }
@@ -55204,6 +55212,7 @@ static bool npu__quant_is_plain(const npu__quant *q, uint32_t op)
     bool is_plain;
     m.op = npu__make_op(op);
     is_plain = npu__integer_is_plain(&m);
+    *q->failed = m.status ? m.status : *q->failed;
     npu__integer_free(&m);
     return is_plain;
 }
@@ -56243,7 +56252,7 @@ NPU__COLD NPU_IR_API npu_status npu_graph_quantize(npu_graph **out, const npu_gr
 {
     npu__quant q;
     npu_diag local;
-    npu_status status;
+    npu_status status, failed = NPU_OK;
     memset(&local, 0, sizeof local);
     memset(&q, 0, sizeof q);
     if (!out) {
@@ -56252,11 +56261,17 @@ NPU__COLD NPU_IR_API npu_status npu_graph_quantize(npu_graph **out, const npu_gr
     *out = NULL;
     q.desc = desc;
     q.diag = &local;
+    q.failed = &failed;
     status = npu__quant_check_desc(g, desc, &local);
     if (status == NPU_OK) {
         q.dtype = desc->dtype == NPU_U8 ? NPU_U8 : NPU_I8;
         status = npu__quant_run_all(&q, g, out);
         npu__quant_free(&q);
+    }
+    if (status == NPU_OK && failed) {
+        npu_graph_destroy(*out);
+        *out = NULL;
+        status = failed;
     }
     if (status) {
         npu__fail(&local, status, "quantise: %s", npu_status_text(status));

@@ -588,6 +588,30 @@ static void test_integer(void)
     NPU_CHECK(fail_each(made_integer) > 50);
 }
 
+static npu_status quantised_graph(const npu_allocator *a)
+{
+    static const char text[] = "graph main\ninput x : f32[1,2,3,3]\nconst w : f32[2,2,1,1] {1, 2, 3, 4}\n"
+        "c = aten.conv2d.default(x, w)\nr = aten.clamp.default(c, 0.0, 6.0)\ns = aten.add.Tensor(r, x)\noutput y = s\n";
+    npu_graph_desc desc = { .registry = shared, .allocator = a };
+    const npu_backend *cpu = npu_ref_backend();
+    float x[18];
+    npu_array sample = { .spec = F32(1, 2, 3, 3), .data = x };
+    npu_quantize_desc quantise = { .backends = &cpu, .num_backends = 1, .inputs = &sample, .num_samples = 1 };
+    npu_graph *g = NULL, *now = NULL;
+    npu_diag diag = { 0 };
+    npu_status status = npu_graph_parse(&g, text, sizeof text - 1, &desc, &diag);
+    for (int i = 0; i < 18; i++) {
+        x[i] = (float)(i - 9);
+    }
+    status = status ? status : npu_graph_quantize(&now, g, &quantise, &diag);
+    NPU_CHECK((status == NPU_OK) == (now != NULL));
+    npu_graph_destroy(now);
+    npu_graph_destroy(g);
+    return status;
+}
+
+static void test_quantize(void) { NPU_CHECK(fail_each(quantised_graph) > 100); }
+
 /* ---- everything that is done with a file ------------------------------------------------------------------------ */
 
 #define PASSES(x) (1u << NPU_PASS_##x)
@@ -816,6 +840,7 @@ int main(void)
     NPU_RUN(test_json);
     NPU_RUN(test_optimised);
     NPU_RUN(test_integer);
+    NPU_RUN(test_quantize);
     NPU_RUN(test_asked);
     NPU_RUN(test_whole_way);
     NPU_RUN(test_change);
