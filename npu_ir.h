@@ -5205,7 +5205,8 @@ NPU_IR_API npu_status npu_graph_print_mermaid(const npu_graph *g, const npu_merm
                 "range_constraints": {"s0": {"min_val": 1, "max_val": 64}} gives it; or null or -1, which makes "x.0". A
                 dim of a result may be such a name, or null or -1: what the op gives. Where data decides it, a number
                 is what was seen when the model was exported and may be another in each run, and a name that is new
-                becomes that of the graph's symbol. Names may stand where a schema has SymInt. See static_shapes.
+                becomes that of the graph's symbol. Names may stand in an op's lists called size or shape. See
+                static_shapes.
    tensors      may have "quantization": {"scheme": 2, "axis": 0, "block": 0, "scales": [0.5, 1], "zeros": [0, 3]}, the
                 members of npu_quant; zeros may be null
    states       what a run leaves for the next, zero at first: {"name", "shape", "dtype", "next": a record of a tensor};
@@ -12207,9 +12208,11 @@ static npu_spec npu__spec_at(const npu_graph *g, const npu__sizes *at, const npu
 }
 
 /* Symbols stand in lists named size or shape only: elsewhere a number below -1 counts from an end. */
+static bool npu__is_size_list(const char *name) { return strcmp(name, "size") == 0 || strcmp(name, "shape") == 0; }
+
 static bool npu__arg_has_symbols(const npu_bound_arg *arg)
 {
-    return arg->form == NPU_ARG_INTS && (strcmp(arg->name, "size") == 0 || strcmp(arg->name, "shape") == 0);
+    return arg->form == NPU_ARG_INTS && npu__is_size_list(arg->name);
 }
 
 static npu_status npu__storage_reserve_known(const npu_graph *g, npu_op_storage *s, size_t specs, size_t bytes)
@@ -31948,10 +31951,14 @@ static bool npu__json_is_size(const npu_schema_arg *arg, const npu__json *json)
 }
 
 /* The dim that the name of a size stands for. */
-static npu_status npu__json_size(npu__loader *l, const npu__json *json, npu_arg *out)
+static npu_status npu__json_size(npu__loader *l, const npu_schema_arg *arg, const npu__json *json, npu_arg *out)
 {
     int64_t dim = l->is_static ? 0 : npu__json_find_dim(l, json->as.str);
     *out = npu_arg_int(out->name, dim);
+    if (dim && !(arg->type.list && npu__is_size_list(arg->name))) {
+        return npu__json_fail(l, json, NPU_ERR_DYNAMIC_SHAPE, "%.40s is '%.40s': expected a number, or a result of "
+                              "aten.sym_size; names stand in lists called size or shape", arg->name, json->as.str);
+    }
     return dim ? NPU_OK
                : npu__json_fail(l, json, NPU_ERR_DYNAMIC_SHAPE, "a size is '%.40s': expected a number%s", json->as.str,
                                 l->is_static ? "" : ", or the name of a dim of an input or of a result before");
@@ -31995,7 +32002,7 @@ static npu_status npu__json_arg(npu__loader *l, const npu_schema_arg *arg, const
     case NPU__JSON_FLOAT: *out = npu_arg_float(name, json->as.f); return NPU_OK;
     case NPU__JSON_STRING: /* a model exported without data runs on what the host has */
         if (npu__json_is_size(arg, json)) {
-            return npu__json_size(l, json, out);
+            return npu__json_size(l, arg, json, out);
         }
         *out =
             npu_arg_str(name, arg && arg->type.base == NPU_T_DEVICE && strncmp(json->as.str, "meta", 4) == 0
@@ -33305,8 +33312,9 @@ static bool npu__json_print_word(npu_text *text, uint32_t base, int64_t number)
     return false;
 }
 
-static void npu__json_print_list_arg(npu__json_writer *w, const npu__op *o, const npu_bound_arg *arg, bool is_size)
+static void npu__json_print_list_arg(npu__json_writer *w, const npu__op *o, const npu_bound_arg *arg)
 {
+    bool is_size = npu__arg_has_symbols(arg);
     uint32_t fed = o->first_operand + arg->first;
     npu__text_str(w->text, "[");
     for (uint32_t i = 0; i < arg->count; i++) {
@@ -33356,16 +33364,12 @@ static bool npu__json_print_arg(npu__json_writer *w, const npu__op *o, const npu
         if (npu__json_print_word(w->text, schema->type.base, arg->i)) {
             return true;
         }
-        if (schema->type.base == NPU_T_SYMINT) {
-            npu__json_print_size(w, arg->i);
-            return true;
-        }
         break;
     case NPU_ARG_FLOAT:
     case NPU_ARG_BOOL: break;
     case NPU_ARG_GRAPH: npu__json_print_child(w, npu_graph_child(w->g, (uint32_t)arg->i)); return true;
     case NPU_ARG_TENSORS: return false;
-    default: npu__json_print_list_arg(w, o, arg, schema->type.base == NPU_T_SYMINT); return true;
+    default: npu__json_print_list_arg(w, o, arg); return true;
     }
     npu__json_print_scalar(w->text, npu__bound_scalar(arg));
     return true;

@@ -117,7 +117,7 @@ static bool is_refused(npu_status status) { return status == NPU_ERR_NOT_FOUND |
 static void run_case(const char *folder, const char *name, counts *n)
 {
     static node_case c;
-    char path[512];
+    char path[600];
     npu_status status = NPU_ERR_UNSUPPORTED;
     memset(&c, 0, sizeof c);
     c.holder = npu_graph_create(NULL);

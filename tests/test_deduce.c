@@ -1938,14 +1938,14 @@ static npu_status type_fails_twice(npu_deduce *d)
 /* A rule that goes on after a failed check fails with it; one that only returns a status fails, too. */
 static void test_first_failure(void)
 {
-    static const npu_op_row row = { NPU_NS_USER << 16 | 1, 0, type_fails_twice, "twice(Tensor x, int n) -> Tensor", "", NULL };
+    static const npu_op_row mine = { NPU_NS_USER << 16 | 1, 0, type_fails_twice, "twice(Tensor x, int n) -> Tensor", "", NULL };
     int64_t dims[1] = { 2 };
     npu_registry *registry = NULL;
     npu_graph_desc desc = { 0 };
     npu_arg args[2];
     NPU_ITEM("F52");
     NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, NULL), NPU_OK);
-    NPU_CHECK_STATUS(npu_registry_add(registry, "mine", &row, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_registry_add(registry, "mine", &mine, NULL), NPU_OK);
     desc.registry = registry;
     for (int n = 0; n < 3; n++) {
         npu_graph *g = npu_graph_create(&desc);
@@ -1998,11 +1998,11 @@ static void test_patterns(void)
     for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
         const struct pattern *p = &patterns[i];
         const npu_op_facts facts = { .shapes = p->shapes };
-        const npu_op_row row = { NPU_NS_USER << 16 | 1, 0, NULL, p->schema, "", &facts };
+        const npu_op_row mine = { NPU_NS_USER << 16 | 1, 0, NULL, p->schema, "", &facts };
         npu_diag diag = { 0 };
         npu_text got;
         NPU_CHECK_STATUS(npu_registry_create(&deduce_registry, NULL, NULL), NPU_OK);
-        NPU_CHECK_STATUS(npu_registry_add(deduce_registry, "mine", &row, &diag), NPU_OK);
+        NPU_CHECK_STATUS(npu_registry_add(deduce_registry, "mine", &mine, &diag), NPU_OK);
         NPU_CHECK_STR(diag.message, "");
         got = deduce("mine.f", p->args, &diag);
         NPU_CHECK_STR(got.data, p->want);
@@ -2036,11 +2036,11 @@ static void test_malformed_patterns(void)
     NPU_ITEM("F52");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const npu_op_facts facts = { .shapes = rows[i].shapes };
-        const npu_op_row row = { NPU_NS_USER << 16 | 1, 0, NULL, rows[i].schema, "", &facts };
+        const npu_op_row mine = { NPU_NS_USER << 16 | 1, 0, NULL, rows[i].schema, "", &facts };
         npu_registry *registry = NULL;
         npu_diag diag = { 0 };
         NPU_CHECK_STATUS(npu_registry_create(&registry, NULL, NULL), NPU_OK);
-        NPU_CHECK_STATUS(npu_registry_add(registry, "mine", &row, &diag), NPU_ERR_INVALID_ARGUMENT);
+        NPU_CHECK_STATUS(npu_registry_add(registry, "mine", &mine, &diag), NPU_ERR_INVALID_ARGUMENT);
         NPU_CHECK_THAT(strstr(diag.message, rows[i].message), "%s: %s", rows[i].shapes, diag.message);
         npu_registry_destroy(registry);
     }
@@ -2055,13 +2055,13 @@ static npu_status type_checks_n(npu_deduce *d)
 static void test_pattern_and_rule(void)
 {
     static const npu_op_facts facts = { .shapes = "[N,N] -> [N]" };
-    static const npu_op_row row = { NPU_NS_USER << 16 | 1, 0, type_checks_n, "f(Tensor x, int n) -> Tensor", "", &facts };
+    static const npu_op_row mine = { NPU_NS_USER << 16 | 1, 0, type_checks_n, "f(Tensor x, int n) -> Tensor", "", &facts };
     static const char *const args[] = { "x=f32[3,3] n=1", "x=f32[3,3] n=-1", "x=f32[3,4] n=-1" };
     static const char *const want[] = { "f32[3]", "RANGE", "SHAPE" };
     uint32_t num = 0;
     NPU_ITEM("F52");
     NPU_CHECK_STATUS(npu_registry_create(&deduce_registry, NULL, NULL), NPU_OK);
-    NPU_CHECK_STATUS(npu_registry_add(deduce_registry, "mine", &row, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_registry_add(deduce_registry, "mine", &mine, NULL), NPU_OK);
     for (size_t i = 0; i < 3; i++) {
         npu_text got = deduce("mine.f", args[i], NULL);
         NPU_CHECK_STR(got.data, want[i]);

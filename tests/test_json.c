@@ -1221,6 +1221,10 @@ static void test_bad_dims(void)
           { "x=float32['s0']", "", "", NULL, { "y | my.op | x | y=float32[null] | " } } },
         { NPU_ERR_DYNAMIC_SHAPE, "a size is '2*s0'", "",
           { "x=float32['s0',2]", "", "", NULL, { "y | aten.view.default | x | y=float32['s0',2] | 'size': ['2*s0']" } } },
+        { NPU_ERR_DYNAMIC_SHAPE, "end is 's0': expected a number", "",
+          { "x=float32['s0',2]", "", "", NULL, { "y | aten.slice.Tensor | x | | 'dim': 0, 'start': 0, 'end': 's0'" } } },
+        { NPU_ERR_DYNAMIC_SHAPE, "output_size is 's0': expected a number", "",
+          { "x=float32[1,1,'s0',2]", "", "", NULL, { "y | aten.upsample_nearest2d.default | x | | 'output_size': ['s0', 4]" } } },
         { NPU_ERR_SHAPE, "the file says f32[3", "", { "x=float32['s0']", "", "", NULL, { "y | aten.relu | x | y=float32[3] | " } } },
         { NPU_ERR_SHAPE, "output 0 is", "",
           { "x=float32['s0'] z=float32['s1']", "", "", NULL, { "y | aten.relu | x | y=float32['s1'] | " } } },
@@ -1631,6 +1635,18 @@ static void test_print_dynamic(void)
         npu_text_free(&text);
         npu_graph_destroy(g);
     }
+}
+
+/* A number that counts from the end is no symbol, whatever symbols there are. */
+static void test_print_ends(void)
+{
+    npu_graph *g = NULL;
+    const char *text = "graph main\nsymbol n 1 8\ninput x : f32[n,8]\ns = aten.slice.Tensor(x, 1, 0, -2)\noutput y = s\n";
+    NPU_CHECK_STATUS(npu_graph_parse(&g, text, strlen(text), NULL, NULL), NPU_OK);
+    npu_text json = json_of(g);
+    NPU_CHECK(strstr(json.data, "\"end\": -2"));
+    npu_text_free(&json);
+    npu_graph_destroy(g);
 }
 
 /* ---- converters and executors ---- */
@@ -2074,6 +2090,7 @@ int main(void)
     NPU_RUN(test_print);
     NPU_RUN(test_print_names);
     NPU_RUN(test_print_dynamic);
+    NPU_RUN(test_print_ends);
     NPU_RUN(test_executor);
     NPU_RUN(test_executor_results);
     NPU_RUN(test_executor_cascade);

@@ -1038,7 +1038,7 @@ static void test_limits_by_cost(void)
     static const npu_rates slow = { .num_rows = 2, .rows = { { "aten.abs.default", 9000, 0, 0 }, { NULL, 1000, 0, 0 } } };
     const npu_rates *each[2] = { &fast, &slow };
     uint32_t reason = 0;
-    for (uint32_t priced = 0; priced < 2; priced++) { /* three relus, or one abs that saves more than they */
+    for (uint32_t is_priced = 0; is_priced < 2; is_priced++) { /* three relus, or one abs that saves more than they */
         rig r = rig_start(NULL, 0);
         spy first;
         npu_value y = npu_relu(r.graph, npu_relu(r.graph, npu_relu(r.graph, npu_input(r.graph, "x", F32(4)))));
@@ -1048,11 +1048,11 @@ static void test_limits_by_cost(void)
         r.desc.num_backends = 2;
         first.only[0] = "aten.relu.default";
         first.only[1] = "aten.abs.default";
-        r.desc.rates = priced ? each : NULL;
+        r.desc.rates = is_priced ? each : NULL;
         r.desc.max_groups = 1;
         NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
-        NPU_CHECK_STR(steps_of(r.plan), priced ? "P1(1 2 3 4) T1>0(5) P0(5)" : "P0(1 2 3) T0>1(4) P1(4 5)");
-        npu_plan_op_backend(r.plan, op_id(priced ? 1 : 5), &reason, NULL);
+        NPU_CHECK_STR(steps_of(r.plan), is_priced ? "P1(1 2 3 4) T1>0(5) P0(5)" : "P0(1 2 3) T0>1(4) P1(4 5)");
+        npu_plan_op_backend(r.plan, op_id(is_priced ? 1 : 5), &reason, NULL);
         NPU_CHECK_EQ(reason, NPU_REASON_BUDGET);
         rig_end(&r);
     }
@@ -1156,7 +1156,7 @@ static void test_advise(void)
                                                                               { NULL, 1000, 0, 0 } } };
     static const npu_rates cpu = { .num_rows = 2, .rows = { { "aten.neg.default", 100000, 0, 0 }, { NULL, 5000, 0, 0 } } };
     const npu_rates *each[2] = { &npu, &cpu };
-    for (int priced = 0; priced < 2; priced++) {
+    for (int is_priced = 0; is_priced < 2; is_priced++) {
         rig r = chain_start("rnnn");
         npu_value y = npu_relu(r.graph, npu_graph_find(r.graph, "x"));
         for (int i = 0; i < 3; i++) {
@@ -1168,16 +1168,16 @@ static void test_advise(void)
         npu_text text = npu_text_init(NULL);
         npu_expect never = { .max_groups = 1 };
         r.desc.backends = r.backends;
-        r.desc.rates = priced ? each : NULL;
+        r.desc.rates = is_priced ? each : NULL;
         r.desc.expect = &never;
         NPU_CHECK_STATUS(npu_plan_advise(r.graph, &r.desc, rows, 4, &num, &r.diag), NPU_OK);
         NPU_CHECK_EQ(num, 2);
-        NPU_CHECK_STR(rows[0].kind, priced ? "aten.neg.default" : "aten.abs.default");
+        NPU_CHECK_STR(rows[0].kind, is_priced ? "aten.neg.default" : "aten.abs.default");
         NPU_CHECK_EQ(rows[0].count, 3);
         NPU_CHECK(rows[0].groups_after <= rows[0].groups_before);
-        NPU_CHECK(!priced || (rows[0].ns_before - rows[0].ns_after >= 299000 && rows[0].ns_before - rows[0].ns_after <= 305000));
+        NPU_CHECK(!is_priced || (rows[0].ns_before - rows[0].ns_after >= 299000 && rows[0].ns_before - rows[0].ns_after <= 305000));
         npu_plan_print_advice(&r.desc, rows, num, &text);
-        NPU_CHECK_THAT(strstr(text.data, priced ? "aten.neg.default x 3: groups " : "aten.abs.default x 3: groups 4 -> 1, moves"),
+        NPU_CHECK_THAT(strstr(text.data, is_priced ? "aten.neg.default x 3: groups " : "aten.abs.default x 3: groups 4 -> 1, moves"),
                        "%s", text.data);
         NPU_CHECK_STATUS(npu_plan_advise(r.graph, &r.desc, rows + 1, 1, &num, &r.diag), NPU_OK);
         NPU_CHECK(num == 2 && rows[1].kind == rows[0].kind);

@@ -845,23 +845,23 @@ static void test_known_too_late(void)
     static const char data[] = "graph g\ninput z : i64[]\ninput q : i8[2]\nconst k : f32[] {0}\ns = aten.%s.default(k) : f32[]\n"
                                "t = aten.abs.default(s) : f32[]\ny = quantized_decomposed.dequantize_per_tensor.tensor(q, t, z, "
                                "quant_min=-128, quant_max=127, dtype=i8) : f32[2]\noutput y = y\n";
-    static const struct { npu_pass_id pass; const char *text, *op, *reason; } rows[] = {
+    static const struct { npu_pass_id pass; const char *text, *op, *reason; } refused[] = {
         { NPU_PASS_NO_OPS, sizes, "aten.expand_as.default(k, scalar)", "nanmedian: self dim 0 is 0, expected elements to reduce" },
         { NPU_PASS_CONSTANTS, sizes, "aten.neg.default(k)", "nanmedian: self dim 0 is 0, expected elements to reduce" },
         { NPU_PASS_CONSTANTS, data, "sin", "dequantize_per_tensor: scale is 0, expected a positive number" },
     };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         npu_text text = npu_text_init(NULL), log = npu_text_init(NULL);
         const npu_backend *cpu = npu_ref_backend();
         npu_logger logger = { &log, keep_log };
-        npu_optimize_desc desc = { .backends = &cpu, .num_backends = 1, .passes = 1u << rows[i].pass };
+        npu_optimize_desc desc = { .backends = &cpu, .num_backends = 1, .passes = 1u << refused[i].pass };
         npu_graph *g = NULL, *now = NULL;
-        npu_text_printf(&text, rows[i].text, rows[i].op);
+        npu_text_printf(&text, refused[i].text, refused[i].op);
         NPU_CHECK_STATUS(npu_graph_parse(&g, text.data, strlen(text.data), &(npu_graph_desc){ .logger = &logger }, NULL),
                          NPU_OK);
         NPU_CHECK_STATUS(npu_graph_optimize(&now, g, &desc, &(npu_pass_options){ .validate = true }, NULL), NPU_OK);
         NPU_CHECK_EQ(npu_graph_num_ops(now), 3);
-        NPU_CHECK(log.data && strstr(log.data, ": 0 changes, 3 ops before, 3 after: ") && strstr(log.data, rows[i].reason));
+        NPU_CHECK(log.data && strstr(log.data, ": 0 changes, 3 ops before, 3 after: ") && strstr(log.data, refused[i].reason));
         npu_text_free(&text);
         npu_text_free(&log);
         npu_graph_destroy(now);

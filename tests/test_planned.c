@@ -88,13 +88,20 @@ static bool is_big(void)
     return *(const uint8_t *)&one == 0;
 }
 
+static npu_planned_head head_in_memory(void)
+{
+    npu_planned_head head;
+    memcpy(&head, file_memory, sizeof head);
+    return head;
+}
+
 static npu_planned_desc desc_of(const npu_text *file)
 {
     const npu_planned_library *library = npu_ref_planned();
     npu_planned_desc d = { file_memory, file->len, NULL, 0, NULL, 0, 0, 0 };
     memcpy(file_memory, file->data, file->len < sizeof file_memory ? file->len : 0);
     d.arena = (uint8_t *)arena + GUARD;
-    d.arena_size = ((const npu_planned_head *)(const void *)file_memory)->arena_size;
+    d.arena_size = head_in_memory().arena_size;
     d.kernels = library->kernels;
     d.num_kernels = library->num_kernels;
     memset(arena, 0xa5, sizeof arena);
@@ -663,7 +670,7 @@ static void test_spoiled(void)
         npu_planned_desc d = desc_of(&file);
         npu_planned m;
         d.max_work = 1000;
-        ((uint32_t *)(void *)file_memory)[rows[i].word] = rows[i].value;
+        memcpy((uint8_t *)file_memory + 4 * rows[i].word, &rows[i].value, 4);
         if (rows[i].right_crc) {
             set_crc(file_memory);
         }
@@ -727,7 +734,7 @@ static void test_bits(void)
     NPU_CHECK_STATUS(write_with(g, &file, NULL, is_big(), 0, &diag), NPU_OK);
     npu_planned_desc d = desc_of(&file);
     npu_planned m;
-    uint32_t head_size = ((const npu_planned_head *)(const void *)file_memory)->head_size, opened = 0;
+    uint32_t head_size = head_in_memory().head_size, opened = 0;
     for (size_t n = 0; n < file.len; n++) {
         d.size = n;
         opened += npu_planned_open(&m, &d) == NPU_OK;

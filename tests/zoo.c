@@ -65,7 +65,7 @@ typedef struct run {
 static bool fail(model *m, const char *what, const char *words)
 {
     if (!m->failed[0]) {
-        snprintf(m->failed, sizeof m->failed, "%s: %s", what, words);
+        snprintf(m->failed, sizeof m->failed, "%.100s: %.400s", what, words);
     }
     return false;
 }
