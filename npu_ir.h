@@ -31944,10 +31944,13 @@ static npu_status npu__json_arg(npu__loader *l, const npu_schema_arg *arg, const
 
 static npu_status npu__json_resolve(npu__loader *l, const npu__json *meta, npu_value *out);
 
+static bool npu__json_has_symbols(const npu_schema_arg *arg) { return arg->type.list && npu__is_size_list(arg->name); }
+
 /* Is it a name where a size is wanted? */
 static bool npu__json_is_size(const npu_schema_arg *arg, const npu__json *json)
 {
-    return arg && arg->type.base == NPU_T_SYMINT && json->type == NPU__JSON_STRING;
+    return arg && json->type == NPU__JSON_STRING &&
+           (arg->type.base == NPU_T_SYMINT || (arg->type.base == NPU_T_INT && npu__json_has_symbols(arg)));
 }
 
 /* The dim that the name of a size stands for. */
@@ -31955,7 +31958,7 @@ static npu_status npu__json_size(npu__loader *l, const npu_schema_arg *arg, cons
 {
     int64_t dim = l->is_static ? 0 : npu__json_find_dim(l, json->as.str);
     *out = npu_arg_int(out->name, dim);
-    if (dim && !(arg->type.list && npu__is_size_list(arg->name))) {
+    if (dim && !npu__json_has_symbols(arg)) {
         return npu__json_fail(l, json, NPU_ERR_DYNAMIC_SHAPE, "%.40s is '%.40s': expected a number, or a result of "
                               "aten.sym_size; names stand in lists called size or shape", arg->name, json->as.str);
     }
@@ -33660,7 +33663,7 @@ static npu_status npu__json_print_state(npu__json_writer *w, uint32_t id)
         if (w->g->values[id].is_updated) {
             uint32_t next = npu__state_next(w->g, id);
             npu__text_str(w->text, ", \"next\": ");
-            npu__json_print_tensor(w, npu__json_label(w, next), next, true);
+            npu__json_print_result(w, next, true);
         }
         npu__text_str(w->text, "}");
     }
