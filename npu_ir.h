@@ -56803,7 +56803,7 @@ static npu_status npu__planned_lower(npu_planned_writer *w, const npu_op_info *i
     for (uint32_t i = 0; i < w->desc->num_libraries; i++) {
         const npu_planned_library *l = w->desc->libraries[i];
         for (uint32_t k = 0; k < l->num_lowerings && status == NPU_ERR_UNSUPPORTED; k++) {
-            if (l->lowerings[k].kind == info->kind) {
+            if (l->lowerings[k].kind == info->kind && l->lowerings[k].lower) {
                 w->overwritten = NPU_PLANNED_NONE;
                 status = l->lowerings[k].lower(w, info);
             }

@@ -4819,12 +4819,16 @@ static bool npu__ref_map_is_truth(const npu__ref_map_state *s, uint32_t k)
     return s->cls == NPU__U8 && s->operands[k].dtype == NPU_BOOL && npu__ref_map_asks(s, k);
 }
 
+/* Is clamp listed? To ask after its expression would link it. */
+enum { NPU__REF_HAS_CLAMP = NPU_IR_HAS_KERNEL(NPU_ATEN_HARDTANH) || NPU_IR_HAS_KERNEL(NPU_ATEN_CLAMP) ||
+                            NPU_IR_HAS_KERNEL(NPU_ATEN_CLAMP_TENSOR) };
+
 /* For a fast clamp of floats as they lie between two numbers. */
 static npu__ref_bound_fn npu__ref_map_bound(const npu__ref_map_state *s, uint32_t isa)
 {
 #ifdef NPU__REF_TARGET_FAST
     const npu__ref_operand *o = s->operands;
-    if (s->op == &npu__ref_op_clamp && s->cls == NPU__F32 && s->out_direct &&
+    if (NPU__REF_HAS_CLAMP && s->op == &npu__ref_op_clamp && s->cls == NPU__F32 && s->out_direct &&
         s->code.loop != s->op->loops[NPU__REF_ISA_base][NPU__F32] && o[0].mode == NPU__REF_DENSE && o[0].direct &&
         o[1].mode == NPU__REF_NUMBER && o[2].mode == NPU__REF_NUMBER) {
         return npu__ref_bound_of[isa];
@@ -33218,6 +33222,8 @@ static npu_status npu__ref_plan_cell(npu_planned_writer *w, const npu_op_info *o
     return npu_planned_emit(w, is_lstm ? NPU_PLANNED_lstm_f32 : NPU_PLANNED_gru_f32, &s, sizeof s, 11, 0);
 }
 
+typedef npu_status (*npu__ref_lower_fn)(npu_planned_writer *w, const npu_op_info *op);
+
 NPU_IR_API const npu_planned_library *npu_ref_planned(void)
 {
 #define NPU_X(id, name) NPU_PLANNED_KERNEL(name)
@@ -33255,67 +33261,73 @@ NPU_IR_API const npu_planned_library *npu_ref_planned(void)
         "layer_norm_i8 y x w b scales rows n x_zero:i " NPU__BYTE("q"), "rows " NPU__ROWS(""),
         "where y condition a b dims:4 condition_steps:4 a_steps:4 b_steps:4",
     };
+#define NPU_X(kind, lower) { kind, NPU_IR_HAS_OP(kind) ? lower : (npu__ref_lower_fn)0 }
     static const npu_planned_lowering lowerings[] = {
-        { NPU_ATEN_CONV2D, npu__ref_plan_conv_f32 }, { NPU_ATEN_CONV1D, npu__ref_plan_conv_f32 },
-        { NPU_ATEN_CONVOLUTION, npu__ref_plan_conv_f32 }, { NPU_ATEN_CONV_TRANSPOSE2D, npu__ref_plan_conv_f32 },
-        { NPU_ATEN_CONV_TRANSPOSE1D, npu__ref_plan_conv_f32 }, { NPU_ATEN_LINEAR, npu__ref_plan_linear_f32 },
-        { NPU_ATEN_ADDMM, npu__ref_plan_addmm }, { NPU_ATEN_MM, npu__ref_plan_product },
-        { NPU_ATEN_BMM, npu__ref_plan_product }, { NPU_ATEN_MATMUL, npu__ref_plan_product },
-        { NPU_ATEN_MAX_POOL2D, npu__ref_plan_max_pool_f32 }, { NPU_ATEN_MAX_POOL1D, npu__ref_plan_max_pool_f32 },
-        { NPU_ATEN_AVG_POOL2D, npu__ref_plan_avg_pool_f32 },
-        { NPU_ATEN_ADAPTIVE_AVG_POOL2D, npu__ref_plan_avg_pool_f32 },
-        { NPU_ATEN_AVG_POOL1D, npu__ref_plan_avg_pool_f32 },
-        { NPU_ATEN_ADAPTIVE_AVG_POOL1D, npu__ref_plan_avg_pool_f32 }, { NPU_ATEN_MEAN_DIM, npu__ref_plan_mean_f32 },
-        { NPU_ATEN_MEAN, npu__ref_plan_mean_f32 }, { NPU_ATEN_SUM, npu__ref_plan_mean_f32 },
-        { NPU_ATEN_SUM_DIM, npu__ref_plan_mean_f32 }, { NPU_ATEN_SOFTMAX, npu__ref_plan_softmax_f32 },
-        { NPU_ATEN_SOFTMAX_RAW, npu__ref_plan_softmax_f32 }, { NPU_ATEN_LOG_SOFTMAX, npu__ref_plan_softmax_f32 },
-        { NPU_ATEN_LOG_SOFTMAX_RAW, npu__ref_plan_softmax_f32 }, { NPU_ATEN_LAYER_NORM, npu__ref_plan_layer_norm },
-        { NPU_ATEN_RMS_NORM, npu__ref_plan_layer_norm }, { NPU_ATEN_ADD, npu__ref_plan_binary },
-        { NPU_ATEN_ADD_SCALAR, npu__ref_plan_binary }, { NPU_ATEN_SUB, npu__ref_plan_binary },
-        { NPU_ATEN_SUB_SCALAR, npu__ref_plan_binary }, { NPU_ATEN_MUL, npu__ref_plan_binary },
-        { NPU_ATEN_MUL_SCALAR, npu__ref_plan_binary }, { NPU_ATEN_DIV, npu__ref_plan_binary },
-        { NPU_ATEN_DIV_SCALAR, npu__ref_plan_binary }, { NPU_ATEN_MAXIMUM, npu__ref_plan_binary },
-        { NPU_ATEN_MINIMUM, npu__ref_plan_binary }, { NPU_ATEN_RSUB_SCALAR, npu__ref_plan_binary },
-        { NPU_ATEN_RELU, npu__ref_plan_clamp }, { NPU_ATEN_RELU6, npu__ref_plan_clamp },
-        { NPU_ATEN_HARDTANH, npu__ref_plan_clamp }, { NPU_ATEN_CLAMP, npu__ref_plan_clamp },
-        { NPU_ATEN_SIGMOID, npu__ref_plan_map }, { NPU_ATEN_TANH, npu__ref_plan_map },
-        { NPU_ATEN_SILU, npu__ref_plan_map }, { NPU_ATEN_HARDSWISH, npu__ref_plan_map },
-        { NPU_ATEN_HARDSIGMOID, npu__ref_plan_map }, { NPU_ATEN_EXP, npu__ref_plan_map },
-        { NPU_ATEN_SQRT, npu__ref_plan_map }, { NPU_ATEN_RSQRT, npu__ref_plan_map },
-        { NPU_ATEN_NEG, npu__ref_plan_map }, { NPU_ATEN_ABS, npu__ref_plan_map }, { NPU_ATEN_LOG, npu__ref_plan_map },
-        { NPU_ATEN_GELU, npu__ref_plan_gelu }, { NPU_ATEN_LEAKY_RELU, npu__ref_plan_leaky_relu },
-        { NPU_ATEN_ELU, npu__ref_plan_elu }, { NPU_ATEN_SELU, npu__ref_plan_elu },
-        { NPU_ATEN_PERMUTE, npu__ref_plan_permute }, { NPU_ATEN_TRANSPOSE, npu__ref_plan_permute },
-        { NPU_ATEN_T, npu__ref_plan_permute }, { NPU_ATEN_SLICE, npu__ref_plan_slice },
-        { NPU_ATEN_SELECT, npu__ref_plan_slice }, { NPU_ATEN_EXPAND, npu__ref_plan_expand },
-        { NPU_ATEN_CAT, npu__ref_plan_cat }, { NPU_ATEN_STACK, npu__ref_plan_cat },
-        { NPU_ATEN_EMBEDDING, npu__ref_plan_embedding },
-        { NPU_QUANTIZED_QUANTIZE_PER_TENSOR, npu__ref_plan_quantise },
-        { NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR, npu__ref_plan_quantise }, { NPU_ATEN_AMAX, npu__ref_plan_amax },
-        { NPU_ATEN_GROUP_NORM, npu__ref_plan_group_norm }, { NPU_ATEN_BATCH_NORM, npu__ref_plan_batch_norm },
-        { NPU_ATEN_POW_TENSOR_SCALAR, npu__ref_plan_power }, { NPU_ATEN_PRELU, npu__ref_plan_prelu },
-        { NPU_ATEN_WHERE, npu__ref_plan_where }, { NPU_ATEN_WHERE_SCALAR_SELF, npu__ref_plan_where },
-        { NPU_ATEN_WHERE_SCALAR_OTHER, npu__ref_plan_where }, { NPU_ATEN_MASKED_FILL_SCALAR, npu__ref_plan_where },
-        { NPU_ATEN_SCALED_DOT_PRODUCT_ATTENTION, npu__ref_plan_attention },
-        { NPU_ATEN_SOFTPLUS, npu__ref_plan_softplus }, { NPU_ATEN_SPLIT, npu__ref_plan_split },
-        { NPU_ATEN_SPLIT_SIZES, npu__ref_plan_split }, { NPU_ATEN_SPLIT_WITH_SIZES, npu__ref_plan_split },
-        { NPU_ATEN_CHUNK, npu__ref_plan_split }, { NPU_ATEN_UNBIND, npu__ref_plan_split },
-        { NPU_ATEN_CONSTANT_PAD_ND, npu__ref_plan_pad }, { NPU_ATEN_PAD, npu__ref_plan_pad },
-        { NPU_ATEN_REPEAT, npu__ref_plan_repeat }, { NPU_ATEN_UPSAMPLE_NEAREST2D, npu__ref_plan_nearest },
-        { NPU_ATEN_UPSAMPLE_NEAREST2D_VEC, npu__ref_plan_nearest }, { NPU_ATEN_GRU, npu__ref_plan_recurrent },
-        { NPU_ATEN_LSTM, npu__ref_plan_recurrent }, { NPU_ATEN_GRU_CELL, npu__ref_plan_cell },
-        { NPU_ATEN_LSTM_CELL, npu__ref_plan_cell }, { NPU_NPU_QCONV, npu__ref_plan_conv_i8 },
-        { NPU_NPU_QLINEAR, npu__ref_plan_linear_i8 }, { NPU_NPU_QADD, npu__ref_plan_bytes },
-        { NPU_NPU_QSUB, npu__ref_plan_bytes }, { NPU_NPU_QMUL, npu__ref_plan_bytes },
-        { NPU_NPU_QMAX_POOL, npu__ref_plan_max_pool_i8 },
-        { NPU_NPU_QAVG_POOL, npu__ref_plan_avg_pool_i8 }, { NPU_NPU_QADAPTIVE_AVG_POOL, npu__ref_plan_avg_pool_i8 },
-        { NPU_NPU_QMEAN, npu__ref_plan_mean_i8 }, { NPU_NPU_QCAT, npu__ref_plan_cat },
-        { NPU_NPU_QSOFTMAX, npu__ref_plan_softmax_i8 }, { NPU_NPU_REQUANTISE, npu__ref_plan_byte_map },
-        { NPU_NPU_QSIGMOID, npu__ref_plan_byte_map }, { NPU_NPU_QTANH, npu__ref_plan_byte_map },
-        { NPU_NPU_QHARDSWISH, npu__ref_plan_byte_map }, { NPU_NPU_QHARDSIGMOID, npu__ref_plan_byte_map },
-        { NPU_NPU_QSILU, npu__ref_plan_byte_map }, { NPU_NPU_QGELU, npu__ref_plan_byte_map },
-        { NPU_NPU_QLAYER_NORM, npu__ref_plan_layer_norm_i8 }, { NPU_NPU_QUPSAMPLE_NEAREST2D, npu__ref_plan_nearest },
+        NPU_X(NPU_ATEN_CONV2D, npu__ref_plan_conv_f32), NPU_X(NPU_ATEN_CONV1D, npu__ref_plan_conv_f32),
+        NPU_X(NPU_ATEN_CONVOLUTION, npu__ref_plan_conv_f32), NPU_X(NPU_ATEN_CONV_TRANSPOSE2D, npu__ref_plan_conv_f32),
+        NPU_X(NPU_ATEN_CONV_TRANSPOSE1D, npu__ref_plan_conv_f32), NPU_X(NPU_ATEN_LINEAR, npu__ref_plan_linear_f32),
+        NPU_X(NPU_ATEN_ADDMM, npu__ref_plan_addmm), NPU_X(NPU_ATEN_MM, npu__ref_plan_product),
+        NPU_X(NPU_ATEN_BMM, npu__ref_plan_product), NPU_X(NPU_ATEN_MATMUL, npu__ref_plan_product),
+        NPU_X(NPU_ATEN_MAX_POOL2D, npu__ref_plan_max_pool_f32),
+        NPU_X(NPU_ATEN_MAX_POOL1D, npu__ref_plan_max_pool_f32),
+        NPU_X(NPU_ATEN_AVG_POOL2D, npu__ref_plan_avg_pool_f32),
+        NPU_X(NPU_ATEN_ADAPTIVE_AVG_POOL2D, npu__ref_plan_avg_pool_f32),
+        NPU_X(NPU_ATEN_AVG_POOL1D, npu__ref_plan_avg_pool_f32),
+        NPU_X(NPU_ATEN_ADAPTIVE_AVG_POOL1D, npu__ref_plan_avg_pool_f32),
+        NPU_X(NPU_ATEN_MEAN_DIM, npu__ref_plan_mean_f32), NPU_X(NPU_ATEN_MEAN, npu__ref_plan_mean_f32),
+        NPU_X(NPU_ATEN_SUM, npu__ref_plan_mean_f32), NPU_X(NPU_ATEN_SUM_DIM, npu__ref_plan_mean_f32),
+        NPU_X(NPU_ATEN_SOFTMAX, npu__ref_plan_softmax_f32), NPU_X(NPU_ATEN_SOFTMAX_RAW, npu__ref_plan_softmax_f32),
+        NPU_X(NPU_ATEN_LOG_SOFTMAX, npu__ref_plan_softmax_f32),
+        NPU_X(NPU_ATEN_LOG_SOFTMAX_RAW, npu__ref_plan_softmax_f32),
+        NPU_X(NPU_ATEN_LAYER_NORM, npu__ref_plan_layer_norm), NPU_X(NPU_ATEN_RMS_NORM, npu__ref_plan_layer_norm),
+        NPU_X(NPU_ATEN_ADD, npu__ref_plan_binary), NPU_X(NPU_ATEN_ADD_SCALAR, npu__ref_plan_binary),
+        NPU_X(NPU_ATEN_SUB, npu__ref_plan_binary), NPU_X(NPU_ATEN_SUB_SCALAR, npu__ref_plan_binary),
+        NPU_X(NPU_ATEN_MUL, npu__ref_plan_binary), NPU_X(NPU_ATEN_MUL_SCALAR, npu__ref_plan_binary),
+        NPU_X(NPU_ATEN_DIV, npu__ref_plan_binary), NPU_X(NPU_ATEN_DIV_SCALAR, npu__ref_plan_binary),
+        NPU_X(NPU_ATEN_MAXIMUM, npu__ref_plan_binary), NPU_X(NPU_ATEN_MINIMUM, npu__ref_plan_binary),
+        NPU_X(NPU_ATEN_RSUB_SCALAR, npu__ref_plan_binary), NPU_X(NPU_ATEN_RELU, npu__ref_plan_clamp),
+        NPU_X(NPU_ATEN_RELU6, npu__ref_plan_clamp), NPU_X(NPU_ATEN_HARDTANH, npu__ref_plan_clamp),
+        NPU_X(NPU_ATEN_CLAMP, npu__ref_plan_clamp), NPU_X(NPU_ATEN_SIGMOID, npu__ref_plan_map),
+        NPU_X(NPU_ATEN_TANH, npu__ref_plan_map), NPU_X(NPU_ATEN_SILU, npu__ref_plan_map),
+        NPU_X(NPU_ATEN_HARDSWISH, npu__ref_plan_map), NPU_X(NPU_ATEN_HARDSIGMOID, npu__ref_plan_map),
+        NPU_X(NPU_ATEN_EXP, npu__ref_plan_map), NPU_X(NPU_ATEN_SQRT, npu__ref_plan_map),
+        NPU_X(NPU_ATEN_RSQRT, npu__ref_plan_map), NPU_X(NPU_ATEN_NEG, npu__ref_plan_map),
+        NPU_X(NPU_ATEN_ABS, npu__ref_plan_map), NPU_X(NPU_ATEN_LOG, npu__ref_plan_map),
+        NPU_X(NPU_ATEN_GELU, npu__ref_plan_gelu), NPU_X(NPU_ATEN_LEAKY_RELU, npu__ref_plan_leaky_relu),
+        NPU_X(NPU_ATEN_ELU, npu__ref_plan_elu), NPU_X(NPU_ATEN_SELU, npu__ref_plan_elu),
+        NPU_X(NPU_ATEN_PERMUTE, npu__ref_plan_permute), NPU_X(NPU_ATEN_TRANSPOSE, npu__ref_plan_permute),
+        NPU_X(NPU_ATEN_T, npu__ref_plan_permute), NPU_X(NPU_ATEN_SLICE, npu__ref_plan_slice),
+        NPU_X(NPU_ATEN_SELECT, npu__ref_plan_slice), NPU_X(NPU_ATEN_EXPAND, npu__ref_plan_expand),
+        NPU_X(NPU_ATEN_CAT, npu__ref_plan_cat), NPU_X(NPU_ATEN_STACK, npu__ref_plan_cat),
+        NPU_X(NPU_ATEN_EMBEDDING, npu__ref_plan_embedding),
+        NPU_X(NPU_QUANTIZED_QUANTIZE_PER_TENSOR, npu__ref_plan_quantise),
+        NPU_X(NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR, npu__ref_plan_quantise), NPU_X(NPU_ATEN_AMAX, npu__ref_plan_amax),
+        NPU_X(NPU_ATEN_GROUP_NORM, npu__ref_plan_group_norm), NPU_X(NPU_ATEN_BATCH_NORM, npu__ref_plan_batch_norm),
+        NPU_X(NPU_ATEN_POW_TENSOR_SCALAR, npu__ref_plan_power), NPU_X(NPU_ATEN_PRELU, npu__ref_plan_prelu),
+        NPU_X(NPU_ATEN_WHERE, npu__ref_plan_where), NPU_X(NPU_ATEN_WHERE_SCALAR_SELF, npu__ref_plan_where),
+        NPU_X(NPU_ATEN_WHERE_SCALAR_OTHER, npu__ref_plan_where),
+        NPU_X(NPU_ATEN_MASKED_FILL_SCALAR, npu__ref_plan_where),
+        NPU_X(NPU_ATEN_SCALED_DOT_PRODUCT_ATTENTION, npu__ref_plan_attention),
+        NPU_X(NPU_ATEN_SOFTPLUS, npu__ref_plan_softplus), NPU_X(NPU_ATEN_SPLIT, npu__ref_plan_split),
+        NPU_X(NPU_ATEN_SPLIT_SIZES, npu__ref_plan_split), NPU_X(NPU_ATEN_SPLIT_WITH_SIZES, npu__ref_plan_split),
+        NPU_X(NPU_ATEN_CHUNK, npu__ref_plan_split), NPU_X(NPU_ATEN_UNBIND, npu__ref_plan_split),
+        NPU_X(NPU_ATEN_CONSTANT_PAD_ND, npu__ref_plan_pad), NPU_X(NPU_ATEN_PAD, npu__ref_plan_pad),
+        NPU_X(NPU_ATEN_REPEAT, npu__ref_plan_repeat), NPU_X(NPU_ATEN_UPSAMPLE_NEAREST2D, npu__ref_plan_nearest),
+        NPU_X(NPU_ATEN_UPSAMPLE_NEAREST2D_VEC, npu__ref_plan_nearest), NPU_X(NPU_ATEN_GRU, npu__ref_plan_recurrent),
+        NPU_X(NPU_ATEN_LSTM, npu__ref_plan_recurrent), NPU_X(NPU_ATEN_GRU_CELL, npu__ref_plan_cell),
+        NPU_X(NPU_ATEN_LSTM_CELL, npu__ref_plan_cell), NPU_X(NPU_NPU_QCONV, npu__ref_plan_conv_i8),
+        NPU_X(NPU_NPU_QLINEAR, npu__ref_plan_linear_i8), NPU_X(NPU_NPU_QADD, npu__ref_plan_bytes),
+        NPU_X(NPU_NPU_QSUB, npu__ref_plan_bytes), NPU_X(NPU_NPU_QMUL, npu__ref_plan_bytes),
+        NPU_X(NPU_NPU_QMAX_POOL, npu__ref_plan_max_pool_i8), NPU_X(NPU_NPU_QAVG_POOL, npu__ref_plan_avg_pool_i8),
+        NPU_X(NPU_NPU_QADAPTIVE_AVG_POOL, npu__ref_plan_avg_pool_i8), NPU_X(NPU_NPU_QMEAN, npu__ref_plan_mean_i8),
+        NPU_X(NPU_NPU_QCAT, npu__ref_plan_cat), NPU_X(NPU_NPU_QSOFTMAX, npu__ref_plan_softmax_i8),
+        NPU_X(NPU_NPU_REQUANTISE, npu__ref_plan_byte_map), NPU_X(NPU_NPU_QSIGMOID, npu__ref_plan_byte_map),
+        NPU_X(NPU_NPU_QTANH, npu__ref_plan_byte_map), NPU_X(NPU_NPU_QHARDSWISH, npu__ref_plan_byte_map),
+        NPU_X(NPU_NPU_QHARDSIGMOID, npu__ref_plan_byte_map), NPU_X(NPU_NPU_QSILU, npu__ref_plan_byte_map),
+        NPU_X(NPU_NPU_QGELU, npu__ref_plan_byte_map), NPU_X(NPU_NPU_QLAYER_NORM, npu__ref_plan_layer_norm_i8),
+        NPU_X(NPU_NPU_QUPSAMPLE_NEAREST2D, npu__ref_plan_nearest),
     };
+#undef NPU_X
     static const npu_planned_library library = { (uint32_t)sizeof(npu_planned_library),
                                                  (uint32_t)NPU__REF_COUNT(kernels),
                                                  (uint32_t)NPU__REF_COUNT(lowerings),

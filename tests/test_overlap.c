@@ -305,7 +305,7 @@ static void check_random(uint64_t seed, const npu_sim_desc *desc, uint32_t num_s
     }
     NPU_CHECK_STATUS(npu_capture_create(&capture, execs[2]), NPU_OK);
     for (uint32_t run = 0; run < 4; run++) {
-        uint64_t overlapped, in_order;
+        uint64_t overlapped = 0, in_order = 0;
         fill(x, SIZE, run);
         fill(w, SIZE, run + 9);
         memset(y, 0xee, sizeof y);
