@@ -8988,7 +8988,7 @@ static void npu__ref_conv_pad(npu__ref_conv_shape *c, const npu_op_info *op, uin
     }
 }
 
-static bool npu__ref_conv_is_transposed(const npu_op_info *op)
+static bool npu__ref_is_transposed_conv(const npu_op_info *op)
 {
     return npu_op_int(op, "transposed", npu_op_has(op, "output_padding")) != 0;
 }
@@ -9030,7 +9030,7 @@ static npu__ref_conv_shape npu__ref_conv(const npu_prepare *p)
     }
     dims = w->rank - 2;
     batched = x->rank == dims + 2;
-    c.transposed = npu__ref_conv_is_transposed(op);
+    c.transposed = npu__ref_is_transposed_conv(op);
     c.groups = op->kind == NPU_ATEN_CONV_DEPTHWISE2D ? x->dims[batched] : npu_op_int(op, "groups", 1);
     c.images = batched ? x->dims[0] : 1;
     c.in_channels = x->dims[batched] / c.groups;
@@ -9235,7 +9235,7 @@ static bool npu__ref_conv_is_pointwise(const npu_op_info *op)
             return false;
         }
     }
-    return npu__ref_is_float_op(op) && !npu__ref_conv_is_transposed(op) && npu_op_int(op, "groups", 1) == 1 &&
+    return npu__ref_is_float_op(op) && !npu__ref_is_transposed_conv(op) && npu_op_int(op, "groups", 1) == 1 &&
            op->kind != NPU_ATEN_CONV_DEPTHWISE2D &&
            op->kind != NPU_LINALG_CONV_2D_NGCHW_GFCHW && npu__ref_all_are(op, "stride", 1) &&
            npu__ref_all_are(op, "strides", 1) && (words || npu__ref_all_are(op, "padding", 0));
@@ -10290,7 +10290,7 @@ static bool npu__ref_conv_has_few_phases(const npu_op_info *op)
 
 static bool npu__ref_conv_is_blocked(const npu_op_info *op)
 {
-    return npu__ref_is_float_op(op) && (!npu__ref_conv_is_transposed(op) || npu__ref_conv_has_few_phases(op));
+    return npu__ref_is_float_op(op) && (!npu__ref_is_transposed_conv(op) || npu__ref_conv_has_few_phases(op));
 }
 
 /* ---- convolution: Winograd's ----
@@ -10564,7 +10564,7 @@ static bool npu__ref_conv_is_winograd(const npu_op_info *op)
     const npu_spec *w = op->in[1], *y = op->out[0];
     int64_t high, wide, squares;
     if (w->rank != 4 || w->dims[2] != 3 || w->dims[3] != 3 || w->dims[0] < NPU__REF_WINOGRAD_CHANNELS ||
-        w->dims[1] < NPU__REF_WINOGRAD_CHANNELS || op->in[0]->dtype != NPU_F32 || npu__ref_conv_is_transposed(op) ||
+        w->dims[1] < NPU__REF_WINOGRAD_CHANNELS || op->in[0]->dtype != NPU_F32 || npu__ref_is_transposed_conv(op) ||
         npu_op_int(op, "groups", 1) != 1 || !npu__ref_all_are(op, "stride", 1) ||
         !npu__ref_all_are(op, "dilation", 1)) {
         return false;
@@ -25026,7 +25026,7 @@ static npu_status npu__ref_byte_slab_launch(const npu_launch *l, uint32_t part, 
 /* Over one or two dims, not transposed, and with steps that leave a slab small. */
 static bool npu__ref_byte_slab_fits(const npu_op_info *op)
 {
-    bool fits = op->in[1]->rank <= 4 && !npu__ref_conv_is_transposed(op);
+    bool fits = op->in[1]->rank <= 4 && !npu__ref_is_transposed_conv(op);
     for (uint32_t i = 0; i < 2; i++) {
         fits = fits && npu_op_int_at(op, "stride", i) <= 16 && npu_op_int_at(op, "dilation", i) <= 64 &&
                npu_op_int_at(op, "padding", i) <= 1024;
@@ -31874,7 +31874,7 @@ static bool npu__ref_plan_conv_shape(const npu_op_info *op, npu_planned_conv_wor
     const npu_spec *x = op->in[0], *k = op->in[1];
     uint32_t dims = k->rank - 2u, lead;
     int64_t groups = npu_op_int(op, "groups", 1);
-    bool is_transposed = npu__ref_conv_is_transposed(op);
+    bool is_transposed = npu__ref_is_transposed_conv(op);
     if (dims < 1 || dims > 2 || groups < 1 || groups > 0xffff) {
         return false;
     }
@@ -31954,7 +31954,7 @@ static npu_status npu__ref_plan_conv_f32(npu_planned_writer *w, const npu_op_inf
     s.w = npu_planned_operand(w, 1);
     s.b = op->num_in > 2 ? npu_planned_operand(w, 2) : NPU_PLANNED_NONE;
     s.scratch = NPU_PLANNED_NONE;
-    if (npu__ref_conv_is_transposed(op)) {
+    if (npu__ref_is_transposed_conv(op)) {
         kernel = NPU_PLANNED_conv_transposed_f32;
     } else if (!npu__planned_is_pointwise(&s.c.window)) {
         kernel = npu__ref_plan_scratch(w, &s.c, 4, kernels, &s.scratch);
@@ -31968,7 +31968,7 @@ static npu_status npu__ref_plan_conv_i8(npu_planned_writer *w, const npu_op_info
 {
     static const uint32_t kernels[3] = { NPU_PLANNED_conv_i8, NPU_PLANNED_conv_columns_i8, NPU_PLANNED_depthwise_i8 };
     npu_planned_conv_i8_words s;
-    bool is_transposed = npu__ref_conv_is_transposed(op);
+    bool is_transposed = npu__ref_is_transposed_conv(op);
     uint32_t channels, kernel = is_transposed ? NPU_PLANNED_conv_transposed_i8 : NPU_PLANNED_conv_i8;
     if (!npu__ref_plan_is_i8(op) || !npu__ref_plan_conv_shape(op, &s.c)) {
         return NPU_ERR_UNSUPPORTED;
