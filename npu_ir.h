@@ -347,13 +347,15 @@ typedef struct npu_parallel {
 
 typedef struct npu_threads_desc {
     uint32_t width;                 /* threads, including the caller: 1..1024; required */
-    uint64_t spin_ns;               /* how long a worker looks for work before it sleeps; not read yet: must be 0 */
+    uint64_t spin_ns;               /* how long a thread looks before it sleeps: 0 = 50,000, 1 = not at all, up to 10^9 */
     const npu_allocator *allocator; /* copied; NULL = NPU_IR_MALLOC */
     struct npu_diag *diag;          /* where a failure is explained; NULL = nowhere */
     uint32_t _canary;               /* must be 0 */
 } npu_threads_desc;
-/* A pool of width - 1 threads, sleeping between runs. One run at a time: calls from several threads take
-   turns, so a pool may be shared between programs. Errors: INVALID_ARGUMENT, NO_MEMORY, UNSUPPORTED (no threads in
+/* A pool of width - 1 threads, sleeping between runs. Before it sleeps a thread looks for what it waits for, because
+   waking takes longer than most ops; one that looked in vain eight times in a row looks every eighth time only, so little
+   is lost where runs are rare or the cores are another's. One run at a time: calls from several threads take turns, so a
+   pool may be shared between programs. Errors: INVALID_ARGUMENT, NO_MEMORY, UNSUPPORTED (no threads in
    this build), BACKEND. */
 NPU_IR_API npu_status npu_threads_create(npu_parallel **out, const npu_threads_desc *desc);
 NPU_IR_API void npu_threads_destroy(npu_parallel *threads); /* NULL is fine */
@@ -7762,6 +7764,15 @@ static bool npu__thread_start(npu__thread *t, void *(*run)(void *arg), void *arg
 static void npu__thread_join(npu__thread t) { pthread_join(t, NULL); }
 #endif
 
+/* Tells the core that it goes round and round. */
+#if defined(__i386__) || defined(__x86_64__)
+#define NPU__PAUSE() __builtin_ia32_pause()
+#elif defined(__aarch64__)
+#define NPU__PAUSE() __asm__ volatile("yield")
+#else
+#define NPU__PAUSE() ((void)0)
+#endif
+
 #ifdef NPU_IR_NO_THREADS
 NPU_IR_API npu_status npu_threads_create(npu_parallel **out, const npu_threads_desc *desc)
 {
@@ -7787,9 +7798,35 @@ typedef struct npu__threads {
     uint32_t parts, next, unfinished;
     uint32_t next_worker; /* number of the thread that starts next; the caller of run is 0 */
     bool stop;
+    uint64_t spin_ns;
+    uint32_t begun, ended; /* runs; read without the lock, too */
+    uint32_t vain;         /* of the caller */
     uint32_t num_workers;
     npu__thread workers[1]; /* width - 1 */
 } npu__threads;
+
+static uint64_t npu__time_ns(void);
+
+/* Looks for a while, without the lock, until *count is no longer `old`. *vain counts what was in vain, from 8 on what was
+   left out. */
+static void npu__threads_look(const npu__threads *t, const uint32_t *count, uint32_t old, uint32_t *vain)
+{
+    uint64_t end, rounds = t->spin_ns / 64; /* where the clock stands still */
+    if (t->spin_ns <= 1 || (*vain >= 8 && ++*vain < 16)) {
+        return;
+    }
+    end = npu__time_ns() + t->spin_ns;
+    do {
+        for (uint32_t i = 0; i < 32; i++) {
+            if (__atomic_load_n(count, __ATOMIC_ACQUIRE) != old) {
+                *vain = 0;
+                return;
+            }
+            NPU__PAUSE();
+        }
+    } while (rounds-- && npu__time_ns() < end);
+    *vain = *vain < 8 ? *vain + 1 : 8;
+}
 
 /* Takes parts until none is left. Called with the lock held, returns with it held. */
 static void npu__threads_work(npu__threads *t, uint32_t worker)
@@ -7800,6 +7837,7 @@ static void npu__threads_work(npu__threads *t, uint32_t worker)
         t->task(t->arg, part, t->parts, worker);
         npu__mutex_lock(&t->lock);
         if (--t->unfinished == 0) {
+            __atomic_store_n(&t->ended, t->ended + 1, __ATOMIC_RELEASE);
             npu__condition_signal(&t->done);
         }
     }
@@ -7808,12 +7846,16 @@ static void npu__threads_work(npu__threads *t, uint32_t worker)
 static NPU__THREAD_MAIN npu__threads_main(void *arg)
 {
     npu__threads *t = (npu__threads *)arg;
-    uint32_t worker;
+    uint32_t worker, begun, vain = 0;
     npu__mutex_lock(&t->lock);
     worker = ++t->next_worker;
     while (!t->stop) {
         npu__threads_work(t, worker);
-        if (!t->stop) {
+        begun = t->begun;
+        npu__mutex_unlock(&t->lock);
+        npu__threads_look(t, &t->begun, begun, &vain);
+        npu__mutex_lock(&t->lock);
+        if (t->begun == begun) {
             npu__condition_wait(&t->wake, &t->lock);
         }
     }
@@ -7824,6 +7866,7 @@ static NPU__THREAD_MAIN npu__threads_main(void *arg)
 static void npu__threads_run(void *ctx, npu_task task, void *arg, uint32_t parts)
 {
     npu__threads *t = (npu__threads *)ctx;
+    uint32_t ended;
     if (parts <= 1 || t->num_workers == 0) {
         for (uint32_t i = 0; i < parts; i++) {
             task(arg, i, parts, 0);
@@ -7836,8 +7879,15 @@ static void npu__threads_run(void *ctx, npu_task task, void *arg, uint32_t parts
     t->arg = arg;
     t->parts = t->unfinished = parts;
     t->next = 0;
+    ended = t->ended;
+    __atomic_store_n(&t->begun, t->begun + 1, __ATOMIC_RELEASE);
     npu__condition_broadcast(&t->wake);
     npu__threads_work(t, 0);
+    if (t->unfinished) {
+        npu__mutex_unlock(&t->lock);
+        npu__threads_look(t, &t->ended, ended, &t->vain);
+        npu__mutex_lock(&t->lock);
+    }
     while (t->unfinished) {
         npu__condition_wait(&t->done, &t->lock);
     }
@@ -7855,6 +7905,7 @@ NPU_IR_API void npu_threads_destroy(npu_parallel *threads)
     }
     npu__mutex_lock(&t->lock);
     t->stop = true;
+    __atomic_store_n(&t->begun, t->begun + 1, __ATOMIC_RELEASE); /* nobody looks on */
     npu__condition_broadcast(&t->wake);
     npu__mutex_unlock(&t->lock);
     for (uint32_t i = 0; i < t->num_workers; i++) {
@@ -7880,9 +7931,10 @@ NPU_IR_API npu_status npu_threads_create(npu_parallel **out, const npu_threads_d
     }
     a = npu__allocator(desc->allocator);
     diag = npu__diag_clear(desc->diag);
-    if (width == 0 || width > 1024 || desc->spin_ns) {
+    if (width == 0 || width > 1024 || desc->spin_ns > 1000000000) {
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT,
-                         "threads: width %u, expected 1..1024, and spin_ns 0", (unsigned)width);
+                         "threads: width %u, expected 1..1024; spin_ns %llu, expected at most a second", (unsigned)width,
+                         (unsigned long long)desc->spin_ns);
     }
     *out = NULL;
     size = sizeof *t + (width - 1) * sizeof(npu__thread);
@@ -7892,6 +7944,7 @@ NPU_IR_API npu_status npu_threads_create(npu_parallel **out, const npu_threads_d
     }
     t->allocator = a;
     t->size = size;
+    t->spin_ns = desc->spin_ns ? desc->spin_ns : 50000;
     t->base.size = (uint32_t)sizeof t->base;
     t->base.width = width;
     t->base.ctx = t;

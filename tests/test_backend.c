@@ -442,8 +442,8 @@ static void test_creates_say_why(void)
     SAYS(npu_graph_create(&(npu_graph_desc){ .diag = &diag, .level = 99 }), NULL, "level");
     SAYS(npu_model_create(&(npu_model_desc){ .graph = &(npu_graph_desc){ .diag = &diag }, .dialect = 99 }), NULL, "dialect");
     SAYS(npu_threads_create(&threads, &(npu_threads_desc){ .diag = &diag }), NPU_ERR_INVALID_ARGUMENT, "width 0");
-    SAYS(npu_threads_create(&threads, &(npu_threads_desc){ .diag = &diag, .width = 2, .spin_ns = 5 }),
-         NPU_ERR_INVALID_ARGUMENT, "spin_ns 0");
+    SAYS(npu_threads_create(&threads, &(npu_threads_desc){ .diag = &diag, .width = 2, .spin_ns = 1000000001 }),
+         NPU_ERR_INVALID_ARGUMENT, "spin_ns 1000000001, expected at most a second");
     SAYS(npu_ref_create(&b, &(npu_ref_desc){ .diag = &diag, .tables = &(npu_kernel_table){ NULL, 0, 1 },
                                              .num_tables = 1 }), NPU_ERR_VERSION, "NPU_KERNEL_TABLE");
     SAYS(npu_accel_create(&b, &(npu_accel){ .diag = &diag }, NULL), NPU_ERR_VERSION, "sizeof(npu_accel)");

@@ -800,6 +800,33 @@ static void test_two_threads(void)
     rig_end(&r);
 }
 
+static void count_part(void *arg, uint32_t part, uint32_t parts, uint32_t worker)
+{
+    uint32_t *counts = (uint32_t *)arg;
+    (void)parts;
+    (void)worker;
+    counts[part]++;
+}
+
+/* However long threads look before they sleep, and whether runs follow at once or after a while. */
+static void test_spinning(void)
+{
+    static const uint64_t spins[] = { 0, 1, 2, 3000, 1000000 };
+    for (size_t i = 0; i < sizeof spins / sizeof spins[0]; i++) {
+        npu_parallel *threads = NULL;
+        uint32_t counts[7] = { 0 };
+        NPU_CHECK_STATUS(npu_threads_create(&threads, &(npu_threads_desc){ .width = 3, .spin_ns = spins[i] }), NPU_OK);
+        for (uint32_t run = 0; run < 301; run++) {
+            for (volatile uint32_t pause = run % 3 == 2 ? 20000 : 0; pause; pause--) { }
+            threads->run(threads->ctx, count_part, counts, 1 + run % 7);
+        }
+        for (uint32_t k = 0; k < 7; k++) {
+            NPU_CHECK_EQ(counts[k], 301 / 7 * (7 - k)); /* of seven runs each takes one part more */
+        }
+        npu_threads_destroy(threads);
+    }
+}
+
 /* ---- the order of destroying ------------------------------------------------------------------------------------ */
 
 /* Memory in which what was freed is scribbled over and never given out again. */
@@ -1090,6 +1117,7 @@ int main(void)
     NPU_RUN(test_partitions_alone);
     NPU_RUN(test_widths);
     NPU_RUN(test_two_threads);
+    NPU_RUN(test_spinning);
     NPU_RUN(test_graph_goes_first);
     NPU_RUN(test_no_allocation);
     NPU_RUN(test_debug_order);
