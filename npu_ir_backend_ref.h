@@ -25324,6 +25324,422 @@ static bool npu__ref_byte_plane_fits(const npu_op_info *op)
     return npu__ref_byte_slab_fits(op) && op->in[1]->rank == 4 && op->in[1]->dims[1] == 1 && op->in[1]->dims[2] > 1;
 }
 
+#ifdef NPU__REF_HAS_VNNI
+/* ---- convolution: depthwise, channels side by side ----
+
+   Sixteen channels of a band of rows are a lane, four lanes a block: a vector has a place of the input in each of them.
+   Blocks are turned so that channels lie side by side, and their results back; between the two, nothing depends on how
+   long rows are. Words are as above, of what the next taps of a column read, but of sixteen channels each: the k-th of
+   four vectors has channels 4 k to 4 k + 3 of every lane, the order in which bytes are unpacked, and packed again. */
+
+enum {
+    NPU__REF_LANE_CHANNELS = 16, NPU__REF_BLOCK_LANES = 4, NPU__REF_BLOCK_BYTES = 64,
+    NPU__REF_LANES_FIT = 160 << 10 /* bytes of a block that stays in the second-level cache */
+};
+#define NPU__REF_AVX512_VNNI __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
+
+typedef struct npu__ref_byte_lanes {
+    npu__ref_byte_planes planes; /* first: what runs where these do not, and the words of weights */
+    npu__ref_byte_scales scales; /* of the channels of each block, in the order of words */
+    int32_t *packed;             /* weights: [block, row of the tile, word, 64]; NULL = the planes run */
+    int64_t blocks, bands, band; /* blocks of an image; bands of results, and rows of one */
+    int64_t tile;                /* rows of results that words serve */
+    int64_t rows, row;           /* of a block */
+    uint8_t flip;                /* of the highest bit, which makes bytes of no sign */
+    size_t words_at, out_at;     /* in a worker's memory, behind the block: words of a tile, results of a band */
+} npu__ref_byte_lanes;
+
+/* A lane of a block: its first channel and row of results. */
+typedef struct npu__ref_byte_lane { int64_t channel, row; } npu__ref_byte_lane;
+
+static npu__ref_byte_lane npu__ref_byte_lane_of(const npu__ref_byte_lanes *s, int64_t block, int64_t i)
+{
+    int64_t channels = s->planes.plain.c.groups, at = block * NPU__REF_BLOCK_LANES + i;
+    int64_t lanes = npu__ref_ceil_div(channels, NPU__REF_LANE_CHANNELS) * s->bands;
+    npu__ref_byte_lane lane;
+    at = npu__ref_min(at, lanes - 1); /* the last one again */
+    lane.channel = at / s->bands * NPU__REF_LANE_CHANNELS;
+    lane.row = at % s->bands * s->band;
+    return lane;
+}
+
+/* The channel at place i of a block's words. */
+static int64_t npu__ref_byte_lanes_channel(const npu__ref_byte_lanes *s, int64_t block, int64_t i)
+{
+    npu__ref_byte_lane lane = npu__ref_byte_lane_of(s, block, i % 16 / 4);
+    return npu__ref_min(lane.channel + i / 16 * 4 + i % 4, s->planes.plain.c.groups - 1);
+}
+
+/* Bands whose block stays in the second-level cache, as many as leave no lane without work. */
+static bool npu__ref_byte_lanes_cut(npu__ref_byte_lanes *s)
+{
+    const npu__ref_conv_shape *c = &s->planes.plain.c;
+    int64_t lanes = npu__ref_ceil_div(c->groups, NPU__REF_LANE_CHANNELS);
+    int64_t reach = (c->kernel[1] - 1) * c->dilation[1] + 1, fit;
+    s->row = npu__ref_max((c->out[2] - 1) * c->stride[2] + (c->kernel[2] - 1) * c->dilation[2] + 1,
+                          c->in[2] + c->pad[2]);
+    fit = NPU__REF_LANES_FIT / NPU__REF_BLOCK_BYTES / s->row;
+    fit = npu__ref_max(1, (fit - reach) / c->stride[1] + 1);
+    for (s->bands = npu__ref_ceil_div(c->out[1], fit); lanes * s->bands % NPU__REF_BLOCK_LANES;) {
+        s->bands++;
+    }
+    s->bands = npu__ref_min(s->bands, c->out[1]);
+    s->band = npu__ref_ceil_div(npu__ref_ceil_div(c->out[1], s->bands), s->tile) * s->tile;
+    s->bands = npu__ref_ceil_div(c->out[1], s->band);
+    s->rows = (s->band - 1) * c->stride[1] + reach;
+    s->blocks = npu__ref_ceil_div(lanes * s->bands, NPU__REF_BLOCK_LANES);
+    return s->row <= 8192 && s->rows * s->row * NPU__REF_BLOCK_BYTES <= 4 * NPU__REF_LANES_FIT;
+}
+
+static npu_status npu__ref_byte_lanes_pack(npu_prepare *p, npu__ref_byte_lanes *s)
+{
+    npu__ref_byte_planes planes = s->planes;
+    const npu__ref_byte_scales *from = &s->planes.scales;
+    npu__ref_byte_scales *to = &s->scales;
+    size_t n = (size_t)s->blocks * 64, words = (size_t)(planes.words * s->tile), taps = planes.plain.depth;
+    int32_t *word = (int32_t *)npu_prepare_alloc(p, words * sizeof *word);
+    to->reals = (double *)npu_prepare_alloc(p, n * (sizeof *to->reals + 4 * sizeof *to->offsets));
+    s->packed = (int32_t *)npu_prepare_alloc(p, n * words * sizeof *s->packed);
+    if (!word || !to->reals || !s->packed) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    to->multipliers = (int32_t *)(void *)(to->reals + n), to->shifts = to->multipliers + n;
+    to->offsets = to->shifts + n;
+    to->factors = (float *)(void *)(to->offsets + n);
+    to->is_exact = from->is_exact;
+    planes.tile = s->tile;
+    for (size_t i = 0; i < n; i++) {
+        size_t channel = (size_t)npu__ref_byte_lanes_channel(s, (int64_t)(i / 64), (int64_t)(i % 64));
+        to->reals[i] = from->reals[channel], to->factors[i] = from->factors[channel];
+        to->multipliers[i] = from->multipliers[channel], to->shifts[i] = from->shifts[channel];
+        to->offsets[i] = from->offsets[channel];
+        npu__ref_byte_plane_weights(&planes, (const int8_t *)p->op->in_data[1] + channel * taps, word);
+        for (size_t k = 0; k < words; k++) {
+            size_t row = k % (size_t)s->tile * (size_t)planes.words + k / (size_t)s->tile;
+            s->packed[(i / 64 * words + row) * 64 + i % 64] = word[k];
+        }
+    }
+    return NPU_OK;
+}
+
+static npu_status npu__ref_byte_lanes_prepare(npu_prepare *p)
+{
+    npu__ref_byte_lanes *s = (npu__ref_byte_lanes *)npu_prepare_alloc(p, sizeof *s);
+    npu_status status = s ? npu__ref_byte_plane_prepare(p) : NPU_ERR_NO_MEMORY;
+    npu__ref_byte_planes *planes = s ? &s->planes : NULL;
+    const npu__ref_conv_shape *c;
+    if (status) {
+        return status;
+    }
+    *planes = *(const npu__ref_byte_planes *)p->state;
+    p->state = s;
+    c = &planes->plain.c;
+    if (p->isa != NPU__REF_ISA_avx512_vnni || !planes->packed || planes->scales.is_bias_apart || c->groups < 12) {
+        return NPU_OK;
+    }
+    s->tile = c->stride[1] * c->dilation[1] == 1 && c->kernel[1] % 4 != 0 && c->out[1] > 1 ? 2 : 1;
+    if (!npu__ref_byte_lanes_cut(s)) {
+        return NPU_OK;
+    }
+    s->flip = planes->off % 256 ? 0x80 : 0;
+    s->words_at = (size_t)(s->rows * s->row) * NPU__REF_BLOCK_BYTES;
+    s->out_at = s->words_at + (size_t)(planes->quads * s->row) * 64 * sizeof(int32_t);
+    p->workspace = 0;
+    p->worker_workspace = s->out_at + (size_t)(npu__ref_ceil_div(s->band * c->out[2], 16) * 16) * NPU__REF_BLOCK_BYTES;
+    p->parts = (uint32_t)npu__ref_max(1, npu__ref_min(c->images * s->blocks, p->parts));
+    return npu__ref_byte_lanes_pack(p, s);
+}
+
+/* Byte k of lane i of vector j becomes byte j of lane i of vector k. */
+NPU__REF_INLINE NPU__REF_AVX512_VNNI void npu__ref_byte_turn(__m512i x[16])
+{
+    NPU__REF_UNROLL_LOOP
+    for (int32_t round = 0; round < 4; round++) {
+        __m512i y[16];
+        NPU__REF_UNROLL_LOOP
+        for (int32_t i = 0; i < 8; i++) {
+            y[2 * i] = _mm512_unpacklo_epi8(x[i], x[i + 8]);
+            y[2 * i + 1] = _mm512_unpackhi_epi8(x[i], x[i + 8]);
+        }
+        NPU__REF_UNROLL_LOOP
+        for (int32_t i = 0; i < 16; i++) {
+            x[i] = y[i];
+        }
+    }
+}
+
+/* A run of places of each lane's channels, as they lie in the input. */
+typedef struct npu__ref_byte_run {
+    const uint8_t *x[NPU__REF_BLOCK_LANES];
+    const size_t *at[NPU__REF_BLOCK_LANES]; /* where each of its channels begins */
+    size_t step[NPU__REF_BLOCK_LANES];      /* to the next place; 0 = what is padded */
+} npu__ref_byte_run;
+
+/* n places into rows of `width`, `gap` bytes apart. */
+NPU__REF_AVX512_VNNI static void npu__ref_byte_lanes_take(const npu__ref_byte_run *run, size_t n, uint8_t flip,
+                                                          uint8_t *to, int64_t width, int64_t gap)
+{
+    const __m512i flips = _mm512_set1_epi8((char)flip);
+    int64_t left = width;
+    for (size_t first = 0; first < n; first += 16) {
+        size_t some = n - first < 16 ? n - first : 16;
+        __mmask16 wanted = (__mmask16)((1u << some) - 1u);
+        __m512i x[16];
+        NPU__REF_UNROLL_LOOP
+        for (int32_t i = 0; i < 16; i++) {
+            __m128i lane[NPU__REF_BLOCK_LANES];
+            NPU__REF_UNROLL_LOOP
+            for (int32_t k = 0; k < NPU__REF_BLOCK_LANES; k++) {
+                lane[k] = _mm_maskz_loadu_epi8(wanted, run->x[k] + run->at[k][i] + first * run->step[k]);
+            }
+            x[i] = _mm512_inserti32x4(_mm512_castsi128_si512(lane[0]), lane[1], 1);
+            x[i] = _mm512_inserti32x4(_mm512_inserti32x4(x[i], lane[2], 2), lane[3], 3);
+            x[i] = _mm512_xor_si512(x[i], flips);
+        }
+        npu__ref_byte_turn(x);
+        NPU__REF_UNROLL_LOOP
+        for (int32_t i = 0; i < 16; i++) {
+            if ((size_t)i < some) {
+                _mm512_storeu_si512(to, x[i]);
+                to += NPU__REF_BLOCK_BYTES;
+                left--;
+                to += left ? 0 : gap;
+                left = left ? left : width;
+            }
+        }
+    }
+}
+
+/* The block's input: as one run where a lane has all rows, else row by row, with what is padded above and below. */
+static void npu__ref_byte_lanes_fill(const npu__ref_byte_lanes *s, const uint8_t *x, int64_t block, uint8_t *to)
+{
+    const npu__ref_conv_shape *c = &s->planes.plain.c;
+    const uint8_t zero = (uint8_t)s->planes.plain.zero;
+    size_t at[NPU__REF_BLOCK_LANES][NPU__REF_LANE_CHANNELS], nowhere[NPU__REF_LANE_CHANNELS] = { 0 };
+    size_t plane = (size_t)(c->in[1] * c->in[2]), run_len;
+    uint8_t padded[NPU__REF_LANE_CHANNELS];
+    int64_t gap = (s->row - c->in[2]) * NPU__REF_BLOCK_BYTES, rows = s->bands == 1 ? 1 : s->rows;
+    int64_t skip = s->bands == 1 ? c->pad[1] * s->row : 0;
+    npu__ref_byte_run run;
+    run_len = (size_t)c->in[2] * (size_t)(s->bands == 1 ? npu__ref_max(npu__ref_min(c->in[1], s->rows - c->pad[1]), 0)
+                                                        : 1);
+    memset(padded, zero, sizeof padded);
+    for (int64_t i = 0; i < NPU__REF_BLOCK_LANES; i++) {
+        npu__ref_byte_lane lane = npu__ref_byte_lane_of(s, block, i);
+        for (int64_t k = 0; k < NPU__REF_LANE_CHANNELS; k++) {
+            at[i][k] = (size_t)npu__ref_min(lane.channel + k, c->groups - 1) * plane;
+        }
+    }
+    for (int64_t row = 0; row < rows; row++, to += s->row * NPU__REF_BLOCK_BYTES) {
+        for (int64_t i = 0; i < NPU__REF_BLOCK_LANES; i++) {
+            int64_t y = npu__ref_byte_lane_of(s, block, i).row * c->stride[1] + row - (s->bands == 1 ? 0 : c->pad[1]);
+            bool is_there = y >= 0 && y < c->in[1];
+            run.x[i] = is_there ? x + y * c->in[2] : padded;
+            run.at[i] = is_there ? at[i] : nowhere;
+            run.step[i] = is_there;
+        }
+        npu__ref_byte_lanes_take(&run, run_len, s->flip, to + (skip + c->pad[2]) * NPU__REF_BLOCK_BYTES, c->in[2],
+                                 gap);
+    }
+}
+
+/* Words of all columns for the tile of results whose first row is `row` of the band. */
+NPU__REF_AVX512_VNNI static void npu__ref_byte_lanes_words(const npu__ref_byte_lanes *s, const uint8_t *block,
+                                                           int64_t row, int32_t *to)
+{
+    const npu__ref_conv_shape *c = &s->planes.plain.c;
+    int64_t last = c->kernel[1] + s->tile - 2, step = s->row * NPU__REF_BLOCK_BYTES;
+    for (int64_t quad = 0; quad < s->planes.quads; quad++) {
+        const uint8_t *from[4];
+        for (int64_t i = 0; i < 4; i++) {
+            int64_t tap = npu__ref_min(quad * 4 + i, last);
+            from[i] = block + (row * c->stride[1] + tap * c->dilation[1]) * step;
+        }
+        for (int64_t i = 0; i < step; i += NPU__REF_BLOCK_BYTES, to += 64) {
+            __m512i p = _mm512_loadu_si512(from[0] + i), q = _mm512_loadu_si512(from[1] + i);
+            __m512i r = _mm512_loadu_si512(from[2] + i), t = _mm512_loadu_si512(from[3] + i);
+            __m512i low = _mm512_unpacklo_epi8(p, q), high = _mm512_unpackhi_epi8(p, q);
+            __m512i next_low = _mm512_unpacklo_epi8(r, t), next_high = _mm512_unpackhi_epi8(r, t);
+            _mm512_storeu_si512(to, _mm512_unpacklo_epi16(low, next_low));
+            _mm512_storeu_si512(to + 16, _mm512_unpackhi_epi16(low, next_low));
+            _mm512_storeu_si512(to + 32, _mm512_unpacklo_epi16(high, next_high));
+            _mm512_storeu_si512(to + 48, _mm512_unpackhi_epi16(high, next_high));
+        }
+    }
+}
+
+/* 64 sums that have their offsets, in the order of words, as bytes of the lanes: by the loops for sums in memory. */
+static void npu__ref_byte_lanes_exact(const npu__ref_byte_lanes *s, int64_t block, int32_t *sums, uint8_t *y)
+{
+    uint8_t bytes[64];
+    for (int64_t i = 0; i < 64; i++) {
+        sums[i] = (int32_t)((uint32_t)sums[i] - (uint32_t)s->scales.offsets[block * 64 + i]);
+    }
+    npu__ref_byte_finish(&s->planes.plain.q, s->planes.isa, bytes, sums, 64, &s->scales, (size_t)(block * 64), false);
+    for (int64_t i = 0; i < 64; i++) {
+        y[i % 16 / 4 * 16 + i / 16 * 4 + i % 4] = bytes[i];
+    }
+}
+
+/* The same by way of float, as npu__ref_byte_near_avx512, where it cannot err. */
+NPU__REF_INLINE NPU__REF_AVX512_VNNI void npu__ref_byte_lanes_finish(const npu__ref_byte_lanes *s, int64_t block,
+                                                                     const __m512i sums[4], uint8_t *y)
+{
+    const npu__ref_quantised *q = &s->planes.plain.q;
+    const __m512 low = _mm512_set1_ps((float)(q->low - q->zero)), high = _mm512_set1_ps((float)(q->high - q->zero));
+    const __m512i zero = _mm512_set1_epi16((int16_t)q->zero), byte = _mm512_set1_epi16(0xff);
+    __m512 most = _mm512_setzero_ps();
+    __m512i whole[4];
+    NPU__REF_UNROLL_LOOP
+    for (int32_t i = 0; i < 4; i++) {
+        __m512 factor = _mm512_loadu_ps(s->scales.factors + block * 64 + i * 16);
+        __m512 real = _mm512_mul_ps(_mm512_cvtepi32_ps(sums[i]), factor);
+        real = _mm512_min_ps(_mm512_max_ps(real, low), high);
+        whole[i] = _mm512_cvt_roundps_epi32(real, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+        most = _mm512_max_ps(most, _mm512_abs_ps(_mm512_sub_ps(real, _mm512_cvtepi32_ps(whole[i]))));
+    }
+    if (q->is_twice || _mm512_cmp_ps_mask(most, _mm512_set1_ps(NPU__REF_BYTE_NEAR), _CMP_GT_OQ)) {
+        int32_t in_memory[64];
+        for (int32_t i = 0; i < 4; i++) {
+            _mm512_storeu_si512(in_memory + i * 16, sums[i]);
+        }
+        npu__ref_byte_lanes_exact(s, block, in_memory, y);
+    } else {
+        __m512i a = _mm512_add_epi16(_mm512_packs_epi32(whole[0], whole[1]), zero);
+        __m512i b = _mm512_add_epi16(_mm512_packs_epi32(whole[2], whole[3]), zero);
+        _mm512_storeu_si512(y, _mm512_packus_epi16(_mm512_and_si512(a, byte), _mm512_and_si512(b, byte)));
+    }
+}
+
+/* Results of a tile, from its words: [row of the tile, column, 64]. */
+NPU__REF_INLINE NPU__REF_AVX512_VNNI void npu__ref_byte_lanes_tile(const npu__ref_byte_lanes *s, int64_t block,
+                                                                   const int32_t *words, uint8_t *y, const int32_t tile)
+{
+    const npu__ref_conv_shape *c = &s->planes.plain.c;
+    const int32_t *offsets = s->scales.offsets + block * 64;
+    int64_t next = s->planes.words * 64, step = c->dilation[2] * 64;
+    for (int64_t x = 0; x < c->out[2]; x++, words += c->stride[2] * 64, y += NPU__REF_BLOCK_BYTES) {
+        const int32_t *w = s->packed + block * tile * next;
+        __m512i sums[2][4];
+        NPU__REF_UNROLL_LOOP
+        for (int32_t i = 0; i < 4 * tile; i++) {
+            sums[i / 4][i % 4] = _mm512_loadu_si512(offsets + i % 4 * 16);
+        }
+        for (int64_t quad = 0; quad < s->planes.quads; quad++) {
+            const int32_t *from = words + quad * s->row * 64;
+            for (int64_t tap = 0; tap < c->kernel[2]; tap++, from += step, w += 64) {
+                NPU__REF_UNROLL_LOOP
+                for (int32_t i = 0; i < 4; i++) {
+                    __m512i word = _mm512_loadu_si512(from + i * 16);
+                    NPU__REF_UNROLL_LOOP
+                    for (int32_t k = 0; k < tile; k++) {
+                        sums[k][i] = _mm512_dpbusd_epi32(sums[k][i], word, _mm512_loadu_si512(w + k * next + i * 16));
+                    }
+                }
+            }
+        }
+        NPU__REF_UNROLL_LOOP
+        for (int32_t k = 0; k < tile; k++) {
+            npu__ref_byte_lanes_finish(s, block, sums[k], y + k * c->out[2] * NPU__REF_BLOCK_BYTES);
+        }
+    }
+}
+NPU__REF_AVX512_VNNI static void npu__ref_byte_lanes_one(const npu__ref_byte_lanes *s, int64_t block,
+                                                         const int32_t *words, uint8_t *y)
+{
+    npu__ref_byte_lanes_tile(s, block, words, y, 1);
+}
+NPU__REF_AVX512_VNNI static void npu__ref_byte_lanes_two(const npu__ref_byte_lanes *s, int64_t block,
+                                                         const int32_t *words, uint8_t *y)
+{
+    npu__ref_byte_lanes_tile(s, block, words, y, 2);
+}
+
+/* n of the results of a lane's channel, from lane i of x. */
+NPU__REF_INLINE NPU__REF_AVX512_VNNI void npu__ref_byte_lanes_store(uint8_t *y, __m128i x, int64_t n)
+{
+    if (n >= 16) {
+        _mm_storeu_si128((__m128i *)(void *)y, x);
+    } else if (n > 0) {
+        _mm_mask_storeu_epi8(y, (__mmask16)((1u << n) - 1u), x);
+    }
+}
+
+/* The results of a block to where they belong: each channel's in a run. */
+NPU__REF_AVX512_VNNI static void npu__ref_byte_lanes_give(const npu__ref_byte_lanes *s, const uint8_t *from,
+                                                          int64_t block, uint8_t *y)
+{
+    const npu__ref_conv_shape *c = &s->planes.plain.c;
+    int64_t plane = c->out[1] * c->out[2], num = npu__ref_ceil_div(c->groups, NPU__REF_LANE_CHANNELS) * s->bands;
+    int64_t left[NPU__REF_BLOCK_LANES], channels[NPU__REF_BLOCK_LANES];
+    uint8_t *to[NPU__REF_BLOCK_LANES];
+    for (int64_t i = 0; i < NPU__REF_BLOCK_LANES; i++) {
+        npu__ref_byte_lane lane = npu__ref_byte_lane_of(s, block, i);
+        to[i] = y + lane.channel * plane + lane.row * c->out[2];
+        left[i] = npu__ref_min(s->band, c->out[1] - lane.row) * c->out[2];
+        channels[i] = npu__ref_min(NPU__REF_LANE_CHANNELS, c->groups - lane.channel);
+        channels[i] = block * NPU__REF_BLOCK_LANES + i < num ? channels[i] : 0;
+    }
+    for (int64_t first = 0; first < s->band * c->out[2]; first += 16, from += 16 * NPU__REF_BLOCK_BYTES) {
+        __m512i x[16];
+        NPU__REF_UNROLL_LOOP
+        for (int32_t i = 0; i < 16; i++) {
+            x[i] = _mm512_loadu_si512(from + i * NPU__REF_BLOCK_BYTES);
+        }
+        npu__ref_byte_turn(x);
+        NPU__REF_UNROLL_LOOP
+        for (int64_t i = 0; i < 16; i++) {
+            int64_t at = i * plane + first;
+            npu__ref_byte_lanes_store(to[0] + at, _mm512_castsi512_si128(x[i]), i < channels[0] ? left[0] - first : 0);
+            npu__ref_byte_lanes_store(to[1] + at, _mm512_extracti32x4_epi32(x[i], 1),
+                                      i < channels[1] ? left[1] - first : 0);
+            npu__ref_byte_lanes_store(to[2] + at, _mm512_extracti32x4_epi32(x[i], 2),
+                                      i < channels[2] ? left[2] - first : 0);
+            npu__ref_byte_lanes_store(to[3] + at, _mm512_extracti32x4_epi32(x[i], 3),
+                                      i < channels[3] ? left[3] - first : 0);
+        }
+    }
+}
+
+static npu_status npu__ref_byte_lanes_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_byte_lanes *s = (const npu__ref_byte_lanes *)l->state;
+    const npu__ref_conv_shape *c = &s->planes.plain.c;
+    uint8_t *block = (uint8_t *)l->worker_workspace;
+    size_t begin, end, blocks = (size_t)s->blocks;
+    int32_t *words;
+    if (!s->packed) {
+        return npu__ref_byte_plane_launch(l, part, parts);
+    }
+    words = (int32_t *)(void *)(block + s->words_at);
+    memset(block, (uint8_t)s->planes.plain.zero ^ s->flip, s->words_at);
+    npu__ref_share((size_t)c->images * blocks, part, parts, &begin, &end);
+    for (size_t i = begin; i < end; i++) {
+        int64_t image = (int64_t)(i / blocks), at = (int64_t)(i % blocks);
+        uint8_t *out = block + s->out_at;
+        npu__ref_byte_lanes_fill(s, (const uint8_t *)l->x[0] + image * c->groups * npu__ref_volume(c->in), at, block);
+        for (int64_t row = 0; row < s->band; row += s->tile) {
+            npu__ref_byte_lanes_words(s, block, row, words);
+            (s->tile == 1 ? npu__ref_byte_lanes_one : npu__ref_byte_lanes_two)(
+                s, at, words, out + row * c->out[2] * NPU__REF_BLOCK_BYTES);
+        }
+        npu__ref_byte_lanes_give(s, out, at, (uint8_t *)l->y[0] + image * c->groups * npu__ref_volume(c->out));
+    }
+    return NPU_OK;
+}
+
+/* One result for each input channel. */
+static bool npu__ref_byte_lanes_fits(const npu_op_info *op)
+{
+    return npu__ref_byte_plane_fits(op) && op->in[1]->dims[0] == op->in[0]->dims[1];
+}
+#define NPU__REF_BYTE_LANES                                                                          \
+    NPU__REF_ROW(NPU_NPU_QCONV, "lanes", 30, npu__ref_byte_lanes_fits, npu__ref_byte_lanes_prepare,  \
+                 npu__ref_byte_lanes_launch),
+#else
+#define NPU__REF_BYTE_LANES
+#endif
+
 typedef struct npu__ref_byte_rows {
     npu__ref_byte_conv plain; /* first: what the plain launch reads */
     npu__ref_byte_scales scales;
@@ -25396,6 +25812,7 @@ static npu_status npu__ref_byte_rows_launch(const npu_launch *l, uint32_t part, 
 #define NPU__REF_BYTE_MAP(mode, kind) \
     NPU__REF_ROW_MODE(mode, kind, "plain", 0, NULL, npu__ref_byte_map_prepare, npu__ref_byte_map_launch)
 #define NPU__REF_KERNELS_QUANTISED                                                                                    \
+    NPU__REF_BYTE_LANES                                                                                               \
     NPU__REF_ROW(NPU_NPU_QCONV, "planes", 20, npu__ref_byte_plane_fits, npu__ref_byte_plane_prepare,                  \
                  npu__ref_byte_plane_launch),                                                                         \
     NPU__REF_ROW(NPU_NPU_QCONV, "packed", 10, npu__ref_byte_slab_fits, npu__ref_byte_slab_prepare,                    \

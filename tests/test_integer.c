@@ -784,6 +784,40 @@ static void test_fast_convolution(void)
     }
 }
 
+/* Channels that share vectors, and bands of rows that share them with others. */
+static void test_fast_depthwise(void)
+{
+    for (int i = 0; i < 60; i++) {
+        numbers n = pick_numbers();
+        bool is_high = i % 5 == 0;
+        int64_t channels = is_high ? pick(12, 40) : pick(12, 200), kernel[2] = { pick(2, i % 3 ? 3 : 9), pick(1, 5) };
+        int64_t stride[2] = { pick(1, i % 2 ? 1 : 3), pick(1, i % 2 ? 1 : 3) };
+        int64_t dilation[2] = { pick(1, 1 + (i % 4 == 3)), pick(1, 2) };
+        int64_t pad[2], size[2], images = pick(1, 2), extent[2] = { is_high ? 90 : 20, is_high ? 60 : 20 };
+        char what[120];
+        for (int d = 0; d < 2; d++) {
+            pad[d] = pick(0, (int)kernel[d]);
+            size[d] = pick(1, (int)extent[d]) + (kernel[d] - 1) * dilation[d];
+        }
+        while (images * channels * size[0] * size[1] > LARGE) {
+            size[0] = size[0] > size[1] ? size[0] - 1 : size[0];
+            size[1] = size[1] >= size[0] ? size[1] - 1 : size[1];
+        }
+        pad[0] = size[0] + 2 * pad[0] < (kernel[0] - 1) * dilation[0] + 1 ? kernel[0] * dilation[0] : pad[0];
+        pad[1] = size[1] + 2 * pad[1] < (kernel[1] - 1) * dilation[1] + 1 ? kernel[1] * dilation[1] : pad[1];
+        snprintf(what, sizeof what, "depthwise %d x %dx%dx%d, kernel %dx%d stride %d,%d pad %d,%d dilation %d,%d",
+                 (int)images, (int)channels, (int)size[0], (int)size[1], (int)kernel[0], (int)kernel[1], (int)stride[0],
+                 (int)stride[1], (int)pad[0], (int)pad[1], (int)dilation[0], (int)dilation[1]);
+        const int64_t none[2] = { 0 };
+        const npu_arg list[] = { npu_arg_ints("stride", stride, 2), npu_arg_ints("padding", pad, 2),
+                                 npu_arg_ints("dilation", dilation, 2), npu_arg_bool("transposed", false),
+                                 npu_arg_ints("output_padding", none, 2), npu_arg_int("groups", channels) };
+        check_fast(NPU_NPU_QCONV, &n, npu_spec_tensor(NPU_I8, 4, (int64_t[]){ images, channels, size[0], size[1] }),
+                   npu_spec_tensor(NPU_I8, 4, (int64_t[]){ channels, 1, kernel[0], kernel[1] }), list,
+                   sizeof list / sizeof *list, what);
+    }
+}
+
 /* i8 times i8 in 32 bits: all sums at their limits, and any. */
 static void test_fast_int_mm(void)
 {
@@ -975,6 +1009,7 @@ int main(void)
     NPU_RUN(test_near_halves);
     NPU_RUN(test_fast_linear);
     NPU_RUN(test_fast_convolution);
+    NPU_RUN(test_fast_depthwise);
     NPU_RUN(test_fast_int_mm);
     NPU_RUN(test_quantise);
     NPU_RUN(test_dequantise);
