@@ -6950,8 +6950,10 @@ typedef struct npu_planned_copy_words {
 #ifndef NPU_IR_RUNTIME_ONLY
 /* ---- writing them ----
 
-   An op becomes steps by a row: its kind, and a function that says the steps' kernels and words. Views become nothing.
-   Rows of the library are those of npu_ref_planned(); for a kernel of your own add a row for the op that it runs. */
+   An op becomes steps by a row: its kind, and a function that says the steps' kernels and words. Views become nothing,
+   nor do ops that no output or state needs; ops whose operands are all known run on their backend now, and their
+   results are constants; npu.call and npu.fused, where no row takes them, are the ops of their body. Rows of the
+   library are those of npu_ref_planned(); for a kernel of your own add a row for the op that it runs. */
 
 typedef struct npu_planned_writer npu_planned_writer;
 typedef struct npu_planned_lowering {
@@ -6980,6 +6982,10 @@ NPU_IR_API uint32_t npu_planned_operand(const npu_planned_writer *w, uint32_t i)
 NPU_IR_API uint32_t npu_planned_result(npu_planned_writer *w, uint32_t i);
 /* Of any value that the partition being lowered reads or makes. */
 NPU_IR_API uint32_t npu_planned_value(npu_planned_writer *w, npu_value v);
+/* Does anything need result i? Where nothing does, a kernel may leave it out. */
+NPU_IR_API bool npu_planned_is_used(const npu_planned_writer *w, uint32_t i);
+/* Of memory that is a constant: its content, in the host's byte order. NULL = it is none. */
+NPU_IR_API const void *npu_planned_data_of(const npu_planned_writer *w, uint32_t memory);
 NPU_IR_API uint32_t npu_planned_scratch(npu_planned_writer *w, size_t bytes);
 /* Bytes that a step may take to be faster which works without, too: the desc's `scratch`. */
 NPU_IR_API uint32_t npu_planned_may_spare(const npu_planned_writer *w);
@@ -12511,6 +12517,32 @@ NPU_IR_API uint32_t npu_op_num_saved(const npu_graph *g, npu_op op)
 NPU_IR_API npu_value npu_op_saved(const npu_graph *g, npu_op op, uint32_t i)
 {
     return npu__make_value(i < npu_op_num_saved(g, op) ? g->saved[npu__first_saved(g, op.id) + i].b : 0);
+}
+
+/* ---- what is live ---- */
+
+static void npu__mark(const npu_graph *g, uint8_t *live, uint32_t value)
+{
+    uint32_t producer = value < g->num_values ? g->values[value].producer : 0;
+    live[producer] = 1; /* [0] is nobody's */
+}
+
+/* Sets live[op] for every op that an effect, an update or an output needs. */
+static void npu__mark_live(const npu_graph *g, uint8_t *live)
+{
+    for (uint32_t i = 0; i < g->num_outputs; i++) {
+        npu__mark(g, live, g->outputs[i].a);
+    }
+    for (uint32_t i = 0; i < g->num_updates; i++) {
+        npu__mark(g, live, g->updates[i].b);
+    }
+    for (uint32_t op = g->num_ops - 1; op > 0; op--) {
+        const npu__op *o = &g->ops[op];
+        live[op] = live[op] || (o->def->traits & NPU_EFFECT);
+        for (uint32_t i = 0; live[op] && i < o->num_operands; i++) {
+            npu__mark(g, live, g->uses[o->first_operand + i].value);
+        }
+    }
 }
 
 /* -----------------------------------------------------------------------------------------------------------
@@ -35454,32 +35486,6 @@ static npu_status npu__rewrite_fail(npu_rewrite *rw, npu_status status, const ch
     return npu__fail(rw->diag, status, "rewrite of %s: %s", rw->from->name, message);
 }
 
-/* ---- what is live ---- */
-
-static void npu__mark(const npu_graph *g, uint8_t *live, uint32_t value)
-{
-    uint32_t producer = value < g->num_values ? g->values[value].producer : 0;
-    live[producer] = 1; /* [0] is nobody's */
-}
-
-/* Sets live[op] for every op that an effect, an update or an output needs. */
-static void npu__mark_live(const npu_graph *g, uint8_t *live)
-{
-    for (uint32_t i = 0; i < g->num_outputs; i++) {
-        npu__mark(g, live, g->outputs[i].a);
-    }
-    for (uint32_t i = 0; i < g->num_updates; i++) {
-        npu__mark(g, live, g->updates[i].b);
-    }
-    for (uint32_t op = g->num_ops - 1; op > 0; op--) {
-        const npu__op *o = &g->ops[op];
-        live[op] = live[op] || (o->def->traits & NPU_EFFECT);
-        for (uint32_t i = 0; live[op] && i < o->num_operands; i++) {
-            npu__mark(g, live, g->uses[o->first_operand + i].value);
-        }
-    }
-}
-
 /* ---- specs and symbols ---- */
 
 static npu_status npu__rewrite_symbol(npu_rewrite *rw, uint32_t i)
@@ -56614,6 +56620,10 @@ struct npu_planned_writer {
     uint32_t *memory_of;        /* per value id: 1 + its memory */
     uint32_t *outputs;          /* per output: its memory */
     npu_op op;                  /* being lowered */
+    npu_op outer;               /* in whose body that is; id 0 = in none */
+    const npu_spec *spread;     /* of the values of a body that is written for single elements; else NULL */
+    const npu_backend *computer; /* of the partition: runs ops whose operands are known */
+    uint8_t *live;              /* per op of the graph */
     uint32_t overwritten;       /* memory that its result 0 may take; NPU_PLANNED_NONE */
     uint64_t arena_size;
     NPU__ARRAY(npu__planned_memory, memories);
@@ -56627,7 +56637,7 @@ static npu_status npu__planned_fail(npu_planned_writer *w, npu_status status, co
     const npu_op_def *def = w->op.id ? npu_op_definition(w->g, w->op) : NULL;
     if (w->status == NPU_OK) {
         w->status = status;
-        w->diag->op = w->op.id;
+        w->diag->op = w->outer.id ? w->outer.id : w->op.id;
         npu__fail(w->diag, status, "planned model: %s%s%s", def ? def->name : "", def ? ": " : "", what);
     }
     return status;
@@ -56674,10 +56684,15 @@ static uint32_t npu__planned_uses(const npu_graph *g, npu_value v)
     return uses + (npu_value_role(g, v) == NPU_ROLE_STATE);
 }
 
+static const npu_spec *npu__planned_spec_of(const npu_planned_writer *w, npu_value v)
+{
+    return w->spread ? &w->spread[v.id] : npu_value_spec(w->g, v);
+}
+
 /* The memory of a value; a constant's, or an input's, is made when it is first asked for. */
 static uint32_t npu__planned_memory_of(npu_planned_writer *w, npu_value v)
 {
-    const npu_spec *spec = npu_value_spec(w->g, v);
+    const npu_spec *spec = npu__planned_spec_of(w, v);
     npu_role role = npu_value_role(w->g, v);
     uint32_t bits = npu_dtype_bits((npu_dtype)spec->dtype),
              element = npu_dtype_is_complex((npu_dtype)spec->dtype) ? bits / 16 : bits / 8;
@@ -56730,7 +56745,7 @@ NPU_IR_API void npu_planned_overwrite(npu_planned_writer *w, uint32_t i)
     size_t size = 0;
     npu_value y = npu_op_result(w->g, w->op, 0);
     if (memory != NPU_PLANNED_NONE && w->memories[memory].uses == 1 && !w->memories[memory].data &&
-        !npu_spec_size(npu_value_spec(w->g, y), &size) && size <= w->memories[memory].size) {
+        !npu_spec_size(npu__planned_spec_of(w, y), &size) && size <= w->memories[memory].size) {
         w->overwritten = memory;
     }
 }
@@ -56745,6 +56760,17 @@ NPU_IR_API uint32_t npu_planned_result(npu_planned_writer *w, uint32_t i)
         w->memories[memory].is_over = true;
     }
     return memory;
+}
+
+NPU_IR_API bool npu_planned_is_used(const npu_planned_writer *w, uint32_t i)
+{
+    npu_value v = npu_op_result(w->g, w->op, i);
+    return v.id && npu__planned_uses(w->g, v) > 0;
+}
+
+NPU_IR_API const void *npu_planned_data_of(const npu_planned_writer *w, uint32_t memory)
+{
+    return memory < w->num_memories ? w->memories[memory].data : NULL;
 }
 
 NPU_IR_API uint32_t npu_planned_scratch(npu_planned_writer *w, size_t bytes)
@@ -56805,7 +56831,7 @@ NPU_IR_API npu_status npu_planned_emit(npu_planned_writer *w, uint32_t kernel, c
     w->steps[step].at = w->num_words;
     w->steps[step].num_places = num_places;
     w->steps[step].clamp = clamp;
-    w->steps[step].op = w->op;
+    w->steps[step].op = w->outer.id ? w->outer : w->op;
     w->steps[step].work = 0;
     for (uint32_t i = 1; i <= num_places; i++) {
         npu__planned_memory *m = at[i] < w->num_memories ? &w->memories[at[i]] : NULL;
@@ -56850,37 +56876,241 @@ static bool npu__planned_lower_view(npu_planned_writer *w, const npu_op_info *in
     return is_view;
 }
 
-static npu_status npu__planned_lower(npu_planned_writer *w, const npu_op_info *info)
+static npu_status npu__planned_ask(npu_planned_writer *w, const npu_op_info *info)
 {
     npu_status status = NPU_ERR_UNSUPPORTED;
     for (uint32_t i = 0; i < w->desc->num_libraries; i++) {
         const npu_planned_library *l = w->desc->libraries[i];
         for (uint32_t k = 0; k < l->num_lowerings && status == NPU_ERR_UNSUPPORTED; k++) {
             if (l->lowerings[k].kind == info->kind && l->lowerings[k].lower) {
-                w->overwritten = NPU_PLANNED_NONE;
+                w->overwritten = NPU_PLANNED_NONE; /* as the row before may have left it */
                 status = l->lowerings[k].lower(w, info);
             }
+        }
+    }
+    return status;
+}
+
+/* ---- planned models: ops whose operands are known ---- */
+
+enum { NPU__PLANNED_MAX_KNOWN = 16, NPU__PLANNED_MAX_RESULT = 1 << 24 };
+
+/* One call: its operands and results, the data of which are in memory[]. */
+typedef struct npu__planned_call_data {
+    npu_tensor tensors[NPU__PLANNED_MAX_KNOWN];
+    const npu_tensor *pointers[NPU__PLANNED_MAX_KNOWN];
+    npu_buffer buffers[NPU__PLANNED_MAX_KNOWN];
+    void *memory[NPU__PLANNED_MAX_KNOWN];
+    size_t sizes[NPU__PLANNED_MAX_KNOWN];
+} npu__planned_call_data;
+
+static bool npu__planned_is_known(const npu_planned_writer *w, const npu_op_info *info)
+{
+    bool known = w->computer && w->computer->traits & NPU_BACKEND_HOST && w->computer->op_call && !w->spread &&
+                 !(info->traits & (NPU_EFFECT | NPU_RANDOM | NPU_NO_KERNEL)) && info->num_out &&
+                 info->num_in + info->num_out <= NPU__PLANNED_MAX_KNOWN && info->num_bodies == 0;
+    for (uint32_t i = 0; i < info->num_in && known; i++) {
+        known = !info->in[i] || (info->in[i]->cls == NPU_CLASS_TENSOR && info->in_data[i]);
+    }
+    for (uint32_t i = 0; i < info->num_out && known; i++) {
+        size_t size = 0;
+        known = info->out[i]->cls == NPU_CLASS_TENSOR && npu_spec_size(info->out[i], &size) == NPU_OK &&
+                size <= NPU__PLANNED_MAX_RESULT;
+    }
+    return known;
+}
+
+static npu_status npu__planned_run_call(npu_planned_writer *w, npu_op_info *info, npu__planned_call_data *c)
+{
+    npu_call call;
+    npu_support answer;
+    uint8_t blob[256];
+    npu_status status = NPU_OK;
+    memset(c, 0, sizeof *c);
+    memset(&call, 0, sizeof call);
+    for (uint32_t i = 0; i < info->num_in + info->num_out && status == NPU_OK; i++) {
+        const npu_spec *s = i < info->num_in ? info->in[i] : info->out[i - info->num_in];
+        const void *data = s && i < info->num_in ? info->in_data[i] : NULL;
+        c->pointers[i] = &c->tensors[i];
+        if (s && i >= info->num_in) {
+            npu_spec_size(s, &c->sizes[i]);
+            data = c->memory[i] = npu__alloc_zero(&w->allocator, c->sizes[i]);
+        }
+        status = !s ? NPU_OK : !data ? NPU_ERR_NO_MEMORY
+                 : npu_tensor_set_host(&c->tensors[i], &c->buffers[i], (npu_dtype)s->dtype, s->rank, s->dims, data);
+    }
+    status = status ? status : npu__query_support(w->computer, info, &answer);
+    status = status ? status : answer.reason ? NPU_ERR_NOT_IMPLEMENTED : NPU_OK;
+    npu__info_device(info, w->computer, blob);
+    call.size = (uint32_t)sizeof call;
+    call.op = info;
+    call.in = c->pointers;
+    call.out = c->pointers + info->num_in;
+    call.stream = npu__stream(w->computer);
+    return status ? status : w->computer->op_call(w->computer->ctx, &call);
+}
+
+/* An op whose operands are all known runs here, on the backend that it was placed on: its results are constants.
+   False = it does not, and stays a step. */
+static bool npu__planned_compute(npu_planned_writer *w, const npu_op_info *given)
+{
+    npu__planned_call_data c;
+    npu_op_info info = *given;
+    npu_status status = npu__planned_is_known(w, given) ? NPU_OK : NPU_ERR_UNSUPPORTED;
+    if (status) {
+        return false;
+    }
+    w->overwritten = NPU_PLANNED_NONE;
+    status = npu__planned_run_call(w, &info, &c);
+    for (uint32_t i = 0; i < info.num_out; i++) {
+        uint32_t k = info.num_in + i, memory = status == NPU_OK ? npu_planned_result(w, i) : NPU_PLANNED_NONE;
+        if (memory == NPU_PLANNED_NONE) {
+            npu__free(&w->allocator, c.memory[k], c.sizes[k]);
+        } else {
+            w->memories[memory].data = c.memory[k];
+            w->memories[memory].owned = c.sizes[k] ? c.sizes[k] : 1;
+        }
+    }
+    if (status == NPU_ERR_NO_MEMORY) {
+        npu__planned_fail(w, status, "out of memory");
+    }
+    return status == NPU_OK || status == NPU_ERR_NO_MEMORY;
+}
+
+/* ---- planned models: ops ---- */
+
+static npu_status npu__planned_lower_op(npu_planned_writer *w, npu_op op, npu_op_storage *storage);
+
+/* Of a body that is written for single elements: its values as they are with all of them. */
+static npu_spec *npu__planned_spread(npu_planned_writer *w, const npu_op_info *info, const npu_graph *body)
+{
+    npu_spec *specs = (npu_spec *)npu__alloc_zero(&w->allocator, body->num_values * sizeof *specs);
+    for (uint32_t i = 1; specs && i < body->num_values; i++) {
+        const npu_spec *own = npu_value_spec(body, npu__make_value(i));
+        bool is_made = npu_value_producer(body, npu__make_value(i), NULL).id != 0;
+        specs[i] = is_made ? *info->out[0] : *own;
+        specs[i].dtype = own->dtype;
+    }
+    for (uint32_t i = 0; specs && i < body->num_inputs && i < info->num_in; i++) {
+        specs[body->inputs[i]] = *info->in[i];
+    }
+    return specs;
+}
+
+enum { NPU__PLANNED_MAX_BODY = 64 }; /* operands, and results, of an op with a body */
+
+/* Ops of a body, whose inputs are the operands; its outputs become the results. */
+static void npu__planned_lower_ops(npu_planned_writer *w, const npu_graph *body, const uint32_t *operands,
+                                   uint32_t *results)
+{
+    npu_op_storage storage;
+    memset(&storage, 0, sizeof storage);
+    for (uint32_t i = 0; i < body->num_inputs; i++) {
+        npu__planned_share(w, npu__make_value(body->inputs[i]), operands[i]);
+    }
+    for (uint32_t i = 1; i < body->num_ops && w->status == NPU_OK; i++) {
+        npu__planned_lower_op(w, npu__make_op(i), &storage);
+    }
+    for (uint32_t i = 0; i < body->num_outputs && w->status == NPU_OK; i++) {
+        results[i] = npu__planned_memory_of(w, npu__make_value(body->outputs[i].a));
+        w->memories[results[i]].uses -= results[i] != NPU_PLANNED_NONE;
+    }
+    npu_op_storage_free(&storage);
+}
+
+/* A call, and a fused op, are the ops of their body. */
+static npu_status npu__planned_lower_body(npu_planned_writer *w, const npu_op_info *info)
+{
+    const npu_graph *outer = w->g, *body = npu_op_body(info, 0);
+    uint32_t operands[NPU__PLANNED_MAX_BODY], results[NPU__PLANNED_MAX_BODY], *memory_of = w->memory_of;
+    npu_op op = w->op, named = w->outer;
+    npu_spec *spread = NULL;
+    if (!body || w->spread || body->num_inputs != info->num_in || body->num_outputs != info->num_out ||
+        info->num_in > NPU__PLANNED_MAX_BODY || info->num_out > NPU__PLANNED_MAX_BODY) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    for (uint32_t i = 0; i < info->num_in; i++) {
+        operands[i] = npu_planned_operand(w, i);
+        if (operands[i] == NPU_PLANNED_NONE) {
+            return NPU_ERR_UNSUPPORTED;
+        }
+    }
+    for (uint32_t i = 0; i < info->num_in; i++) {
+        w->memories[operands[i]].uses--; /* its readers in the body count instead */
+    }
+    spread = info->kind == NPU_NPU_FUSED ? npu__planned_spread(w, info, body) : NULL;
+    w->memory_of = (uint32_t *)npu__alloc_zero(&w->allocator, body->num_values * sizeof *w->memory_of);
+    if (!w->memory_of || (info->kind == NPU_NPU_FUSED && !spread)) {
+        npu__planned_fail(w, NPU_ERR_NO_MEMORY, "out of memory");
+    } else {
+        w->outer = named.id ? named : op;
+        w->g = body;
+        w->spread = spread;
+        npu__planned_lower_ops(w, body, operands, results);
+    }
+    npu__free(&w->allocator, w->memory_of, body->num_values * sizeof *w->memory_of);
+    npu__free(&w->allocator, spread, body->num_values * sizeof *spread);
+    w->g = outer;
+    w->memory_of = memory_of;
+    w->op = op;
+    w->outer = named;
+    w->spread = NULL;
+    for (uint32_t i = 0; i < info->num_out && w->status == NPU_OK; i++) {
+        npu__planned_share(w, npu_op_result(outer, op, i), results[i]);
+    }
+    for (uint32_t i = 0; i < info->num_in; i++) {
+        w->memories[operands[i]].uses++; /* as lower_op takes it off */
+    }
+    return w->status;
+}
+
+static npu_status npu__planned_lower(npu_planned_writer *w, const npu_op_info *info)
+{
+    npu_status status = NPU_OK;
+    if (!npu__planned_lower_view(w, info) && !npu__planned_compute(w, info)) {
+        status = npu__planned_ask(w, info);
+        if (status == NPU_ERR_UNSUPPORTED && (info->kind == NPU_NPU_FUSED || info->kind == NPU_NPU_CALL)) {
+            status = npu__planned_lower_body(w, info);
         }
     }
     return status == NPU_OK ? status : npu__planned_fail(w, status, "no kernel of planned models for such an op");
 }
 
+/* What is described, with what is known besides: specs in a body, constants that were computed. */
+static npu_status npu__planned_describe(npu_planned_writer *w, npu_op op, npu_op_info *info, npu_op_storage *storage)
+{
+    npu_status status = npu_op_describe(w->g, op, info, storage);
+    w->op = op;
+    for (uint32_t i = 0; status == NPU_OK && i < info->num_in + info->num_out; i++) {
+        npu_value v = i < info->num_in ? npu_op_operand_value(w->g, op, i) : npu_op_result(w->g, op, i - info->num_in);
+        uint32_t memory = NPU_PLANNED_NONE;
+        if (v.id && i < info->num_in) {
+            memory = npu__planned_memory_of(w, v);
+            status = memory == NPU_PLANNED_NONE ? w->status : NPU_OK;
+        }
+        if (memory != NPU_PLANNED_NONE) {
+            storage->data[i] = w->memories[memory].data;
+        }
+        if (v.id && w->spread) {
+            storage->specs[i] = npu__planned_spec_of(w, v);
+        }
+    }
+    return status;
+}
+
 static npu_status npu__planned_lower_op(npu_planned_writer *w, npu_op op, npu_op_storage *storage)
 {
     npu_op_info info;
-    npu_status status = npu_op_describe(w->g, op, &info, storage);
+    bool is_needed = w->outer.id || w->live[op.id];
+    npu_status status = is_needed ? npu__planned_describe(w, op, &info, storage) : NPU_OK;
     w->op = op;
-    for (uint32_t i = 0; i < npu_op_num_operands(w->g, op) && status == NPU_OK; i++) {
-        npu_value v = npu_op_operand_value(w->g, op, i);
-        status = v.id && npu__planned_memory_of(w, v) == NPU_PLANNED_NONE ? w->status : NPU_OK;
-    }
-    if (status == NPU_OK && info.dynamic) {
+    if (status == NPU_OK && is_needed && info.dynamic) {
         status = npu__planned_fail(w, NPU_ERR_DYNAMIC_SHAPE, "runtime dims");
     }
-    if (status == NPU_OK && npu__has_dynamic_args(w->g, &w->g->ops[op.id])) {
+    if (status == NPU_OK && is_needed && npu__has_dynamic_args(w->g, &w->g->ops[op.id])) {
         status = npu__planned_fail(w, NPU_ERR_UNSUPPORTED, "a number among its attributes is read from a value");
     }
-    if (status == NPU_OK && !npu__planned_lower_view(w, &info)) {
+    if (status == NPU_OK && is_needed) {
         status = npu__planned_lower(w, &info);
     }
     for (uint32_t i = 0; i < npu_op_num_operands(w->g, op) && status == NPU_OK; i++) {
@@ -57842,7 +58072,7 @@ static npu_status npu__planned_lower_steps(npu_planned_writer *w, const npu_plan
     memset(&storage, 0, sizeof storage);
     for (uint32_t i = 0; i < npu_plan_num_steps(plan) && w->status == NPU_OK; i++) {
         const npu_step *step = npu_plan_step(plan, i);
-        const npu_backend *b = npu_plan_backend(plan, step->backend);
+        const npu_backend *b = w->computer = npu_plan_backend(plan, step->backend);
         if (step->type == NPU_STEP_PARTITION && !(b && b->traits & NPU_BACKEND_HOST)) {
             npu__planned_lower_partition(w, plan, step);
             continue;
@@ -57916,6 +58146,7 @@ static void npu__planned_writer_free(npu_planned_writer *w)
     npu__free(a, w->words, w->cap_words * sizeof *w->words);
     npu__free(a, w->memory_of, w->g->num_values * sizeof *w->memory_of);
     npu__free(a, w->outputs, (w->g->num_outputs + w->g->num_updates) * sizeof *w->outputs);
+    npu__free(a, w->live, w->g->num_ops);
     npu_text_free(&w->names);
     npu_text_free(&w->data);
 }
@@ -57942,9 +58173,11 @@ NPU_IR_API npu_status npu_plan_write(const npu_plan *plan, const npu_plan_write_
     w.data = npu_text_init(&w.allocator);
     w.memory_of = (uint32_t *)npu__alloc_zero(&w.allocator, w.g->num_values * sizeof *w.memory_of);
     w.outputs = (uint32_t *)npu__alloc_zero(&w.allocator, (w.g->num_outputs + w.g->num_updates) * sizeof *w.outputs);
-    if (!w.memory_of || !w.outputs) {
+    w.live = (uint8_t *)npu__alloc_zero(&w.allocator, w.g->num_ops);
+    if (!w.memory_of || !w.outputs || !w.live) {
         npu__planned_fail(&w, NPU_ERR_NO_MEMORY, "out of memory");
     } else {
+        npu__mark_live(w.g, w.live);
         npu__planned_all(&w, plan, file);
     }
     if (w.status) {

@@ -8,7 +8,8 @@
 #include "../examples/firmware/vector_unit.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-enum { MOST = 1 << 16, MAX_DATA = 48, GUARD = 64, AS_IS = -1 /* else an npu_rounding of a net on 8 bits */ };
+enum { MOST = 1 << 16, MAX_DATA = 48, GUARD = 64 };
+enum { AS_IS = -1, OPTIMISED = -2 }; /* else an npu_rounding, of a net on 8 bits */
 
 static uint64_t rng = 1;
 static uint32_t spare, crc_of_outputs; /* bytes that steps may take to be faster; of all runs of a net */
@@ -277,9 +278,23 @@ static npu_graph *integer_of(npu_graph *g, int rounding)
     return out;
 }
 
+/* By the default passes: elementwise ops are one with others. */
+static npu_graph *optimised_of(npu_graph *g)
+{
+    const npu_backend *cpu = npu_ref_backend();
+    npu_optimize_desc desc = { .backends = &cpu, .num_backends = 1 };
+    npu_graph *out = NULL;
+    npu_diag diag = { 0 };
+    NPU_CHECK_THAT(npu_graph_optimize(&out, g, &desc, NULL, &diag) == NPU_OK, "%s", diag.message);
+    npu_graph_destroy(g);
+    return out;
+}
+
 static void check_net_with(const char *lines, int rounding)
 {
-    npu_graph *g = rounding == AS_IS ? graph_of(lines) : integer_of(graph_of(lines), rounding);
+    npu_graph *g = rounding == AS_IS       ? graph_of(lines)
+                   : rounding == OPTIMISED ? optimised_of(graph_of(lines))
+                                           : integer_of(graph_of(lines), rounding);
     npu_text file = npu_text_init(NULL), again = npu_text_init(NULL), calls = npu_text_init(NULL);
     npu_diag diag = { 0 };
     char name[16];
@@ -572,6 +587,56 @@ static void test_nets(void)
         check_net_as(nets[i].lines, NPU_ROUNDING_SINGLE);
         check_net_as(nets[i].lines, NPU_ROUNDING_DOUBLE);
         tolerance = 1e-5;
+    }
+}
+
+/* What is known is computed when the file is written, what nobody needs is left out. */
+static void test_known(void)
+{
+    static const struct { const char *lines; uint32_t steps; } nets[] = {
+        { "input x : f32[4]\na = aten.arange.default(4, dtype=f32)\nb = aten.sin.default(a)\n"
+          "c = aten.view.default(b, [4])\ne = aten.cumsum.default(c, 0)\ny = aten.mul.Tensor(x, e)\n" OUT, 1 },
+        { "input x : f32[4]\na = aten.erf.default(x)\nb, c = aten.sort.default(a)\ny = aten.relu.default(x)\n" OUT, 1 },
+        { "a = aten.linspace.default(0.0, 1.0, 5, dtype=f32)\nb = aten.expand.default(a, [3,5])\n"
+          "output y = b\noutput a = a\n", 2 },
+        /* a value of which one reader is left out lies in one place with what comes of it */
+        { "input x : f32[4]\na = aten.relu.default(x)\nb = aten.sin.default(a)\ny = aten.tanh.default(a)\n" OUT, 2 },
+    };
+    for (size_t i = 0; i < COUNT(nets); i++) {
+        npu_graph *g = graph_of(nets[i].lines);
+        npu_text file = npu_text_init(NULL), calls = npu_text_init(NULL);
+        char steps[40];
+        npu_diag diag = { 0 };
+        check_net(nets[i].lines);
+        NPU_CHECK_STATUS(write_as(g, &file, NULL, &calls, "net", is_big(), 0, &diag), NPU_OK);
+        snprintf(steps, sizeof steps, "#define NET_STEPS %uu\n", (unsigned)nets[i].steps);
+        NPU_CHECK_THAT(calls.data && strstr(calls.data, steps), "%s: not %u steps", nets[i].lines,
+                       (unsigned)nets[i].steps);
+        npu_text_free(&file);
+        npu_text_free(&calls);
+        npu_graph_destroy(g);
+    }
+}
+
+/* Ops with a body are the ops of that. */
+static void test_bodies(void)
+{
+    static const char *const nets[] = {
+        X4 "input z : f32[4,1,7]\na = aten.add.Tensor(x, z)\nb = aten.mul.Tensor(a, x)\nc = aten.tanh.default(b)\n"
+           "d = aten.sub.Tensor(c, a)\ne = aten.mul.Scalar(a, 3.0)\noutput d = d\noutput e = e\n",
+        X4 "a = aten.sigmoid.default(x)\nb = aten.mul.Tensor(a, x)\nc = aten.mul.Tensor(b, x)\n"
+           "y = aten.relu.default(c)\n" OUT,
+        X4 "param w : f32[4,4,3,3]\na = aten.conv2d.default(x, w)\nb = aten.exp.default(a)\n"
+           "c = aten.add.Scalar(b, 1.0)\nd = aten.div.Tensor(a, c)\ny = aten.mean.dim(d, [2,3])\n" OUT,
+    };
+    for (size_t i = 0; i < COUNT(nets); i++) {
+        npu_graph *g = optimised_of(graph_of(nets[i]));
+        npu_text text = npu_text_init(NULL);
+        npu_graph_print(g, &text);
+        NPU_CHECK_THAT(text.data && strstr(text.data, "npu.fused"), "%s: nothing is fused", nets[i]);
+        npu_text_free(&text);
+        npu_graph_destroy(g);
+        check_net_as(nets[i], OPTIMISED);
     }
 }
 
@@ -1043,8 +1108,12 @@ static void test_no_memory(void)
     const npu_backend *cpu = npu_ref_backend();
     const npu_planned_library *library = npu_ref_planned();
     npu_plan_desc plan_desc = { .backends = &cpu, .num_backends = 1 };
-    npu_graph *g = graph_of(I4 "param w : i8[6,4,3,3]\ny = npu.qconv(x, w, none, [1,1], [1,0], [1,2], false, [0,0], 1, w_scales=[0.01], "
-                            Q("0.04", "-3", "") ")\n" OUT);
+    npu_graph *g = optimised_of(graph_of(
+        I4 "param w : i8[6,4,3,3]\nd = npu.qconv(x, w, none, [1,1], [1,0], [1,2], false, [0,0], 1, w_scales=[0.01], "
+        Q("0.04", "-3", "") ")\ninput z : f32[5]\na = aten.exp.default(z)\nb = aten.mul.Tensor(a, z)\n"
+        "y = aten.tanh.default(b)\noutput d = d\n" OUT));
+    npu_value v = npu_arange(g, NPU_F32, npu_scalar_int(0), npu_scalar_int(9), npu_scalar_int(1));
+    npu_output(g, "known", npu_sin(g, v));
     npu_plan *plan = NULL;
     npu_status status = NPU_ERR_NO_MEMORY;
     uint64_t n = 0;
@@ -1075,6 +1144,8 @@ int main(void)
     NPU_RUN(test_float_ops);
     NPU_RUN(test_byte_ops);
     NPU_RUN(test_nets);
+    NPU_RUN(test_known);
+    NPU_RUN(test_bodies);
     if (num_emitted) {
         save_emitted();
     }
