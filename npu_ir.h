@@ -6370,12 +6370,12 @@ typedef struct npu_advice {
 NPU_IR_API npu_status npu_plan_advise(const npu_graph *g, const npu_plan_desc *desc, npu_advice *rows,
                                       uint32_t capacity, uint32_t *num_rows, npu_diag *diag);
 /* Finds what a backend costs by running small graphs on it, three times each: transfers of three sizes, launches, and
-   eight kinds of ops at up to three sizes: the most frequent ones of `g` that the backend takes, or with NULL some of
-   the library's own. Of each category there is a row, and a last one for all others. clock: nanoseconds that only
-   grow, NULL as in npu_exec_desc. residual, if not NULL: the largest part by which a time that was measured differs
-   from what the rates say. Runs for milliseconds, on devices that compile slowly for longer. Names of rows belong to
-   the registry. Errors: INVALID_ARGUMENT, UNSUPPORTED (the backend takes none of the ops), NO_MEMORY, those of running;
-   *rates is left as it was. */
+   eight kinds of ops at up to three sizes: the most frequent ones of `g` that the backend takes, without runtime dims,
+   or with NULL, or where none is left, some of the library's own. Of each category there is a row, and a last one for
+   all others. clock: nanoseconds that only grow, NULL as in npu_exec_desc. residual, if not NULL: the largest part by
+   which a time that was measured differs from what the rates say. Runs for milliseconds, on devices that compile
+   slowly for longer. Names of rows belong to the registry. Errors: INVALID_ARGUMENT, UNSUPPORTED (the backend takes
+   none of the ops), NO_MEMORY, those of running; *rates is left as it was. */
 NPU_IR_API npu_status npu_rates_calibrate(npu_rates *rates, const npu_backend *backend, const npu_graph *g,
                                           uint64_t (*clock)(void), double *residual, npu_diag *diag);
 /* Corrects rates by the last run of an exec with desc.profile, on backend i of its plan: what its steps and transfers
@@ -52402,19 +52402,23 @@ static npu_graph *npu__sample_graph(uint32_t kind, int64_t rows, int64_t columns
     return g;
 }
 
-static bool npu__takes_all(const npu_backend *b, const npu_graph *g)
+/* OK: the backend takes all ops of a graph, and zeros can be made for them; UNSUPPORTED: not this one. */
+static npu_status npu__takes_all(const npu_backend *b, const npu_graph *g)
 {
     npu_op_storage storage;
-    bool takes = npu_graph_status(g) == NPU_OK;
+    npu_status status = npu_graph_status(g);
     memset(&storage, 0, sizeof storage);
-    for (uint32_t id = 1; id < g->num_ops && takes; id++) {
+    for (uint32_t id = 1; status == NPU_OK && id < g->num_ops; id++) {
         npu_op_info info;
         npu_support answer;
-        takes = npu_op_describe(g, npu__make_op(id), &info, &storage) == NPU_OK &&
-            npu__query_support(b, &info, &answer) == NPU_OK && answer.reason == NPU_REASON_CLAIMED;
+        status = npu_op_describe(g, npu__make_op(id), &info, &storage);
+        status = status ? status : npu__query_support(b, &info, &answer);
+        if (status == NPU_OK && (answer.reason != NPU_REASON_CLAIMED || !npu__info_is_static(&info))) {
+            status = NPU_ERR_UNSUPPORTED;
+        }
     }
     npu_op_storage_free(&storage);
-    return takes;
+    return status == NPU_OK || status == NPU_ERR_NO_MEMORY ? status : NPU_ERR_UNSUPPORTED;
 }
 
 /* Measures a graph of one op, and keeps that as a sample; what the backend does not take is left out. */
@@ -52426,15 +52430,17 @@ static npu_status npu__calibrate_op(npu__calibration *c, const npu_graph *g)
     npu__timing t;
     npu_status status;
     npu_work work = { 0, 0 };
-    if (c->num_samples == NPU__SAMPLES || !npu__takes_all(c->backend, g)) {
-        return NPU_OK;
+    status = c->num_samples == NPU__SAMPLES ? NPU_ERR_UNSUPPORTED : npu__takes_all(c->backend, g);
+    if (status) {
+        return status == NPU_ERR_UNSUPPORTED ? NPU_OK : status;
     }
     status = npu__time_graph(g, c->backend, c->clock, &t, c->diag);
     if (status) {
         return status;
     }
     memset(&storage, 0, sizeof storage);
-    if (npu_op_describe(g, npu__make_op(1), &info, &storage) == NPU_OK) {
+    status = npu_op_describe(g, npu__make_op(1), &info, &storage);
+    if (status == NPU_OK) {
         work = npu_op_work(&info);
         sample->category = info.category;
         sample->by_macs = npu__macs_each(&info) > 1;
@@ -52443,7 +52449,7 @@ static npu_status npu__calibrate_op(npu__calibration *c, const npu_graph *g)
         c->num_samples += work.bytes > 0;
     }
     npu_op_storage_free(&storage);
-    return NPU_OK;
+    return status;
 }
 
 /* Launches and transfers, from rows of one elementwise op that the backend takes: one and nine ops, three sizes. */
@@ -52600,9 +52606,9 @@ NPU__COLD NPU_IR_API npu_status npu_rates_calibrate(npu_rates *rates, const npu_
     status = NPU_ERR_UNSUPPORTED;
     for (uint32_t i = 0; i < NPU__COUNT(kinds) && status == NPU_ERR_UNSUPPORTED; i++) {
         npu_graph *probe = npu__sample_graph(kinds[i], 1, 16, 1);
-        bool takes = npu__takes_all(backend, probe);
+        status = npu__takes_all(backend, probe);
         npu_graph_destroy(probe);
-        status = takes ? npu__calibrate_moves(&c, kinds[i]) : status;
+        status = status ? status : npu__calibrate_moves(&c, kinds[i]);
     }
 #ifndef NPU_IR_NO_REWRITE
     status = status || !g ? status : npu__calibrate_graph(&c, g);
