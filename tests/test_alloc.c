@@ -1,6 +1,7 @@
 /* Every allocation fails in turn: whatever was asked for then says so, nothing crashes, and nothing is
    left behind. */
 #include "rig.h"
+#include "../examples/report/npu_report.h"
 
 static npu_registry *shared; /* where making one is not what is tested */
 
@@ -832,6 +833,337 @@ static void test_asked(void)
     NPU_CHECK(fail_each(lowered) > 100);
 }
 
+/* ---- things that are done again and again with objects that stay ---- */
+
+/* Allocations of `again.a` fail in turn while `step` runs, which leaves nothing; after each failure the same objects do
+   it with all memory there is. May go on: see fail_each_of. */
+static struct {
+    npu_alloc_counter c;
+    npu_allocator a;
+    rig r;
+    npu_text text; /* what the step writes, of `a`, emptied after each; or what it reads, of none */
+    npu_advice advice[16];
+    uint32_t num_advice;
+} again;
+
+static uint64_t fail_again(npu_status (*step)(void), bool may_go_on)
+{
+    npu_status status;
+    uint64_t n = 0, calls;
+    int bad = npu_test.bad_checks;
+    do {
+        uint64_t before = again.c.live_bytes;
+        again.c.num_calls = 0;
+        again.c.fail_at = ++n;
+        status = step();
+        calls = again.c.num_calls;
+        NPU_CHECK_STATUS(status, calls < n || (may_go_on && !status) ? NPU_OK : NPU_ERR_NO_MEMORY);
+        NPU_CHECK_EQ(again.c.live_bytes, before);
+        again.c.fail_at = 0;
+        NPU_CHECK_STATUS(step(), NPU_OK);
+        NPU_CHECK_EQ(again.c.live_bytes, before);
+        if (npu_test.bad_checks != bad) {
+            fprintf(stderr, "allocation %llu\n", (unsigned long long)n);
+            break;
+        }
+    } while (calls >= n);
+    return n - 1;
+}
+
+/* Two accelerators, the first of which takes no cat and no softmax, and a graph from text; all is made of `a`. */
+static void again_start(const char *text, const npu_sim_desc *desc)
+{
+    static const char *const deny[] = { "aten.cat.default", "aten.softmax.int" };
+    npu_sim_desc descs[2];
+    npu_graph_desc graph_desc = { .registry = shared, .allocator = &again.a };
+    memset(&again, 0, sizeof again);
+    descs[0] = descs[1] = *desc;
+    descs[0].deny = deny;
+    descs[0].num_deny = 2;
+    descs[1].name = "other";
+    descs[1].allow = deny;
+    descs[1].num_allow = 1;
+    again.a = npu_allocator_counting(&again.c);
+    again.r = rig_start(descs, 2);
+    again.text = npu_text_init(&again.a);
+    npu_graph_destroy(again.r.graph);
+    again.r.graph = NULL;
+    NPU_CHECK_STATUS(npu_graph_parse(&again.r.graph, text, strlen(text), &graph_desc, &again.r.diag), NPU_OK);
+    again.r.desc.backends = again.r.backends;
+    again.r.desc.allocator = again.r.exec_desc.allocator = &again.a;
+}
+
+static void again_end(void)
+{
+    npu_text_free(&again.text);
+    rig_end(&again.r);
+    NPU_CHECK_EQ(again.c.live_bytes, 0);
+}
+
+static const char parted[] =
+    "graph parted\ninput x : f32[4,6]\nconst w : f32[6] {1, 2, 3, 4, 5, 6}\nstate s : f32[4,6]\n"
+    "a = aten.add.Tensor(x, w)\nb = aten.relu.default(a)\nc = aten.cat.default([b, s], 1)\n"
+    "d = aten.softmax.int(c, -1)\ne = aten.neg.default(d)\nf = aten.abs.default(x)\ng = aten.mul.Tensor(f, b)\n"
+    "update s = g\noutput e = e\noutput g = g\n";
+
+/* Zeros, and what they make; the same in every run. */
+static npu_status run_zeros(npu_exec *exec)
+{
+    static const double zeros[32];
+    npu_status status = npu_exec_reset_state(exec);
+    for (uint32_t i = 0; i < npu_graph_num_inputs(again.r.graph) && !status; i++) {
+        size_t size = 0;
+        npu_spec_size(npu_value_spec(again.r.graph, npu_graph_input(again.r.graph, i)), &size);
+        status = npu_test_input_at(exec, i, zeros, size);
+    }
+    return status ? status : npu_exec_run(exec);
+}
+
+static npu_status step_make_and_run(void)
+{
+    npu_plan *plan = NULL;
+    npu_program *program = NULL;
+    npu_exec *exec = NULL;
+    npu_capture *capture = NULL;
+    npu_diag diag;
+    npu_status status = npu_plan_create(&plan, again.r.graph, &again.r.desc, &diag);
+    status = status ? status : npu_program_create(&program, plan, &diag);
+    status = status ? status : npu_exec_create(&exec, program, &again.r.exec_desc, &diag);
+    NPU_CHECK_THAT(status == diag.status && (diag.message[0] != 0) == (status != NPU_OK), "'%s'", diag.message);
+    status = status ? status : run_zeros(exec);
+    if (status == NPU_OK && strcmp(npu_graph_name(again.r.graph), "parted") == 0) {
+        status = npu_capture_create(&capture, exec);
+        status = status ? status : npu_capture_replay(capture);
+        npu_capture_destroy(capture);
+        status = status ? status : npu_exec_run(exec);
+    }
+    npu_exec_destroy(exec);
+    npu_program_destroy(program);
+    npu_plan_destroy(plan);
+    return status;
+}
+
+/* Steps side by side, on devices with threads and without; weights that every run uploads. */
+static void test_overlap(void)
+{
+    for (int i = 0; i < 3; i++) {
+        npu_sim_desc desc = { .async = i > 0, .in_place = i == 2, .capacity = i == 2 ? 4096 : 0 };
+        again_start(parted, &desc);
+        again.r.desc.overlap = again.r.exec_desc.overlap = i < 2;
+        again.r.desc.stream_weights = i == 2;
+        again.r.exec_desc.profile = true;
+        NPU_CHECK(fail_again(step_make_and_run, false) > 100);
+        again_end();
+    }
+}
+
+/* Groups that were saved, which the same plan takes again and again. */
+static npu_status step_load(void)
+{
+    npu_program *program = NULL;
+    npu_exec *exec = NULL;
+    npu_load_report report;
+    npu_status status = npu_program_load(&program, again.r.plan, again.text.data, again.text.len, &report, NULL);
+    NPU_CHECK_THAT(status || (report.num_compiled == 0 && report.num_loaded > 2), "%s", report.text);
+    status = status ? status : npu_exec_create(&exec, program, &again.r.exec_desc, NULL);
+    status = status ? status : run_zeros(exec);
+    npu_exec_destroy(exec);
+    npu_program_destroy(program);
+    return status;
+}
+
+static void test_context(void)
+{
+    static char room[1 << 14];
+    npu_sim_desc desc = { .keeps_weights = true };
+    uint64_t size = sizeof room;
+    again_start(parted, &desc);
+    NPU_CHECK_STATUS(rig_make(&again.r), NPU_OK);
+    again.c.fail_at = again.c.num_calls + 1;
+    NPU_CHECK_STATUS(npu_program_save(again.r.program, room, &size), NPU_OK); /* takes no memory */
+    again.c.fail_at = 0;
+    npu_text_append(&again.text, room, (size_t)size);
+    NPU_CHECK(fail_again(step_load, false) > 50);
+    again_end();
+}
+
+/* ---- control flow ---- */
+
+static const char control[] =
+    "graph main\nchild more\ninput i : i64[]\ninput x : f32[1]\nc = aten.lt.Scalar(i, 3)\noutput c = c\nend\n"
+    "child turn\nchild large\ninput a : f32[1]\ny = aten.mul.Scalar(a, 0.5)\noutput y = y\nend\n"
+    "child small\ninput a : f32[1]\ny = aten.mul.Scalar(a, 3)\nz = aten.cat.default([y, a], 0)\n"
+    "v = aten.sum.dim_IntList(z, [0], true)\noutput y = v\nend\n"
+    "input i : i64[]\ninput x : f32[1]\nj = aten.add.Scalar(i, 1)\nc = aten.gt.Scalar(x, 4)\nb = aten.any.default(c)\n"
+    "y = npu.if(b, [x], then_body=graph 0, else_body=graph 1)\noutput j = j\noutput y = y\nend\n"
+    "input x : f32[1]\nconst zero : i64[] {0}\nw = aten.relu.default(x)\n"
+    "i, y = npu.while([zero, w], [], condition=graph 0, body=graph 1)\noutput y = y\n";
+
+static npu_status step_forms(void)
+{
+    npu_graph_desc desc = { .registry = shared, .allocator = &again.a };
+    const npu_graph *g = again.r.graph;
+    npu_text text = npu_text_init(&again.a), json = npu_text_init(&again.a);
+    npu_graph *parsed = NULL, *read = NULL, *better = NULL;
+    npu_optimize_desc optimize = { .backends = again.r.backends, .num_backends = 3 };
+    npu_status status = npu_graph_print(g, &text);
+    status = status ? status : npu_graph_parse(&parsed, text.data, text.len, &desc, NULL);
+    status = status ? status : npu_graph_validate(parsed, NULL, NULL);
+    status = status ? status : npu_graph_print_json(g, &json);
+    status = status ? status : npu_graph_parse_json(&read, json.data, json.len, &desc, NULL);
+    status = status ? status : npu_graph_optimize(&better, g, &optimize, NULL, NULL);
+    npu_graph_destroy(better);
+    npu_graph_destroy(read);
+    npu_graph_destroy(parsed);
+    npu_text_free(&json);
+    npu_text_free(&text);
+    return status;
+}
+
+static void test_control(void)
+{
+    npu_sim_desc desc = { 0 };
+    again_start(control, &desc);
+    NPU_CHECK(fail_again(step_forms, false) > 300);
+    NPU_CHECK(fail_again(step_make_and_run, false) > 300);
+    again.r.desc.overlap = again.r.exec_desc.overlap = true;
+    NPU_CHECK(fail_again(step_make_and_run, false) > 300);
+    again_end();
+}
+
+/* ---- advice, prices, reports ---- */
+
+static npu_status step_advise(void)
+{
+    return npu_plan_advise(again.r.graph, &again.r.desc, again.advice, 16, &again.num_advice, NULL);
+}
+
+static npu_status step_refine(void)
+{
+    npu_rates rates = *again.r.desc.rates[0];
+    return npu_rates_refine(&rates, again.r.exec, 0);
+}
+
+/* A graph's ops are taken out of it one by one and run: with half of them away there were no prices. */
+static npu_status step_calibrate(void)
+{
+    npu_rates rates;
+    npu_diag diag = { 0 };
+    npu_status status = npu_rates_calibrate(&rates, npu_ref_backend(), again.r.graph, npu_sim_clock, NULL, &diag);
+    NPU_CHECK_THAT(status == diag.status, "%s", diag.message);
+    return status;
+}
+
+static npu_status step_print(void)
+{
+    static void (*const prints[])(const npu_plan *, npu_text *) = {
+        npu_plan_print, npu_plan_print_ops, npu_plan_print_memory, npu_plan_print_slots, npu_plan_print_dot,
+        npu_plan_print_json
+    };
+    npu_text text = npu_text_init(&again.a);
+    npu_op_count rows[4];
+    uint32_t num;
+    for (size_t i = 0; i < sizeof prints / sizeof prints[0]; i++) {
+        prints[i](again.r.plan, &text);
+    }
+    npu_exec_print_profile(again.r.exec, &text);
+    npu_exec_print_trace(again.r.exec, &text);
+    npu_plan_print_advice(&again.r.desc, again.advice, again.num_advice, &text);
+    npu_rates_print(again.r.desc.rates[0], &text);
+    npu_status status = text.status ? text.status : npu_graph_count_ops(again.r.graph, rows, 4, &num);
+    npu_text_free(&text);
+    return status;
+}
+
+static npu_status step_page(void)
+{
+    npu_text text = npu_text_init(&again.a);
+    npu_report_desc desc = { .plan = npu_program_plan(again.r.program), .exec = again.r.exec, .advice = again.advice,
+                             .num_advice = again.num_advice };
+    npu_status status = npu_report_print(&desc, &text);
+    npu_text_free(&text);
+    return status;
+}
+
+static void test_reports(void)
+{
+    static const npu_rates fast = { .launch_ns = 1000, .num_rows = 1, .rows = { { NULL, 10, 0, 0 } } };
+    static const npu_rates slow = { .num_rows = 1, .rows = { { NULL, 5000, 0, 0 } } };
+    const npu_rates *rates[3] = { &fast, &fast, &slow };
+    npu_sim_desc desc = { 0 };
+    again_start(parted, &desc);
+    again.r.desc.rates = rates;
+    again.r.exec_desc.profile = true;
+    NPU_CHECK_STATUS(rig_make(&again.r), NPU_OK);
+    NPU_CHECK_STATUS(run_zeros(again.r.exec), NPU_OK);
+    NPU_CHECK(fail_again(step_advise, false) > 100);
+    NPU_CHECK(again.num_advice > 1);
+    NPU_CHECK_EQ(fail_again(step_refine, false), 1);
+    NPU_CHECK(fail_again(step_calibrate, false) > 10);
+    NPU_CHECK(fail_again(step_print, false) > 5);
+    NPU_CHECK(fail_again(step_page, false) > 5);
+    again_end();
+}
+
+/* ---- weights from files, models for the runtime ---- */
+
+static npu_status step_weights(void)
+{
+    static const float w[6] = { 1, 2, 3, 4, 5, 6 };
+    static const int16_t n[3] = { 1, 2, 3 };
+    const npu_array arrays[2] = { { "w", F32(2, 3), w }, { "n", npu_spec_tensor(NPU_I16, 1, DIMS(3)), n } };
+    npu_graph_desc desc = { .registry = shared, .allocator = &again.a };
+    npu_text file = npu_text_init(&again.a);
+    npu_graph *g = npu_graph_create(&desc);
+    npu_param(g, "w", arrays[0].spec);
+    npu_param(g, "n", arrays[1].spec);
+    npu_status status = npu_graph_status(g);
+    status = status ? status : npu_array_print_safetensors(arrays, 2, &file);
+    npu_bytes bytes = { "file", file.data, file.len };
+    status = status ? status : npu_graph_bind_safetensors(g, &bytes, 1, NULL, NULL);
+    status = status ? status : npu_graph_check_weights(g, NULL, 0, NULL, NULL);
+    npu_graph_destroy(g);
+    npu_text_free(&file);
+    return status;
+}
+
+/* All kinds of steps: copies, floats, integers, states. */
+static const char planned[] =
+    "graph planned\ninput x : f32[2,3,4,4]\nconst w : f32[4,3,1,1] {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}\n"
+    "state s : f32[2,4,4,4]\nc = aten.conv2d.default(x, w)\nr = aten.relu.default(c)\na = aten.add.Tensor(r, s)\n"
+    "t = aten.transpose.int(a, 2, 3)\nk = aten.cat.default([t, a], 1)\np = aten.max_pool2d.default(k, [2, 2])\n"
+    "m = aten.mean.dim(p, [2, 3])\nf = aten.softmax.int(m, -1)\n"
+    "q = quantized_decomposed.quantize_per_tensor.default(f, 0.5, 1, -128, 127, i8)\nupdate s = a\noutput q = q\n";
+
+static npu_status step_write(void)
+{
+    const npu_planned_library *library = npu_ref_planned();
+    const npu_backend *cpu = npu_ref_backend();
+    npu_plan_desc plan_desc = { .backends = &cpu, .num_backends = 1, .allocator = &again.a };
+    npu_text file = npu_text_init(&again.a), code = npu_text_init(&again.a), calls = npu_text_init(&again.a);
+    npu_plan_write_desc desc = { .libraries = &library, .num_libraries = 1, .code = &code, .calls = &calls,
+                                 .name = "net", .allocator = &again.a };
+    npu_plan *plan = NULL;
+    npu_diag diag = { 0 };
+    npu_status status = npu_plan_create(&plan, again.r.graph, &plan_desc, &diag);
+    status = status ? status : npu_plan_write(plan, &desc, &file, &diag);
+    NPU_CHECK(status == diag.status && (status == NPU_OK || (file.len == 0 && code.len == 0 && calls.len == 0)));
+    npu_plan_destroy(plan);
+    npu_text_free(&calls);
+    npu_text_free(&code);
+    npu_text_free(&file);
+    return status;
+}
+
+static void test_written(void)
+{
+    npu_sim_desc desc = { 0 };
+    again_start(planned, &desc);
+    NPU_CHECK(fail_again(step_weights, false) > 20);
+    NPU_CHECK(fail_again(step_write, false) > 50);
+    again_end();
+}
+
 int main(void)
 {
     if (npu_registry_create(&shared, NULL, NULL)) {
@@ -850,6 +1182,11 @@ int main(void)
     NPU_RUN(test_kernels);
     NPU_RUN(test_many_specs);
     NPU_RUN(test_files);
+    NPU_RUN(test_overlap);
+    NPU_RUN(test_context);
+    NPU_RUN(test_control);
+    NPU_RUN(test_reports);
+    NPU_RUN(test_written);
     npu_registry_destroy(shared);
     return npu_test_done();
 }
