@@ -85,7 +85,8 @@
      row      the one place where an op is declared: number, symbol, traits, type rule, schema, documentation.
      level    of a graph: tensors, a tile program for the cores of a device (>>tiles), or scalars.
      graph -> plan (steps, reasons, transfers, byte offsets; pure data) -> program (compiled groups, weights;
-     immutable, shared by threads) -> exec (activations and state; one thread at a time).
+     immutable, shared by threads) -> exec (activations and state; one thread at a time). Programs may have weights in
+     common (npu_plan_desc.weights_of), execs states (npu_exec_desc.states_of).
 
    ERRORS
      Fallible calls return npu_status (0 = ok) or a handle (id 0 = failed). A builder given a failed handle
@@ -5424,13 +5425,16 @@ typedef struct npu_group_op {
     const uint32_t *in;      /* info->num_in indices into the group's values; NPU_NO_INDEX = a hole */
     const uint32_t *out;
 } npu_group_op;
-/* What compile gets; all of it valid during the call only, except weight data. */
+/* What compile gets; all of it valid during the call only, except weight data and the programs beside it. */
 typedef struct npu_group {
     uint32_t size;
     uint32_t num_ops, num_values;
-    uint32_t _reserved;
+    uint32_t num_beside;
     const npu_group_op *const *ops; /* in execution order */
     const npu_group_value *const *values;
+    /* Compiled programs of this backend that live longer than what is compiled here (npu_plan_desc.weights_of): what
+       they hold of the same weight data may be used in common. */
+    void *const *beside;
 } npu_group;
 
 /* A result that may take an operand's memory, or that is read there. */
@@ -6051,6 +6055,12 @@ typedef struct npu_plan_desc {
        more than 4096 placements; 0 = 12, 1 = never */
     uint32_t max_exhaustive_ops;
     const npu_expect *expect;           /* NULL = nothing; copied */
+    /* A program beside which that of this plan will be, for two graphs of one model (a prompt, then token by token; two
+       batch sizes) or two that have layers in common. On a backend that both have, weights whose data both graphs have
+       at one address with one type are that program's: nothing of them is uploaded or counts here, and what the CPU
+       backend has packed of them is packed once. What that program has of a third one is not passed on: name that one.
+       Borrowed as long as the plan and its programs live; data must not have been bound anew since. NULL = none */
+    const struct npu_program *weights_of;
     const npu_allocator *allocator;
     uint32_t _canary;
 } npu_plan_desc;
@@ -6237,8 +6247,8 @@ typedef struct npu_program_cache_stats {
 NPU_IR_API npu_status npu_program_cache_create(npu_program_cache **out, const npu_program_cache_desc *desc);
 /* After all programs were released; NULL is fine. */
 NPU_IR_API void npu_program_cache_destroy(npu_program_cache *cache);
-/* The program for a graph and a plan, made if there is none; release it after its execs. Errors: those of
-   npu_plan_create and npu_program_create; nothing is kept then. */
+/* The program for a graph and a plan, made if there is none; release it after its execs. Errors: INVALID_ARGUMENT
+   (weights_of in the desc), those of npu_plan_create and npu_program_create; nothing is kept then. */
 NPU_IR_API npu_status npu_program_cache_acquire(npu_program_cache *cache, npu_program **out, const npu_graph *g,
                                             const npu_plan_desc *desc, npu_diag *diag);
 NPU_IR_API void npu_program_cache_release(npu_program_cache *cache, npu_program *program);
@@ -6261,10 +6271,15 @@ typedef struct npu_exec_desc {
     /* nanoseconds that only grow; NULL = the best clock that the C library's headers show */
     uint64_t (*clock)(void);
     const npu_allocator *allocator;
+    /* An exec whose states this one has, each by its name, with the same type: one cache for the two graphs of a model
+       that reads a prompt and then goes on token by token. Borrowed until npu_exec_destroy; one of them runs at a time,
+       and npu_exec_reset_state of either resets what they share. NULL = states of its own. */
+    npu_exec *states_of;
     uint32_t _canary;
 } npu_exec_desc;
 /* Errors: INVALID_ARGUMENT (canary; more threads than num_workers of the plan where a device has scratch for each),
-   VERSION (parallel), NO_MEMORY (of a device: names the region, the bytes, the largest values). */
+   VERSION (parallel), NO_MEMORY (of a device: names the region, the bytes, the largest values), NOT_FOUND, DTYPE, SHAPE
+   (a state that states_of has not, or of another type). */
 NPU_IR_API npu_status npu_exec_create(npu_exec **out, npu_program *program, const npu_exec_desc *desc,
                                       npu_diag *diag);
 /* Plan, program and exec in one call, for programs that need only one: all three are destroyed with the exec.
@@ -41863,6 +41878,14 @@ typedef struct npu__room {
 /* Memory of one value on one backend: see the memory planner. */
 typedef struct npu__storage npu__storage;
 
+/* A weight that desc.weights_of has uploaded. */
+typedef struct npu__lent {
+    const void *data;           /* what from */
+    const npu_spec *spec;
+    uint64_t offset;
+    uint32_t backend, region;
+} npu__lent;
+
 /* The plan of a child graph; of a program's plan it belongs to the program of that child graph. */
 typedef struct npu__body_plan {
     uint32_t op, body;
@@ -41898,6 +41921,7 @@ struct npu_plan {
     NPU__ARRAY(uint32_t, groups);           /* first op of each in step_ops, and the end; none once steps are built */
     uint32_t *moved_head;                   /* per value id: index + 1 of its first npu__moved record */
     NPU__ARRAY(npu__moved, moved);
+    NPU__ARRAY(npu__lent, lent);            /* by rising address and backend */
     NPU__ARRAY(npu__formed, forms);         /* of a program's plan: what compile said */
     uint32_t *value_form;                   /* per value id: index + 1 of its first form; NULL = there is none */
     /* memory planner */
@@ -44361,7 +44385,8 @@ enum {
     NPU__BOUND_OUTPUT,
     NPU__WEIGHT,
     NPU__GROWN,          /* without a bound: a buffer of its own in the exec, which grows */
-    NPU__OWN_WEIGHT      /* nowhere: the programs that use it have made it their own */
+    NPU__OWN_WEIGHT,     /* nowhere: the programs that use it have made it their own */
+    NPU__LENT_WEIGHT     /* in the weights of another program */
 };
 
 enum { NPU__STRIDED = 2 };
@@ -44475,6 +44500,72 @@ static uint32_t npu__storage_add(npu_plan *plan, uint32_t value, uint32_t backen
     return plan->num_storage++;
 }
 
+/* ---- weights of another program ---- */
+
+static int npu__lent_compare(const void *left, const void *right)
+{
+    const npu__lent *a = (const npu__lent *)left, *b = (const npu__lent *)right;
+    uintptr_t x = (uintptr_t)a->data, y = (uintptr_t)b->data;
+    return x != y ? (x < y ? -1 : 1) : a->backend != b->backend ? (a->backend < b->backend ? -1 : 1) : 0;
+}
+
+/* What desc.weights_of has uploaded to backends of this plan. */
+static bool npu__list_lent(npu_plan *plan)
+{
+    const npu_plan *from = npu_program_plan(plan->desc.weights_of);
+    plan->num_lent = 0;
+    for (uint32_t i = 0; from && i < from->num_storage; i++) {
+        const npu__storage *s = &from->storage[i];
+        const npu__value *v = &from->graph->values[s->value];
+        uint32_t b = 0;
+        while (b < plan->num_given && plan->given[b] != from->given[s->backend]) {
+            b++;
+        }
+        if (s->kind != NPU__WEIGHT || b == plan->num_given || (plan->given[b]->traits & NPU_BACKEND_HOST)) {
+            continue;
+        }
+        if (!NPU__RESERVE(plan, lent, 1)) {
+            return false;
+        }
+        plan->lent[plan->num_lent].data = from->graph->data[v->data].data;
+        plan->lent[plan->num_lent].spec = from->graph->specs[v->spec];
+        plan->lent[plan->num_lent].offset = s->offset;
+        plan->lent[plan->num_lent].backend = b;
+        plan->lent[plan->num_lent++].region = s->region;
+    }
+    if (plan->num_lent) {
+        qsort(plan->lent, plan->num_lent, sizeof *plan->lent, npu__lent_compare);
+    }
+    return true;
+}
+
+/* NULL = the weight has to be uploaded. */
+static const npu__lent *npu__find_lent(const npu_plan *plan, uint32_t value, uint32_t backend)
+{
+    const npu_graph *g = plan->graph;
+    const npu__value *v = &g->values[value];
+    npu__lent key;
+    const npu__lent *found;
+    memset(&key, 0, sizeof key);
+    key.data = g->data[v->data].data;
+    key.backend = backend;
+    found = plan->num_lent ? (const npu__lent *)bsearch(&key, plan->lent, plan->num_lent, sizeof key, npu__lent_compare)
+                           : NULL;
+    return found && npu_spec_equal(found->spec, g->specs[v->spec]) ? found : NULL;
+}
+
+/* Decides where a weight is that programs find as it is. */
+static void npu__storage_of_weight(npu_plan *plan, uint32_t i)
+{
+    npu__storage *s = &plan->storage[i];
+    const npu__lent *lent = npu__find_lent(plan, s->value, s->backend);
+    s->kind = lent ? NPU__LENT_WEIGHT : NPU__WEIGHT;
+    s->region = (uint8_t)(lent ? lent->region : 0);
+    s->offset = lent ? lent->offset : 0;
+}
+
+/* ---- lifetimes ---- */
+
 /* The storage of an operand; that of a value without a producer is made on first use. */
 static uint32_t npu__storage_of_operand(npu_plan *plan, uint32_t value, uint32_t backend, bool is_owned)
 {
@@ -44483,7 +44574,7 @@ static uint32_t npu__storage_of_operand(npu_plan *plan, uint32_t value, uint32_t
     bool host = (plan->backends[backend]->traits & NPU_BACKEND_HOST) != 0;
     if (i != NPU_NO_INDEX || v->producer) {
         if (i != NPU_NO_INDEX && plan->storage[i].kind == NPU__OWN_WEIGHT && !is_owned) {
-            plan->storage[i].kind = NPU__WEIGHT;
+            npu__storage_of_weight(plan, i);
         }
         return i;
     }
@@ -44491,7 +44582,11 @@ static uint32_t npu__storage_of_operand(npu_plan *plan, uint32_t value, uint32_t
         : v->role == NPU_ROLE_PARAM || v->role == NPU_ROLE_CONSTANT ? (is_owned ? NPU__OWN_WEIGHT : NPU__WEIGHT)
         : host                                                       ? NPU__BOUND_INPUT
                                                                      : NPU__ARENA;
-    return npu__storage_add(plan, value, backend, kind, 0, npu__value_size(plan->graph, value));
+    i = npu__storage_add(plan, value, backend, kind, 0, npu__value_size(plan->graph, value));
+    if (i != NPU_NO_INDEX && kind == NPU__WEIGHT) {
+        npu__storage_of_weight(plan, i);
+    }
+    return i;
 }
 
 static void npu__use_until(npu_plan *plan, uint32_t storage, uint32_t tick)
@@ -45364,7 +45459,7 @@ static bool npu__plan_lifetimes(npu_plan *plan, const uint8_t *kept, npu__step_m
                                 uint32_t *num_ticks)
 {
     npu__lifetimes t;
-    bool ok = true;
+    bool ok = npu__list_lent(plan);
     memset(&t, 0, sizeof t);
     t.plan = plan;
     t.kept = kept;
@@ -46156,6 +46251,7 @@ NPU_IR_API void npu_plan_destroy(npu_plan *plan)
     NPU__RELEASE(plan, step_values);
     NPU__RELEASE(plan, step_dependencies);
     NPU__RELEASE(plan, moved);
+    NPU__RELEASE(plan, lent);
     NPU__RELEASE(plan, groups);
     NPU__RELEASE(plan, refused);
     for (uint32_t i = 0; i < plan->num_bodies; i++) {
@@ -46901,7 +46997,9 @@ NPU_IR_API uint32_t npu_plan_value_region(const npu_plan *plan, npu_value v, uin
         : NPU_NO_INDEX;
     uint64_t delta;
     const npu__storage *root = i == NPU_NO_INDEX ? NULL : &plan->storage[npu__storage_root(plan, i, &delta)];
-    return root && (root->kind == NPU__ARENA || root->kind == NPU__WEIGHT) ? root->region : NPU_NO_INDEX;
+    return root && (root->kind == NPU__ARENA || root->kind == NPU__WEIGHT || root->kind == NPU__LENT_WEIGHT)
+        ? root->region
+        : NPU_NO_INDEX;
 }
 
 /* Where a storage is in its backend's arena. */
@@ -46912,7 +47010,9 @@ static uint64_t npu__storage_offset(const npu_plan *plan, uint32_t i)
     return plan->storage[root].offset + delta;
 }
 
-static const char *const npu__memory_kinds[] = { "", "arena", "input", "output", "weight", "grown", "prepared" };
+static const char *const npu__memory_kinds[] = {
+    "", "arena", "input", "output", "weight", "grown", "prepared", "lent"
+};
 
 NPU_IR_API void npu_plan_print_slots(const npu_plan *plan, npu_text *text)
 {
@@ -46924,7 +47024,7 @@ NPU_IR_API void npu_plan_print_slots(const npu_plan *plan, npu_text *text)
         const npu__storage *s = &plan->storage[i];
         uint64_t delta;
         const npu__storage *root = &plan->storage[npu__storage_root(plan, i, &delta)];
-        bool placed = root->kind == NPU__ARENA || root->kind == NPU__WEIGHT;
+        bool placed = root->kind == NPU__ARENA || root->kind == NPU__WEIGHT || root->kind == NPU__LENT_WEIGHT;
         char label[16], other[16];
         npu_text_printf(text, "%-16s %-10s %-8s %10llu %10llu  %u..%u%s%s\n",
                         s->value ? npu__value_label(plan->graph, s->value, label) : "(scratch)",
@@ -47180,6 +47280,22 @@ static bool npu__group_op(npu__group_build *b, const npu_group_op **out, uint32_
     return true;
 }
 
+/* The groups of the program that lends weights on the same backend. */
+static bool npu__group_beside(npu__group_build *b)
+{
+    const npu_program *from = b->plan->desc.weights_of;
+    void **beside = from && b->step->backend < b->plan->num_given
+        ? (void **)npu__arena_alloc(&b->arena, from->num_groups * sizeof *beside + 1)
+        : NULL;
+    for (uint32_t i = 0; beside && i < from->num_groups; i++) {
+        if (from->plan->given[from->groups[i].backend] == b->plan->given[b->step->backend]) {
+            beside[b->group.num_beside++] = from->groups[i].compiled.program;
+        }
+    }
+    b->group.beside = beside;
+    return beside || !from || b->step->backend >= b->plan->num_given;
+}
+
 static bool npu__group_describe(npu__group_build *b)
 {
     const npu_graph *g = b->plan->graph;
@@ -47207,7 +47323,7 @@ static bool npu__group_describe(npu__group_build *b)
     b->group.num_values = b->num_values;
     b->group.ops = ops;
     b->group.values = b->value_pointers;
-    return ok;
+    return ok && npu__group_beside(b);
 }
 
 static void npu__group_release(npu_program *p, npu__group *group)
@@ -47831,6 +47947,10 @@ static npu_place npu__place_of(const npu_plan *plan, uint32_t value, uint32_t ba
                                                                           : 2u * plan->storage[root].region + 1;
         place.offset = plan->storage[root].offset;
         break;
+    case NPU__LENT_WEIGHT:
+        place.buffer = 2u * npu__num_regions(plan->backends[backend]) + plan->storage[root].region;
+        place.offset = plan->storage[root].offset;
+        break;
     case NPU__OWN_WEIGHT: break;
     default: /* bound: the planner has no offset for it, so its buffer index is kept there */
         place.buffer = (uint32_t)plan->storage[root].offset;
@@ -47839,11 +47959,17 @@ static npu_place npu__place_of(const npu_plan *plan, uint32_t value, uint32_t ba
     return place;
 }
 
+/* Of each region an arena and the weights; then, where there are some, another program's weights. */
+static uint32_t npu__num_region_buffers(const npu_plan *plan, uint32_t b)
+{
+    return (plan->desc.weights_of ? 3 : 2) * npu__num_regions(plan->backends[b]);
+}
+
 static bool npu__number_bound(npu_program *p)
 {
     npu_plan *plan = p->plan;
     for (uint32_t b = 0; b < plan->desc.num_backends; b++) {
-        p->num_buffers[b] = 2 * npu__num_regions(plan->backends[b]); /* an arena and the weights of each */
+        p->num_buffers[b] = npu__num_region_buffers(plan, b);
     }
     for (uint32_t i = 0; i < plan->num_storage; i++) {
         npu__storage *s = &plan->storage[i];
@@ -48503,6 +48629,39 @@ NPU_IR_API void npu_program_cache_destroy(npu_program_cache *c)
 }
 
 /* What a program depends on beside the text of its graph. */
+/* Rates by their content: names belong to the caller. */
+static void npu__cache_key_rates(const npu_rates *r, npu_text *key)
+{
+    double all[4] = { 0 };
+    if (r) {
+        all[0] = r->launch_ns, all[1] = r->transfer_ns, all[2] = r->up, all[3] = r->down;
+    }
+    npu_text_printf(key, "\n%d %u", r != NULL, r ? (unsigned)r->num_rows : 0u);
+    npu_text_append(key, (const char *)all, sizeof all);
+    for (uint32_t i = 0; r && i < r->num_rows && i < NPU_MAX_RATES; i++) {
+        const npu_rate *row = &r->rows[i];
+        double row_all[3] = { 0 };
+        row_all[0] = row->fixed_ns, row_all[1] = row->mac_ns, row_all[2] = row->byte_ns;
+        npu_text_append(key, (const char *)row_all, sizeof row_all);
+        npu_text_printf(key, "%s\n", row->what ? row->what : "");
+    }
+}
+
+/* What a plan must keep to, and how long it is looked for. */
+static void npu__cache_key_limits(const npu_plan_desc *d, npu_text *key)
+{
+    npu_expect none, x;
+    memset(&none, 0, sizeof none);
+    x = d->expect ? *d->expect : none;
+    npu_text_printf(key, "\n%u %u %llu %d %d %d %d %u %u", (unsigned)d->min_group_ops, (unsigned)d->max_groups,
+                    (unsigned long long)d->max_transfer_bytes, d->no_fallback, d->no_inplace, d->contiguous,
+                    d->overlap + 2 * d->stream_weights, (unsigned)d->num_execs, (unsigned)d->num_workers);
+    npu_text_printf(key, " %u %u %d %u %u %llu %d%d", (unsigned)d->max_compiles, (unsigned)d->max_exhaustive_ops,
+                    d->expect != NULL, (unsigned)x.max_groups, (unsigned)x.max_last_ops,
+                    (unsigned long long)x.max_bytes, x.has_max_last_ops, x.has_max_bytes);
+    npu_text_append(key, (const char *)&x.max_predicted_ns, sizeof x.max_predicted_ns);
+}
+
 static npu_status npu__cache_key(const npu_graph *g, const npu_plan_desc *d, npu_text *key)
 {
     npu_status status = npu_graph_print(g, key);
@@ -48520,10 +48679,10 @@ static npu_status npu__cache_key(const npu_graph *g, const npu_plan_desc *d, npu
     for (uint32_t i = 0; i < d->num_force_last; i++) {
         npu_text_printf(key, "\n%s", d->force_last[i]);
     }
-    npu_text_printf(key, "\n%u %u %llu %d %d %d %d %u %u", (unsigned)d->min_group_ops, (unsigned)d->max_groups,
-                    (unsigned long long)d->max_transfer_bytes, d->no_fallback, d->no_inplace, d->contiguous,
-                    d->overlap + 2 * d->stream_weights,
-                    (unsigned)d->num_execs, (unsigned)d->num_workers);
+    for (uint32_t i = 0; d->rates && i < d->num_backends; i++) {
+        npu__cache_key_rates(d->rates[i], key);
+    }
+    npu__cache_key_limits(d, key);
     return status ? status : key->status;
 }
 
@@ -48617,6 +48776,10 @@ NPU_IR_API npu_status npu_program_cache_acquire(npu_program_cache *c, npu_progra
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT,
                          "program cache: needs a cache, a graph, and a desc with backends");
     }
+    if (desc->weights_of) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "program cache: weights_of must be NULL, as its programs may "
+                                                         "live longer");
+    }
     if (g->diag.status) {
         return npu__graph_failed(g, "program cache", diag);
     }
@@ -48679,6 +48842,7 @@ typedef struct npu__slot {
     bool staged;         /* the backend uses own, and the caller's is copied to or from it */
     bool is_dynamic;     /* it has runtime dims */
     bool is_bound;
+    bool is_lent;        /* own belongs to another exec */
     npu_buffer *buffer;  /* of a device, bound instead of host memory; NULL = none */
     uint32_t backend;    /* whose buffer it is */
     uint64_t offset;     /* in it */
@@ -48802,7 +48966,46 @@ static bool npu__slot_set(npu_exec *e, npu__slot *slot, uint32_t value, bool own
     return !own || slot->own;
 }
 
-static npu_status npu__exec_slots(npu_exec *e)
+/* The state of another exec that has the name of state i. */
+static npu_status npu__exec_borrow_state(npu_exec *e, uint32_t i, npu_diag *diag)
+{
+    const npu_exec *from = e->desc.states_of;
+    const npu_graph *g = e->program->plan->graph, *of = from->program->plan->graph;
+    const npu__value *v = &g->values[e->program->states[i]], *other;
+    const char *name = g->names[v->name];
+    char mine[64], theirs[64];
+    for (uint32_t k = 0; k < from->program->num_states; k++) {
+        const npu_spec *x = g->specs[v->spec], *y;
+        other = &of->values[from->states[k].value];
+        y = of->specs[other->spec];
+        if (!name[0] || strcmp(name, of->names[other->name]) != 0) {
+            continue;
+        }
+        if (!npu_spec_equal(x, y)) {
+            return npu__fail(diag, x->dtype == y->dtype ? NPU_ERR_SHAPE : NPU_ERR_DTYPE,
+                             "exec: state '%.60s' is %s, that of states_of %s", name, npu__spec_label(g, x, mine),
+                             npu__spec_label(of, y, theirs));
+        }
+        (void)npu__slot_set(e, &e->states[i], e->program->states[i], false);
+        e->states[i].own = from->states[k].own;
+        e->states[i].is_lent = true;
+        return NPU_OK;
+    }
+    return npu__fail(diag, NPU_ERR_NOT_FOUND, "exec: states_of has no state '%.60s'", name);
+}
+
+static npu_status npu__exec_states(npu_exec *e, npu_diag *diag)
+{
+    npu_status status = NPU_OK;
+    for (uint32_t i = 0; status == NPU_OK && i < e->program->num_states; i++) {
+        status = e->desc.states_of                                                ? npu__exec_borrow_state(e, i, diag)
+            : npu__slot_set(e, &e->states[i], e->program->states[i], true) ? NPU_OK
+                                                                           : NPU_ERR_NO_MEMORY;
+    }
+    return status;
+}
+
+static npu_status npu__exec_slots(npu_exec *e, npu_diag *diag)
 {
     const npu_graph *g = e->program->plan->graph;
     bool ok = npu__slots_init(e, &e->inputs, g->num_inputs) &&
@@ -48814,10 +49017,21 @@ static npu_status npu__exec_slots(npu_exec *e)
     for (uint32_t i = 0; ok && i < g->num_outputs; i++) {
         ok = npu__slot_set(e, &e->outputs[i], g->outputs[i].a, true);
     }
-    for (uint32_t i = 0; ok && i < e->program->num_states; i++) {
-        ok = npu__slot_set(e, &e->states[i], e->program->states[i], true);
+    return ok ? npu__exec_states(e, diag) : NPU_ERR_NO_MEMORY;
+}
+
+/* Buffers of the program that lends weights. */
+static void npu__exec_lent(npu_exec *e, uint32_t b)
+{
+    const npu_plan *plan = e->program->plan;
+    const npu_program *from = plan->desc.weights_of;
+    uint32_t num = npu__num_regions(plan->backends[b]), k = 0;
+    while (from && b < plan->num_given && k < from->plan->num_given && from->plan->given[k] != plan->given[b]) {
+        k++;
     }
-    return ok ? NPU_OK : NPU_ERR_NO_MEMORY;
+    for (uint32_t r = 0; from && b < plan->num_given && k < from->plan->num_given && r < num; r++) {
+        e->buffers[e->first_buffer[b] + 2 * num + r] = from->weights[k][r];
+    }
 }
 
 /* Arenas in all regions of a backend that has something to do with the plan. */
@@ -48827,7 +49041,8 @@ static npu_status npu__exec_arenas(npu_exec *e, uint32_t b, npu_diag *diag)
     const npu_backend *backend = plan->backends[b];
     npu_buffer *buffers = &e->buffers[e->first_buffer[b]];
     uint32_t num = npu__num_regions(backend);
-    bool is_used = plan->memory[b].activations || plan->memory[b].no_reuse || e->program->num_buffers[b] > 2 * num;
+    bool is_used = plan->memory[b].activations || plan->memory[b].no_reuse ||
+        e->program->num_buffers[b] > npu__num_region_buffers(plan, b);
     for (uint32_t r = 0; r < num; r++) {
         uint64_t bytes = plan->room[b][r].activations;
         char largest[160];
@@ -48865,6 +49080,7 @@ static npu_status npu__exec_buffers(npu_exec *e, npu_diag *diag)
     }
     for (uint32_t b = 0; b < plan->desc.num_backends; b++) {
         npu_status status = npu__exec_arenas(e, b, diag);
+        npu__exec_lent(e, b);
         if (status) {
             return status;
         }
@@ -49393,6 +49609,7 @@ static npu_status npu__exec_bodies(npu_exec *e, npu_diag *diag)
     npu_status status = NPU_OK;
     desc.poll = NULL;
     desc.profile = false;
+    desc.states_of = NULL;
     desc.allocator = &e->allocator;
     e->bodies = p->num_bodies ? (npu_exec **)npu__alloc_zero(&e->allocator, p->num_bodies * sizeof *e->bodies) : NULL;
     if (p->num_bodies && !e->bodies) {
@@ -49407,7 +49624,7 @@ static npu_status npu__exec_bodies(npu_exec *e, npu_diag *diag)
 static npu_status npu__exec_init(npu_exec *e, npu_diag *diag)
 {
     const npu_program *p = e->program;
-    npu_status status = npu__exec_slots(e);
+    npu_status status = npu__exec_slots(e, diag);
     status = status ? status : npu__exec_dims(e);
     e->desc.overlap = e->desc.overlap && !e->dims; /* sizes that ops tell on the way are told in order */
     status = status ? status : npu__exec_buffers(e, diag);
@@ -49524,7 +49741,7 @@ NPU_IR_API npu_status npu_exec_create_simple(npu_exec **out, const npu_graph *g,
 static void npu__slots_free(npu_exec *e, npu__slot *slots, uint32_t num)
 {
     for (uint32_t i = 0; slots && i < num; i++) {
-        npu__free(&e->allocator, slots[i].own, slots[i].own_size);
+        npu__free(&e->allocator, slots[i].is_lent ? NULL : slots[i].own, slots[i].own_size);
     }
     npu__free(&e->allocator, slots, num * sizeof *slots);
 }
@@ -51013,7 +51230,8 @@ static bool npu__flow_touch_group(npu_exec *e, npu__flow *f, uint32_t action, ui
         const npu__storage *s = i == NPU_NO_INDEX ? NULL : &plan->storage[i];
         bool is_made = producer && plan->op_step[producer] == step;
         uint64_t delta, size;
-        if (!s || s->kind == NPU__WEIGHT || s->kind == NPU__OWN_WEIGHT || (s->alias && is_made)) {
+        bool is_weight = s && (s->kind == NPU__WEIGHT || s->kind == NPU__OWN_WEIGHT || s->kind == NPU__LENT_WEIGHT);
+        if (!s || is_weight || (s->alias && is_made)) {
             continue; /* a view that is made here lies in what is touched anyway */
         }
         size = s->alias == NPU__STRIDED ? plan->storage[npu__storage_root(plan, i, &delta)].size : s->size;

@@ -74,11 +74,22 @@ typedef struct npu_prepare {
     /* set it: launch calls npu_epilogue_run for each piece of result 0 once it is written; false before the call */
     bool takes_epilogue;
     void *blocks;           /* of npu_prepare_alloc */
+    void *shared;           /* of npu_prepare_share; NULL = nothing is shared */
 } npu_prepare;
 
 /* Zeroed memory, 64-byte aligned, that lives as long as the program, or until after the launch where the op has
    runtime dims. NULL = out of memory. */
 NPU_IR_API void *npu_prepare_alloc(npu_prepare *p, size_t size);
+/* All that packed weights follow from: data that is constant, the name of their layout, its figures. */
+typedef struct npu_prepare_key {
+    const void *data;       /* compared by address; lives as long as the program, as op->in_data does */
+    const char *layout;     /* compared by its characters; lives as long as the backend */
+    int64_t figures[8];
+} npu_prepare_key;
+/* As npu_prepare_alloc, but ops with equal keys and sizes have one memory, those of programs that
+   npu_plan_desc.weights_of names, too. *is_made: it holds what the key says; else it is zero, and the caller fills it
+   before anything can fail. Nobody writes to it after. */
+NPU_IR_API void *npu_prepare_share(npu_prepare *p, const npu_prepare_key *key, size_t size, bool *is_made);
 
 typedef struct npu_launch {
     const npu_tensor *in;   /* descriptions: dtype, rank, dims, strides (in elements; dense row-major) */
@@ -8284,6 +8295,9 @@ static npu_status npu__ref_gemm_pack(npu_prepare *p, npu__ref_product *g)
     const npu__ref_tile_loops *tile = npu__ref_tile(g);
     int64_t panels = npu__ref_ceil_div(g->n, tile->cols);
     size_t bytes, size = npu__ref_sum_size(g->a.dtype) * (size_t)tile->cols;
+    npu_prepare_key key = { g->b.x, "gemm panels",
+                            { g->n, g->k, g->b.row, g->b.col, g->b.dtype, g->a.dtype, tile->cols, 0 } };
+    bool is_made;
     char *packed;
     g->packed_b = NULL;
     if (npu__ref_gemm_is_naive(g) || npu__ref_gemm_is_vector(g) || g->m == 0 || g->n == 0) {
@@ -8292,11 +8306,13 @@ static npu_status npu__ref_gemm_pack(npu_prepare *p, npu__ref_product *g)
     if (!npu_size_mul(size, (size_t)g->k, &bytes) || !npu_size_mul(bytes, (size_t)panels, &bytes)) {
         return NPU_ERR_OVERFLOW;
     }
-    packed = npu_prepare_alloc(p, bytes);
+    packed = npu_prepare_share(p, &key, bytes, &is_made);
     if (!packed) {
         return NPU_ERR_NO_MEMORY;
     }
-    npu__ref_gemm_pack_panels(g, tile->cols, 0, panels, packed);
+    if (!is_made) {
+        npu__ref_gemm_pack_panels(g, tile->cols, 0, panels, packed);
+    }
     g->packed_b = packed;
     return NPU_OK;
 }
@@ -22738,11 +22754,14 @@ typedef struct npu__ref_byte_linear {
     size_t w_at, offsets_at; /* in the workspace, behind x */
 } npu__ref_byte_linear;
 
+/* packed NULL = it is packed. */
 static void npu__ref_byte_linear_pack(const npu__ref_byte_linear *s, const void *w, int32_t *packed, int32_t *offsets)
 {
     npu__ref_byte_matrix m = s->w;
     m.x = w;
-    npu__ref_byte_pack_b(s->loops, &m, packed);
+    if (packed) {
+        npu__ref_byte_pack_b(s->loops, &m, packed);
+    }
     memset(offsets, 0, (size_t)m.n * sizeof *offsets);
     npu__ref_byte_offsets(&m, s->left, offsets);
 }
@@ -22753,6 +22772,8 @@ static npu_status npu__ref_byte_linear_init(npu_prepare *p, npu__ref_byte_linear
     int64_t panels, parts;
     size_t x_size, w_size, n_size = (size_t)s->w.n * sizeof *s->offsets;
     const void *w = p->op->in_data ? p->op->in_data[1] : NULL;
+    npu_prepare_key key = { w, "byte panels", { s->w.n, s->w.k, s->w.row, s->w.col, s->w.is_signed, 0, 0, 0 } };
+    bool is_packed = false;
     s->loops = &npu__ref_byte_loops_of[p->isa];
     s->x.off = npu__ref_byte_off(s->loops, s->x.is_signed, zero);
     s->left = zero - s->x.off;
@@ -22764,16 +22785,16 @@ static npu_status npu__ref_byte_linear_init(npu_prepare *p, npu__ref_byte_linear
         return NPU_ERR_OVERFLOW;
     }
     s->steps = (int64_t *)npu_prepare_alloc(p, (size_t)s->words * sizeof *s->steps + 1);
-    s->packed_w = w ? (int32_t *)npu_prepare_alloc(p, w_size) : NULL;
     s->offsets = w ? (int32_t *)npu_prepare_alloc(p, n_size) : NULL;
-    if (!s->steps || (w && (!s->packed_w || !s->offsets))) {
+    s->packed_w = w && s->offsets ? (int32_t *)npu_prepare_share(p, &key, w_size, &is_packed) : NULL;
+    if (w && s->packed_w) {
+        npu__ref_byte_linear_pack(s, w, is_packed ? NULL : s->packed_w, s->offsets);
+    }
+    if (!s->steps || (w && !s->packed_w)) {
         return NPU_ERR_NO_MEMORY;
     }
     for (int64_t i = 0; i < s->words; i++) {
         s->steps[i] = i * s->loops->cols;
-    }
-    if (w) {
-        npu__ref_byte_linear_pack(s, w, s->packed_w, s->offsets);
     }
     s->w_at = (x_size + 63) / 64 * 64;
     s->offsets_at = s->w_at + (w ? 0 : (w_size + 63) / 64 * 64);
@@ -23168,12 +23189,14 @@ static npu_status npu__ref_int4_pack(npu_prepare *p, npu__ref_lean_packed *s)
     const npu__ref_lean *l = &s->lean;
     int64_t groups = l->k / l->group;
     const uint8_t *from = (const uint8_t *)p->op->in_data[1];
-    s->bytes = (uint8_t *)npu_prepare_alloc(p, (size_t)(l->n * l->k / 2) + 1);
+    npu_prepare_key key = { from, "int4 rows", { l->n, l->k, l->group, s->dtype, 0, 0, 0, 0 } };
+    bool is_packed = false;
     s->factors = (float *)npu_prepare_alloc(p, (size_t)(2 * l->n * groups) * sizeof *s->factors + 1);
-    if (!s->bytes || !s->factors) {
+    s->bytes = s->factors ? (uint8_t *)npu_prepare_share(p, &key, (size_t)(l->n * l->k / 2) + 1, &is_packed) : NULL;
+    if (!s->bytes) {
         return NPU_ERR_NO_MEMORY;
     }
-    for (int64_t i = 0; i < l->n * l->k; i++) {
+    for (int64_t i = 0; !is_packed && i < l->n * l->k; i++) {
         uint32_t shift;
         size_t at = npu__ref_int4_place(l->n, l->k, i / l->k, i % l->k, &shift);
         s->bytes[i / 32 * 16 + i % 16] |= (uint8_t)((from[at] >> shift & 15) << (i % 32 / 16 * 4));
@@ -26942,6 +26965,17 @@ static void npu__ref_free(const npu_allocator *a, void *ptr)
     }
 }
 
+/* Zeroed array of n elements; never NULL for a size that fits. */
+static void *npu__ref_array(const npu_allocator *a, size_t n, size_t element)
+{
+    size_t bytes;
+    void *p = npu_size_mul(n ? n : 1, element, &bytes) ? npu__ref_alloc(a, bytes) : NULL;
+    if (p) {
+        memset(p, 0, bytes);
+    }
+    return p;
+}
+
 /* State blocks of a program form a list; the payload starts one alignment after the link and the block's bytes. */
 typedef struct npu__ref_link {
     void *next;
@@ -26961,6 +26995,96 @@ NPU_IR_API void *npu_prepare_alloc(npu_prepare *p, size_t size)
     ((npu__ref_link *)(void *)block)->bytes = total;
     p->blocks = block;
     return block + NPU__REF_ALIGN;
+}
+
+/* What ops of a program have in common, in a hash table with open addressing. */
+typedef struct npu__ref_shared {
+    npu_prepare_key key;
+    size_t size;
+    void *memory; /* NULL = the entry is free */
+} npu__ref_shared;
+
+typedef struct npu__ref_shares {
+    const npu_group *group;     /* while it is compiled: the programs beside it */
+    npu__ref_shared *entries;
+    size_t num, room;           /* room: 0 or a power of two */
+} npu__ref_shares;
+
+static size_t npu__ref_shared_hash(const npu_prepare_key *key)
+{
+    uint64_t hash = (uint64_t)(uintptr_t)key->data;
+    for (size_t i = 0; i < NPU__REF_COUNT(key->figures); i++) {
+        hash = (hash ^ (uint64_t)key->figures[i]) * 0x9e3779b97f4a7c15u;
+        hash ^= hash >> 29;
+    }
+    return (size_t)hash;
+}
+
+/* The entry of a key, or the free one for it. Some entry is free. */
+static npu__ref_shared *npu__ref_shared_find(const npu__ref_shares *t, const npu_prepare_key *key, size_t size)
+{
+    for (size_t i = npu__ref_shared_hash(key);; i++) {
+        npu__ref_shared *e = &t->entries[i & (t->room - 1)];
+        if (!e->memory || (e->key.data == key->data && e->size == size && strcmp(e->key.layout, key->layout) == 0 &&
+                           memcmp(e->key.figures, key->figures, sizeof key->figures) == 0)) {
+            return e;
+        }
+    }
+}
+
+static bool npu__ref_shares_grow(npu__ref_shares *t, const npu_allocator *a)
+{
+    npu__ref_shares larger = *t;
+    larger.room = t->room ? 2 * t->room : 16;
+    larger.entries = (npu__ref_shared *)npu__ref_array(a, larger.room, sizeof *larger.entries);
+    for (size_t i = 0; larger.entries && i < t->room; i++) {
+        if (t->entries[i].memory) {
+            *npu__ref_shared_find(&larger, &t->entries[i].key, t->entries[i].size) = t->entries[i];
+        }
+    }
+    if (larger.entries) {
+        npu__ref_free(a, t->entries);
+        *t = larger;
+    }
+    return larger.entries != NULL;
+}
+
+static const npu__ref_shares *npu__ref_shares_of(const void *program);
+
+/* NULL = no program beside this one has it. */
+static void *npu__ref_shared_beside(const npu_group *group, const npu_prepare_key *key, size_t size)
+{
+    void *found = NULL;
+    for (uint32_t i = 0; group && NPU_HAS(group, beside) && i < group->num_beside && !found; i++) {
+        const npu__ref_shares *t = npu__ref_shares_of(group->beside[i]);
+        found = t->room ? npu__ref_shared_find(t, key, size)->memory : NULL;
+    }
+    return found;
+}
+
+NPU_IR_API void *npu_prepare_share(npu_prepare *p, const npu_prepare_key *key, size_t size, bool *is_made)
+{
+    npu__ref_shares *t = (npu__ref_shares *)p->shared;
+    npu__ref_shared *e;
+    *is_made = false;
+    if (!t) {
+        return npu_prepare_alloc(p, size);
+    }
+    if (4 * (t->num + 1) > 3 * t->room && !npu__ref_shares_grow(t, p->allocator)) {
+        return NULL;
+    }
+    e = npu__ref_shared_find(t, key, size);
+    if (!e->memory) {
+        void *beside = npu__ref_shared_beside(t->group, key, size);
+        *is_made = beside != NULL;
+        e->memory = beside ? beside : npu_prepare_alloc(p, size);
+        e->key = *key;
+        e->size = size;
+        t->num += e->memory != NULL;
+        return e->memory;
+    }
+    *is_made = true;
+    return e->memory;
 }
 
 static void npu__ref_free_blocks(const npu_allocator *a, void *blocks)
@@ -27293,9 +27417,15 @@ typedef struct npu__ref_program {
     npu_place *scratch_places;  /* of each of them */
     uint32_t num_scratches;
     void *blocks;
+    npu__ref_shares shares;
     size_t table_size;          /* bytes of the address table at the start of the group's scratch */
     size_t inner;               /* bytes behind that: of values inside calls */
 } npu__ref_program;
+
+static const npu__ref_shares *npu__ref_shares_of(const void *program)
+{
+    return &((const npu__ref_program *)program)->shares;
+}
 
 static void npu__ref_release(void *ctx, void *program)
 {
@@ -27307,6 +27437,7 @@ static void npu__ref_release(void *ctx, void *program)
     }
     a = p->allocator;
     npu__ref_free_blocks(&a, p->blocks);
+    npu__ref_free(&a, p->shares.entries);
     npu__ref_free(&a, p->ops);
     npu__ref_free(&a, p->refs);
     npu__ref_free(&a, p->tensors);
@@ -27321,17 +27452,6 @@ static void npu__ref_release(void *ctx, void *program)
 }
 
 static size_t npu__ref_round_up(size_t n) { return (n + 63) & ~(size_t)63; }
-
-/* Zeroed array of n elements; never NULL for a size that fits. */
-static void *npu__ref_array(const npu_allocator *a, size_t n, size_t element)
-{
-    size_t bytes;
-    void *p = npu_size_mul(n ? n : 1, element, &bytes) ? npu__ref_alloc(a, bytes) : NULL;
-    if (p) {
-        memset(p, 0, bytes);
-    }
-    return p;
-}
 
 /* Operands and results of all ops of a body. */
 static size_t npu__ref_body_refs(const npu_graph *body)
@@ -27405,7 +27525,8 @@ static void npu__ref_describe(npu_tensor *t, const npu_spec *spec)
 }
 
 static npu_status npu__ref_prepare(const npu__ref *ref, const npu_kernel *kernel, const npu_op_info *op,
-                                   const npu_tensor *tensors, const npu_allocator *a, npu_prepare *p, void *blocks)
+                                   const npu_tensor *tensors, const npu_allocator *a, npu_prepare *p, void *blocks,
+                                   void *shared)
 {
     memset(p, 0, sizeof *p);
     p->registry = ref->registry;
@@ -27420,6 +27541,7 @@ static npu_status npu__ref_prepare(const npu__ref *ref, const npu_kernel *kernel
     p->parts = 1;
     p->allocator = a;
     p->blocks = blocks;
+    p->shared = shared;
     p->mode = kernel->mode;
     return kernel->prepare ? kernel->prepare(p) : NPU_OK;
 }
@@ -27635,7 +27757,7 @@ static npu_status npu__ref_make_ready(const npu__ref *ref, const npu_op_info *op
             memcpy(r->dims[i - op->num_in], r->tensors[i].dims, sizeof r->tensors[i].dims);
         }
     }
-    status = npu__ref_prepare(ref, r->kernel, op, r->tensors, a, &r->prepare, NULL);
+    status = npu__ref_prepare(ref, r->kernel, op, r->tensors, a, &r->prepare, NULL, NULL);
     r->own = npu__ref_round_up(r->prepare.workspace);
     if (status == NPU_OK && (!npu_size_mul(npu__ref_round_up(r->prepare.worker_workspace),
                                             r->prepare.parts ? r->prepare.parts : 1, &own) ||
@@ -27715,7 +27837,7 @@ static npu_status npu__ref_compile_op(const npu__ref *ref, npu__ref_program *p, 
                      ? NPU_OK
                      : npu__ref_measure(ref, op, &p->allocator, &prepare.workspace);
     } else {
-        status = npu__ref_prepare(ref, kernel, op, tensors, &p->allocator, &prepare, p->blocks);
+        status = npu__ref_prepare(ref, kernel, op, tensors, &p->allocator, &prepare, p->blocks, &p->shares);
         p->blocks = prepare.blocks;
     }
     if (status) {
@@ -27968,6 +28090,9 @@ static npu_status npu__ref_compile(void *ctx, const npu_group *group, npu_compil
     npu__ref_program *p = npu__ref_program_new(&a, group);
     npu__ref_views views = { NULL, NULL, NULL, NULL, 0 };
     npu_status status = npu__ref_views_init(&views, &a, group) && p ? NPU_OK : NPU_ERR_NO_MEMORY;
+    if (p) {
+        p->shares.group = group;
+    }
     for (uint32_t i = 0; p && i < group->num_values; i++) {
         p->data[i] = group->values[i]->role == NPU_GROUP_WEIGHT ? group->values[i]->data : NULL;
         p->places[i].buffer = NPU_NO_INDEX;
@@ -27990,6 +28115,7 @@ static npu_status npu__ref_compile(void *ctx, const npu_group *group, npu_compil
         npu__ref_release(NULL, p);
         return status;
     }
+    p->shares.group = NULL;
     p->table_size = (p->num_refs * sizeof(void *) + NPU__REF_ALIGN - 1) & ~(size_t)(NPU__REF_ALIGN - 1);
     out->program = p;
     out->scratch = p->table_size + p->inner;
@@ -28266,7 +28392,7 @@ static npu_status npu__ref_op_call(void *ctx, const npu_call *call)
         }
     }
     if (status == NPU_OK) {
-        status = npu__ref_prepare(ref, kernel, op, tensors, &a, &prepare, NULL);
+        status = npu__ref_prepare(ref, kernel, op, tensors, &a, &prepare, NULL, NULL);
         size_t own = npu__ref_round_up(prepare.workspace);
         l.workspace = status ? NULL : npu__ref_alloc(&a, own + prepare.worker_workspace + 1);
         l.worker_workspace = l.workspace ? (char *)l.workspace + own : NULL;
@@ -28730,7 +28856,8 @@ static npu_status npu__ref_tiles_step(npu__ref_tiles_making *m, npu_op id, const
         npu__ref_describe(&tensors[i], i < op->num_in ? op->in[i] : op->out[i - op->num_in]);
         m->s->refs[m->s->num_refs + i] = m->where[v.id];
     }
-    status = npu__ref_prepare(&m->ref, kernel, op, tensors, m->p->allocator, &prepare, m->p->blocks);
+    status = npu__ref_prepare(&m->ref, kernel, op, tensors, m->p->allocator, &prepare, m->p->blocks,
+                             m->p->shared);
     m->p->blocks = prepare.blocks;
     if (status) {
         snprintf(m->p->text, sizeof m->p->text, "op %u (%.40s) of a tile program cannot be prepared",
@@ -29011,7 +29138,7 @@ static npu_status npu__ref_composite_step_of(npu_prepare *p, const npu_graph *g,
         data[i] = s->values[v.id].data;
     }
     known.in_data = data;
-    status = npu__ref_prepare(&ref, kernel, &known, step->tensors, p->allocator, &sub, p->blocks);
+    status = npu__ref_prepare(&ref, kernel, &known, step->tensors, p->allocator, &sub, p->blocks, p->shared);
     p->blocks = sub.blocks;
     memcpy(p->text, sub.text, sizeof p->text);
     s->most = n > s->most ? n : s->most;

@@ -437,6 +437,60 @@ static float run_first(npu_program *program)
 
 /* The same graph built twice is compiled once; another number, other weights or another plan is another program. The graphs
    may go before the programs. */
+/* The same graph planned otherwise is another program, by each member of the desc; a program that borrows weights is
+   none for a cache. */
+static void test_cache_of_descs(void)
+{
+    static const float w[4] = { 1, 1, 1, 1 };
+    const npu_backend *cpu = npu_ref_backend();
+    npu_rates rates = { .launch_ns = 1000, .num_rows = 1, .rows = { { .what = "matrix", .mac_ns = 1 } } };
+    npu_rates others[4] = { rates, rates, rates, rates };
+    const npu_rates *list[1] = { &rates };
+    npu_expect expect = { .max_groups = 3 }, less = { .max_groups = 2 };
+    char name[] = "matrix";
+    npu_plan_desc descs[12];
+    npu_program_cache *cache = NULL;
+    npu_program *programs[12], *borrowed;
+    npu_diag diag;
+    others[1].launch_ns = 2000;
+    others[2].rows[0].mac_ns = 2;
+    others[3].rows[0].what = name;
+    for (int i = 0; i < 12; i++) {
+        static const npu_rates *other[3];
+        memset(&descs[i], 0, sizeof descs[i]);
+        descs[i].backends = &cpu;
+        descs[i].num_backends = 1;
+        descs[i].rates = i == 1 ? list : i > 1 && i < 5 ? &other[i - 2] : NULL;
+        if (i > 1 && i < 5) {
+            other[i - 2] = &others[i == 2 ? 1 : i == 3 ? 2 : 3]; /* the last is equal, at another address */
+        }
+        descs[i].expect = i == 5 ? &expect : i == 6 ? &less : NULL;
+        descs[i].max_compiles = i == 7 ? 5 : 0;
+        descs[i].max_exhaustive_ops = i == 8 ? 3 : 0;
+        descs[i].num_execs = i == 9 ? 2 : 0;
+        descs[i].contiguous = i == 10;
+        descs[i].stream_weights = i == 11;
+    }
+    NPU_CHECK_STATUS(npu_program_cache_create(&cache, NULL), NPU_OK);
+    for (int i = 0; i < 12; i++) {
+        npu_graph *g = scaled(2, w);
+        NPU_CHECK_STATUS(npu_program_cache_acquire(cache, &programs[i], g, &descs[i], NULL), NPU_OK);
+        npu_graph_destroy(g);
+        for (int k = 0; k < i; k++) {
+            NPU_CHECK_THAT((programs[i] == programs[k]) == (i == 4 && k == 1), "descs %d and %d", i, k);
+        }
+    }
+    descs[0].weights_of = programs[0];
+    npu_graph *g = scaled(2, w);
+    NPU_CHECK_STATUS(npu_program_cache_acquire(cache, &borrowed, g, &descs[0], &diag), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK(strstr(diag.message, "weights_of") && !borrowed);
+    npu_graph_destroy(g);
+    for (int i = 0; i < 12; i++) {
+        npu_program_cache_release(cache, programs[i]);
+    }
+    npu_program_cache_destroy(cache);
+}
+
 static void test_cache(void)
 {
     static const float w[2][4] = { { 1, 1, 1, 1 }, { 2, 2, 2, 2 } };
@@ -562,6 +616,7 @@ static void test_cache_threads(void)
 int main(void)
 {
     NPU_RUN(test_cache);
+    NPU_RUN(test_cache_of_descs);
     NPU_RUN(test_cache_failures);
     NPU_RUN(test_cache_threads);
     NPU_RUN(test_alias_rules);

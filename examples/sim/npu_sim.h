@@ -2771,7 +2771,7 @@ static npu_status npu_sim__op_call(void *ctx, const npu_call *call)
     if (!status) {
         npu_group_op op = { sizeof op, 0, info, indices, indices + info->num_in };
         const npu_group_op *ops = &op;
-        npu_group group = { sizeof group, 1, n, 0, &ops, pointers };
+        npu_group group = { sizeof group, 1, n, 0, &ops, pointers, NULL };
         status = npu_sim__run_group(ctx, &group, buffers, places, call->stream);
     }
     npu_sim__blocks_free(&blocks);
