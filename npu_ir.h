@@ -7812,25 +7812,29 @@ typedef struct npu__threads {
     npu_parallel base;
     npu_allocator allocator;
     size_t size;
-    npu__mutex turn, lock; /* turn: one run at a time; lock: the members below */
+    npu__mutex turn, lock;   /* turn: one run at a time; lock: for those who sleep */
     npu__condition wake, done;
-    npu_task task;
+    npu_task task;           /* of the run, with the next two: who has taken a part may read them */
     void *arg;
-    uint32_t parts, next, unfinished;
-    uint32_t next_worker; /* number of the thread that starts next; the caller of run is 0 */
-    bool stop;
+    uint32_t parts;
+    uint32_t left, unfinished; /* parts that nobody has taken, parts that are not done */
+    uint32_t begun;          /* runs */
+    uint32_t sleepers;       /* workers that want to be woken */
+    uint32_t is_waiting;     /* the caller of run wants to be woken */
+    uint32_t next_worker;    /* number of the thread that starts next; the caller of run is 0 */
+    uint32_t stop;
     uint64_t spin_ns;
-    uint32_t begun, ended; /* runs; read without the lock, too */
-    uint32_t vain;         /* of the caller */
+    uint32_t vain;           /* of the caller */
     uint32_t num_workers;
-    npu__thread workers[1]; /* width - 1 */
+    npu__thread workers[1];  /* width - 1 */
 } npu__threads;
 
 static uint64_t npu__time_ns(void);
 
-/* Looks for a while, without the lock, until *count is no longer `old`. *vain counts what was in vain, from 8 on what was
-   left out. */
-static void npu__threads_look(const npu__threads *t, const uint32_t *count, uint32_t old, uint32_t *vain)
+/* Looks for a while until *count is `value`, or, where that is not wanted, until it no longer is. *vain counts what was
+   in vain, from 8 on what was left out. */
+static void npu__threads_look(const npu__threads *t, const uint32_t *count, uint32_t value, bool is_wanted,
+                              uint32_t *vain)
 {
     uint64_t end, rounds = t->spin_ns / 64; /* where the clock stands still */
     if (t->spin_ns <= 1 || (*vain >= 8 && ++*vain < 16)) {
@@ -7839,7 +7843,7 @@ static void npu__threads_look(const npu__threads *t, const uint32_t *count, uint
     end = npu__time_ns() + t->spin_ns;
     do {
         for (uint32_t i = 0; i < 32; i++) {
-            if (__atomic_load_n(count, __ATOMIC_ACQUIRE) != old) {
+            if ((__atomic_load_n(count, __ATOMIC_ACQUIRE) == value) == is_wanted) {
                 *vain = 0;
                 return;
             }
@@ -7849,45 +7853,68 @@ static void npu__threads_look(const npu__threads *t, const uint32_t *count, uint
     *vain = *vain < 8 ? *vain + 1 : 8;
 }
 
-/* Takes parts until none is left. Called with the lock held, returns with it held. */
+/* Takes parts until none is left, without the lock: threads that begin together would wait for each other. The last
+   part of a run may be done by a worker, which then wakes the caller if that sleeps. */
 static void npu__threads_work(npu__threads *t, uint32_t worker)
 {
-    while (t->next < t->parts) {
-        uint32_t part = t->next++;
-        npu__mutex_unlock(&t->lock);
-        t->task(t->arg, part, t->parts, worker);
-        npu__mutex_lock(&t->lock);
-        if (--t->unfinished == 0) {
-            __atomic_store_n(&t->ended, t->ended + 1, __ATOMIC_RELEASE);
-            npu__condition_signal(&t->done);
+    uint32_t left = __atomic_load_n(&t->left, __ATOMIC_ACQUIRE);
+    while (left > 0) {
+        if (!__atomic_compare_exchange_n(&t->left, &left, left - 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            continue;
         }
+        t->task(t->arg, t->parts - left, t->parts, worker);
+        if (__atomic_sub_fetch(&t->unfinished, 1, __ATOMIC_SEQ_CST) == 0 &&
+            __atomic_load_n(&t->is_waiting, __ATOMIC_SEQ_CST)) {
+            npu__mutex_lock(&t->lock);
+            npu__condition_signal(&t->done);
+            npu__mutex_unlock(&t->lock);
+        }
+        left = __atomic_load_n(&t->left, __ATOMIC_ACQUIRE);
     }
+}
+
+/* Until another run begins than `begun`. */
+static void npu__threads_sleep(npu__threads *t, uint32_t begun)
+{
+    npu__mutex_lock(&t->lock);
+    __atomic_add_fetch(&t->sleepers, 1, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&t->begun, __ATOMIC_SEQ_CST) == begun) {
+        npu__condition_wait(&t->wake, &t->lock);
+    }
+    __atomic_sub_fetch(&t->sleepers, 1, __ATOMIC_SEQ_CST);
+    npu__mutex_unlock(&t->lock);
 }
 
 static NPU__THREAD_MAIN npu__threads_main(void *arg)
 {
     npu__threads *t = (npu__threads *)arg;
-    uint32_t worker, begun, vain = 0;
-    npu__mutex_lock(&t->lock);
-    worker = ++t->next_worker;
-    while (!t->stop) {
+    uint32_t worker = __atomic_add_fetch(&t->next_worker, 1, __ATOMIC_RELAXED), vain = 0;
+    uint32_t begun = 0; /* what has begun before this thread did is looked at, too */
+    while (!__atomic_load_n(&t->stop, __ATOMIC_ACQUIRE)) {
         npu__threads_work(t, worker);
-        begun = t->begun;
-        npu__mutex_unlock(&t->lock);
-        npu__threads_look(t, &t->begun, begun, &vain);
-        npu__mutex_lock(&t->lock);
-        if (t->begun == begun) {
-            npu__condition_wait(&t->wake, &t->lock);
+        npu__threads_look(t, &t->begun, begun, false, &vain);
+        if (__atomic_load_n(&t->begun, __ATOMIC_ACQUIRE) == begun) {
+            npu__threads_sleep(t, begun);
         }
+        begun = __atomic_load_n(&t->begun, __ATOMIC_ACQUIRE);
     }
-    npu__mutex_unlock(&t->lock);
     return 0;
+}
+
+/* Something is there for the workers: parts, or the end. */
+static void npu__threads_call(npu__threads *t)
+{
+    __atomic_add_fetch(&t->begun, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&t->sleepers, __ATOMIC_SEQ_CST)) {
+        npu__mutex_lock(&t->lock);
+        npu__condition_broadcast(&t->wake);
+        npu__mutex_unlock(&t->lock);
+    }
 }
 
 static void npu__threads_run(void *ctx, npu_task task, void *arg, uint32_t parts)
 {
     npu__threads *t = (npu__threads *)ctx;
-    uint32_t ended;
     if (parts <= 1 || t->num_workers == 0) {
         for (uint32_t i = 0; i < parts; i++) {
             task(arg, i, parts, 0);
@@ -7895,25 +7922,25 @@ static void npu__threads_run(void *ctx, npu_task task, void *arg, uint32_t parts
         return;
     }
     npu__mutex_lock(&t->turn);
-    npu__mutex_lock(&t->lock);
     t->task = task;
     t->arg = arg;
-    t->parts = t->unfinished = parts;
-    t->next = 0;
-    ended = t->ended;
-    __atomic_store_n(&t->begun, t->begun + 1, __ATOMIC_RELEASE);
-    npu__condition_broadcast(&t->wake);
+    t->parts = parts;
+    __atomic_store_n(&t->unfinished, parts, __ATOMIC_RELAXED);
+    __atomic_store_n(&t->left, parts, __ATOMIC_RELEASE);
+    npu__threads_call(t);
     npu__threads_work(t, 0);
-    if (t->unfinished) {
-        npu__mutex_unlock(&t->lock);
-        npu__threads_look(t, &t->ended, ended, &t->vain);
+    if (__atomic_load_n(&t->unfinished, __ATOMIC_ACQUIRE)) {
+        npu__threads_look(t, &t->unfinished, 0, true, &t->vain);
+    }
+    if (__atomic_load_n(&t->unfinished, __ATOMIC_ACQUIRE)) {
         npu__mutex_lock(&t->lock);
+        __atomic_store_n(&t->is_waiting, 1, __ATOMIC_SEQ_CST);
+        while (__atomic_load_n(&t->unfinished, __ATOMIC_SEQ_CST)) {
+            npu__condition_wait(&t->done, &t->lock);
+        }
+        __atomic_store_n(&t->is_waiting, 0, __ATOMIC_RELAXED);
+        npu__mutex_unlock(&t->lock);
     }
-    while (t->unfinished) {
-        npu__condition_wait(&t->done, &t->lock);
-    }
-    t->parts = t->next = 0;
-    npu__mutex_unlock(&t->lock);
     npu__mutex_unlock(&t->turn);
 }
 
@@ -7924,11 +7951,8 @@ NPU_IR_API void npu_threads_destroy(npu_parallel *threads)
     if (!t) {
         return;
     }
-    npu__mutex_lock(&t->lock);
-    t->stop = true;
-    __atomic_store_n(&t->begun, t->begun + 1, __ATOMIC_RELEASE); /* nobody looks on */
-    npu__condition_broadcast(&t->wake);
-    npu__mutex_unlock(&t->lock);
+    __atomic_store_n(&t->stop, 1, __ATOMIC_RELEASE);
+    npu__threads_call(t);
     for (uint32_t i = 0; i < t->num_workers; i++) {
         npu__thread_join(t->workers[i]);
     }

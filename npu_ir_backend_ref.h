@@ -8087,7 +8087,7 @@ enum {
     NPU__REF_GEMM_K = 256,         /* a panel of B this deep stays in the first-level cache */
     NPU__REF_GEMM_COLS = 256,      /* columns of a block of B and C: they stay in the second-level cache */
     NPU__REF_GEMM_SLAB = 1 << 19,     /* bytes of a slab of a convolution, for the same reason */
-    NPU__REF_GEMM_GRAIN = 1 << 22,   /* multiplications that are worth a part */
+    NPU__REF_GEMM_GRAIN = 1 << 19,   /* multiplications that are worth a part */
     NPU__REF_GEMM_MAX_PARTS = 16,
     NPU__REF_GEMM_DIRECT = 6,        /* tiles of rows up to which B is read where it lies */
     NPU__REF_GEMM_VECTOR = 512       /* columns of a part of a vector times a matrix */
