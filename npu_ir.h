@@ -6783,7 +6783,7 @@ NPU_IR_API npu_status npu_graph_quantize(npu_graph **out, const npu_graph *g, co
    -------------------------------------------------------------------------------------------------------- */
 
 #define NPU_PLANNED_MAGIC 0x4d55504eu /* "NPUM" */
-#define NPU_PLANNED_VERSION 1u
+#define NPU_PLANNED_VERSION 2u /* 1 had other words of gather and of recurrent kernels */
 #define NPU_PLANNED_ORDER 0x01020304u
 #define NPU_PLANNED_ARENA 0x80000000u /* bit of a place: in the arena */
 #define NPU_PLANNED_NONE 0xffffffffu  /* a place that is nowhere: an optional operand that is absent */
@@ -6944,7 +6944,14 @@ static inline uint32_t npu_planned_add(uint32_t a, uint32_t b) { return a > 0xff
     X(31, lstm_f32)                                                                                \
     X(32, layer_norm_i8)                                                                           \
     X(33, log_softmax_f32)                                                                         \
-    X(34, where_f32)
+    X(34, where_f32)                                                                               \
+    X(35, resize_f32)                                                                              \
+    X(36, resize_i8)                                                                               \
+    X(37, top_k_f32)                                                                               \
+    X(38, compare)                                                                                 \
+    X(39, convert)                                                                                 \
+    X(40, math_f32)                                                                                \
+    X(41, rnn_f32)
 enum {
 #define NPU_X(id, name) NPU_PLANNED_##name = id,
     NPU_IR_PLANNED_KERNELS(NPU_X)
@@ -57114,10 +57121,12 @@ NPU_IR_API bool npu_planned_fold_clamp(npu_planned_writer *w, float low, float h
     return true;
 }
 
-/* A view is its operand's memory. */
+/* A view is its operand's memory, and so is a copy, a slice of all, or a cast to the same dtype. */
 static bool npu__planned_lower_view(npu_planned_writer *w, const npu_op_info *info)
 {
-    bool is_view = info->traits & NPU_VIEW && info->num_in == 1 && info->num_out == 1 && info->in[0];
+    bool is_view = info->num_in && info->num_out == 1 && info->in[0] &&
+                   ((info->traits & NPU_VIEW && info->num_in == 1) ||
+                    (info->traits & (NPU_SLICE | NPU_KEEPS) && npu_spec_equal(info->in[0], info->out[0])));
     if (is_view) {
         npu__planned_share(w, npu_op_result(w->g, w->op, 0), npu_planned_operand(w, 0));
     }

@@ -268,10 +268,12 @@ NPU_IR_API void npu_accel_destroy(npu_backend *backend); /* after all programs t
    these structs. Members that begin them are places. Tensors are dense; images are [N, C, H, W]. Bytes are i8 and stand
    for (stored - zero) scale; sums of products become results by a factor, multiplier 2^(shift - 31) as a pair of both,
    rounded once or twice, as >>kernels-quantised says: the bits are those of the ops of namespace npu. f32 has one order
-   of sums, and functions of its own: exp within 1.5 units in the last place, tanh and erf within 3e-7.
+   of sums, and functions of its own: exp within 1.5 units in the last place, tanh, erf, sin and cos within 3e-7.
    -------------------------------------------------------------------------------------------------------- */
 
-typedef struct npu_planned_window_words { /* rows, columns; each at most 32767 */
+/* Rows, columns; each at most 32767. stride 0, with dilation 1, is adaptive: `out` windows share `in` elements, kernel
+   being the most that one has. */
+typedef struct npu_planned_window_words {
     uint32_t in[2], out[2], kernel[2], stride[2], pad[2], dilation[2];
 } npu_planned_window_words;
 typedef struct npu_planned_byte_words { /* of a result: y = clamp(scaled + zero, low, high) */
@@ -388,7 +390,25 @@ enum {
     NPU_PLANNED_LEAKY_RELU,
     NPU_PLANNED_ELU,
     NPU_PLANNED_LOG,
-    NPU_PLANNED_SOFTPLUS
+    NPU_PLANNED_SOFTPLUS,
+    /* Of math_f32, with the same words. */
+    NPU_PLANNED_SIN = 32,
+    NPU_PLANNED_COS,
+    NPU_PLANNED_ERF,
+    NPU_PLANNED_FLOOR,
+    NPU_PLANNED_CEIL,
+    NPU_PLANNED_TRUNC,
+    NPU_PLANNED_ROUND,
+    NPU_PLANNED_SIGN,
+    NPU_PLANNED_POW, /* to a */
+    NPU_PLANNED_MISH,
+    NPU_PLANNED_CELU, /* a */
+    NPU_PLANNED_LOG_SIGMOID,
+    NPU_PLANNED_THRESHOLD, /* x above a, else b */
+    NPU_PLANNED_HARDSHRINK, /* a */
+    NPU_PLANNED_SOFTSHRINK,
+    NPU_PLANNED_EXPM1,
+    NPU_PLANNED_LOG1P
 };
 typedef struct npu_planned_map_words {
     uint32_t y, x, count, mode;
@@ -404,14 +424,40 @@ typedef struct
     float scale;
     npu_planned_byte_words q;
 } npu_planned_quantise_words;
-typedef struct npu_planned_gather_words { /* rows of `row` bytes; index i32 or i64, by index_size */
-    uint32_t y, x, index, count, rows, row, index_size;
+/* y [outer, count] of rows of `row` bytes, out of x [outer, rows]; index [count] i32 or i64, by index_size */
+typedef struct npu_planned_gather_words {
+    uint32_t y, x, index, outer, count, rows, row, index_size;
 } npu_planned_gather_words;
-/* A layer one way: gates r, z, n of a GRU, i, f, g, o of an LSTM, as in w_x [gates hidden, in], w_h [gates hidden,
-   hidden]; states h, c (of a GRU: none) and those before, h0, c0 [batch, hidden], from element h_first on. */
+/* y [planes, out] of x [planes, in]: a sum of taps[0] times taps[1] elements, by index i32 [out[0], taps[0]], then
+   [out[1], taps[1]], and as many weights, f32; of bytes f64, the scales of x and y behind them. */
+typedef struct npu_planned_resize_words {
+    uint32_t y, x, index, weights, planes, in[2], out[2], taps[2];
+} npu_planned_resize_words;
+typedef struct npu_planned_resize_i8_words {
+    npu_planned_resize_words resize;
+    int32_t x_zero;
+    npu_planned_byte_words q;
+} npu_planned_resize_i8_words;
+/* The k largest, or least, along n of x [outer, n, inner], the first of equal ones first, NaN before all: y and index
+   [outer, k, inner], each may be none; index i32 or i64, by index_size. */
+typedef struct npu_planned_top_k_words {
+    uint32_t y, index, x, outer, n, inner, k, index_size, is_least;
+} npu_planned_top_k_words;
+enum { NPU_PLANNED_EQ = 1, NPU_PLANNED_NE, NPU_PLANNED_LT, NPU_PLANNED_LE, NPU_PLANNED_GT, NPU_PLANNED_GE,
+       NPU_PLANNED_AND, NPU_PLANNED_OR };
+typedef struct npu_planned_compare_words { /* y u8, 0 or 1; a, b of one dtype: bool, u8, i8, i32, i64 or f32 */
+    npu_planned_pair_words pair;
+    uint32_t mode, dtype;
+} npu_planned_compare_words;
+typedef struct npu_planned_convert_words { /* between those dtypes; what an integer cannot hold becomes its nearest */
+    uint32_t y, x, count, from, to;
+} npu_planned_convert_words;
+/* A layer one way: gates r, z, n of a GRU, i, f, g, o of an LSTM, one of an RNN (tanh or relu), as in w_x
+   [gates hidden, in], w_h [gates hidden, hidden]; states h, c (of others than an LSTM: none) and those before, h0, c0
+   [batch, hidden], from element h_first on. */
 typedef struct npu_planned_recurrent_words {
     uint32_t y, h, c, x, h0, c0, w_x, w_h, b_x, b_h, scratch;
-    uint32_t length, batch, in, hidden, x_length, x_batch, y_length, y_batch, y_first, h_first, is_reverse;
+    uint32_t length, batch, in, hidden, x_length, x_batch, y_length, y_batch, y_first, h_first, is_reverse, is_relu;
 } npu_planned_recurrent_words;
 
 /* The kernels: what a table of a program's has for the rows of its list. Thread-safe. */
@@ -30162,30 +30208,160 @@ NPU__PLANNED(copy)
     return NPU_OK;
 }
 
+/* Element i of indices of 4 or 8 bytes; -1 = it is none below 2^31. */
+static int32_t npu__planned_index(const int32_t *index, uint32_t i, uint32_t size)
+{
+    const uint32_t order = NPU_PLANNED_ORDER; /* the lower half of 64 bits is first, or last */
+    uint32_t last = *(const uint8_t *)&order == 1;
+    if (size == 4) {
+        return index[i];
+    }
+    return index[2 * i + !last] == 0 ? index[2 * i + last] : -1;
+}
+
+static bool npu__planned_index_ok(uint32_t size) { return size == 4 || size == 8; }
+
 NPU__PLANNED(gather)
 {
     NPU__PLANNED_WORDS(npu_planned_gather_words)
-    uint32_t words_of_index = s->index_size >> 2;
-    uint8_t *y = (uint8_t *)npu_planned_write(m, s->y, npu_planned_mul(s->count, s->row), 1);
-    const uint8_t *x = (const uint8_t *)npu_planned_read(m, s->x, npu_planned_mul(s->rows, s->row), 1);
+    uint32_t len = npu_planned_mul(s->outer, s->count), words_of_index = s->index_size >> 2;
+    uint8_t *y = (uint8_t *)npu_planned_write(m, s->y, npu_planned_mul(len, s->row), 1);
+    const uint8_t *x = (const uint8_t *)npu_planned_read(
+        m, s->x, npu_planned_mul(npu_planned_mul(s->outer, s->rows), s->row), 1);
     const int32_t *index = (const int32_t *)npu_planned_read(m, s->index, npu_planned_mul(s->count, words_of_index), 4);
-    if (!x || !y || !index || (s->index_size != 4 && s->index_size != 8) || s->rows > 0x7fffffffu) {
+    if (!x || !y || !index || !npu__planned_index_ok(s->index_size) || s->rows > 0x7fffffffu || !s->outer) {
         return NPU_ERR_RANGE;
     }
     if (work) {
-        return npu__planned_count(work, npu_planned_mul(s->count, s->row ? s->row : 1));
+        return npu__planned_count(work, npu_planned_mul(len, s->row ? s->row : 1));
+    }
+    for (uint32_t o = 0; o < s->outer; o++, x += s->rows * s->row) {
+        for (uint32_t i = 0; i < s->count; i++) {
+            uint32_t at = (uint32_t)npu__planned_index(index, i, s->index_size);
+            if (at >= s->rows) {
+                return NPU_ERR_RANGE;
+            }
+            for (uint32_t k = 0; k < s->row; k++) {
+                *y++ = x[at * s->row + k];
+            }
+        }
+    }
+    return NPU_OK;
+}
+
+/* ---- planned: elements of any dtype ---- */
+
+/* Bytes of an element; 0 = none that these kernels know. */
+static uint32_t npu__planned_dtype_size(uint32_t dtype)
+{
+    switch (dtype) {
+    case NPU_BOOL: case NPU_U8: case NPU_I8: return 1;
+    case NPU_I32: case NPU_F32: return 4;
+    case NPU_I64: return 8;
+    default: return 0;
+    }
+}
+
+static int64_t npu__planned_load(const void *x, uint32_t dtype, uint32_t i)
+{
+    switch (dtype) {
+    case NPU_I64: return ((const int64_t *)x)[i];
+    case NPU_I32: return ((const int32_t *)x)[i];
+    case NPU_I8: return ((const int8_t *)x)[i];
+    default: return ((const uint8_t *)x)[i];
+    }
+}
+
+static void npu__planned_store(void *y, uint32_t dtype, uint32_t i, int64_t e)
+{
+    switch (dtype) {
+    case NPU_I64: ((int64_t *)y)[i] = e; break;
+    case NPU_I32: ((int32_t *)y)[i] = (int32_t)(e < INT32_MIN ? INT32_MIN : e > INT32_MAX ? INT32_MAX : e); break;
+    case NPU_I8: ((int8_t *)y)[i] = (int8_t)(e < -128 ? -128 : e > 127 ? 127 : e); break;
+    case NPU_U8: ((uint8_t *)y)[i] = (uint8_t)(e < 0 ? 0 : e > 255 ? 255 : e); break;
+    default: ((uint8_t *)y)[i] = e != 0; break;
+    }
+}
+
+/* Towards 0; NaN is 0. */
+static int64_t npu__planned_whole(float x)
+{
+    const float most = 9.2233715e18f; /* the largest float below 2^63 */
+    return x != x ? 0 : x > most ? INT64_MAX : x < -most ? INT64_MIN : (int64_t)x;
+}
+
+NPU__PLANNED(convert)
+{
+    NPU__PLANNED_WORDS(npu_planned_convert_words)
+    uint32_t from = npu__planned_dtype_size(s->from), to = npu__planned_dtype_size(s->to);
+    const void *x = from ? npu_planned_read(m, s->x, s->count, from) : NULL;
+    void *y = to ? npu_planned_write(m, s->y, s->count, to) : NULL;
+    if (!x || !y) {
+        return NPU_ERR_RANGE;
+    }
+    if (work) {
+        return npu__planned_count(work, s->count);
     }
     for (uint32_t i = 0; i < s->count; i++) {
-        const uint32_t order = NPU_PLANNED_ORDER; /* the lower half of 64 bits is first, or last */
-        bool is_big = *(const uint8_t *)&order == 1;
-        int32_t low = index[i * words_of_index + (words_of_index == 2 && is_big)];
-        int32_t high = words_of_index == 2 ? index[i * 2 + !is_big] : 0;
-        if (low < 0 || (uint32_t)low >= s->rows || high != 0) {
-            return NPU_ERR_RANGE;
+        float real = s->from == NPU_F32 ? ((const float *)x)[i] : 0.0f;
+        if (s->to == NPU_F32) {
+            ((float *)y)[i] = s->from == NPU_F32 ? real : (float)npu__planned_load(x, s->from, i);
+        } else if (s->to == NPU_BOOL && s->from == NPU_F32) {
+            ((uint8_t *)y)[i] = real != 0.0f;
+        } else {
+            npu__planned_store(y, s->to, i, s->from == NPU_F32 ? npu__planned_whole(real)
+                                                              : npu__planned_load(x, s->from, i));
         }
-        for (uint32_t k = 0; k < s->row; k++) {
-            y[i * s->row + k] = x[(uint32_t)low * s->row + k];
+    }
+    return NPU_OK;
+}
+
+/* Of a comparison: is a less, equal, greater? None of them is true of NaN. */
+static bool npu__planned_compared(uint32_t mode, bool is_less, bool is_equal, bool is_greater)
+{
+    switch (mode) {
+    case NPU_PLANNED_EQ: return is_equal;
+    case NPU_PLANNED_NE: return !is_equal;
+    case NPU_PLANNED_LT: return is_less;
+    case NPU_PLANNED_LE: return is_less || is_equal;
+    case NPU_PLANNED_GT: return is_greater;
+    default: return is_greater || is_equal;
+    }
+}
+
+static bool npu__planned_truth(const npu_planned_compare_words *s, const void *a, uint32_t i, const void *b, uint32_t k)
+{
+    bool is_real = s->dtype == NPU_F32;
+    float p = is_real ? ((const float *)a)[i] : 0.0f, q = is_real ? ((const float *)b)[k] : 0.0f;
+    int64_t e = is_real ? 0 : npu__planned_load(a, s->dtype, i), f = is_real ? 0 : npu__planned_load(b, s->dtype, k);
+    if (s->mode == NPU_PLANNED_AND || s->mode == NPU_PLANNED_OR) {
+        bool x = is_real ? p != 0.0f : e != 0, y = is_real ? q != 0.0f : f != 0;
+        return s->mode == NPU_PLANNED_AND ? x && y : x || y;
+    }
+    return is_real ? npu__planned_compared(s->mode, p < q, p == q, p > q)
+                   : npu__planned_compared(s->mode, e < f, e == f, e > f);
+}
+
+NPU__PLANNED(compare)
+{
+    NPU__PLANNED_WORDS(npu_planned_compare_words)
+    const npu_planned_pair_words *p = &s->pair;
+    uint32_t len = npu__planned_len(p->dims, 4), size = npu__planned_dtype_size(s->dtype), index[4] = { 0, 0, 0, 0 };
+    uint32_t at[2] = { 0, 0 };
+    uint8_t *y = (uint8_t *)npu_planned_write(m, p->y, len, 1);
+    const void *a = size ? npu_planned_read(m, p->a, npu__planned_extent(p->dims, p->a_steps, 4), size) : NULL;
+    const void *b = size ? npu_planned_read(m, p->b, npu__planned_extent(p->dims, p->b_steps, 4), size) : NULL;
+    if (!a || !b || !y || !len) {
+        return NPU_ERR_RANGE;
+    }
+    if (work) {
+        return npu__planned_count(work, len);
+    }
+    for (uint32_t row = len / p->dims[3]; row > 0; row--) {
+        for (uint32_t i = 0; i < p->dims[3]; i++) {
+            *y++ = npu__planned_truth(s, a, at[0] + i * p->a_steps[3], b, at[1] + i * p->b_steps[3]);
         }
+        npu__planned_next(p->dims, p->a_steps, p->b_steps, 4, index, at);
     }
     return NPU_OK;
 }
@@ -30319,6 +30495,16 @@ static int8_t npu__planned_requantised(const npu_planned_byte_words *q, int32_t 
     return (int8_t)((y < low ? low : y > high ? high : y) + q->zero);
 }
 
+/* The byte nearest to a number of units, halves to even. */
+static int8_t npu__planned_nearest(const npu_planned_byte_words *q, double y)
+{
+    int32_t whole = y > 1e6 ? 1000000 : y > -1e6 ? (int32_t)y : -1000000; /* NaN, too */
+    double rest = whole == 1000000 || whole == -1000000 ? 0.0 : y - whole;
+    whole += rest > 0.5 || (rest == 0.5 && (whole & 1));
+    whole -= rest < -0.5 || (rest == -0.5 && (whole & 1));
+    return (int8_t)npu__planned_clamp(q, whole + q->zero);
+}
+
 NPU__PLANNED(quantise_i8)
 {
     NPU__PLANNED_WORDS(npu_planned_quantise_words)
@@ -30395,6 +30581,12 @@ static npu__planned_span npu__planned_span_of(const npu_planned_window_words *w,
     int32_t at = (int32_t)(o * w->stride[axis]) - (int32_t)w->pad[axis], size = (int32_t)w->in[axis];
     int32_t step = (int32_t)w->dilation[axis], first = at < 0 ? step - 1 - at : 0,
             end = at < size ? size - at + step - 1 : 0;
+    if (w->stride[axis] == 0 && step == 1 && w->out[axis]) {
+        span.at = o * w->in[axis] / w->out[axis];
+        span.count = ((o + 1) * w->in[axis] + w->out[axis] - 1) / w->out[axis] - span.at;
+        span.count = span.count < w->kernel[axis] ? span.count : w->kernel[axis];
+        return span;
+    }
     if (at >= 0 && at + ((int32_t)w->kernel[axis] - 1) * step < size) {
         span.count = w->kernel[axis];
         span.at = (uint32_t)at;
@@ -31812,16 +32004,6 @@ NPU__PLANNED(softmax_i8)
     return NPU_OK;
 }
 
-/* The byte nearest to a number of units, halves to even. */
-static int8_t npu__planned_nearest(const npu_planned_byte_words *q, double y)
-{
-    int32_t whole = y > 1e6 ? 1000000 : y > -1e6 ? (int32_t)y : -1000000; /* NaN, too */
-    double rest = whole == 1000000 || whole == -1000000 ? 0.0 : y - whole;
-    whole += rest > 0.5 || (rest == 0.5 && (whole & 1));
-    whole -= rest < -0.5 || (rest == -0.5 && (whole & 1));
-    return (int8_t)npu__planned_clamp(q, whole + q->zero);
-}
-
 static void npu__planned_softmax_real_row(const npu_planned_softmax_i8_words *s, int8_t *y, const int8_t *x,
                                           const double *table)
 {
@@ -31951,6 +32133,155 @@ NPU__PLANNED(layer_norm_i8)
     }
     for (uint32_t row = 0; row < s->rows; row++, x += s->n, y += s->n) {
         npu__planned_layer_norm_row(s, y, x, scales, (const float *)w, (const float *)b);
+    }
+    return NPU_OK;
+}
+
+/* NaN stands before all others. */
+static bool npu__planned_before(const npu_planned_top_k_words *s, float a, float b)
+{
+    return a != a ? b == b : s->is_least ? a < b : a > b;
+}
+
+/* The next one behind element `last`, or the first where last is n: scanned anew for each, as k is small. */
+static uint32_t npu__planned_best(const npu_planned_top_k_words *s, const float *x, uint32_t last)
+{
+    float of = last < s->n ? x[last * s->inner] : 0.0f;
+    uint32_t best = s->n;
+    for (uint32_t i = 0; i < s->n; i++) {
+        float e = x[i * s->inner];
+        bool is_left = last == s->n || npu__planned_before(s, of, e) ||
+                       (!npu__planned_before(s, e, of) && i > last);
+        if (is_left && (best == s->n || npu__planned_before(s, e, x[best * s->inner]))) {
+            best = i;
+        }
+    }
+    return best;
+}
+
+NPU__PLANNED(top_k_f32)
+{
+    NPU__PLANNED_WORDS(npu_planned_top_k_words)
+    uint32_t kept = npu_planned_mul(s->outer, s->inner), all = npu_planned_mul(kept, s->n);
+    uint32_t out = npu_planned_mul(kept, s->k), size = s->index_size;
+    bool has_y = s->y != NPU_PLANNED_NONE, has_index = s->index != NPU_PLANNED_NONE;
+    const float *x = (const float *)npu_planned_read(m, s->x, all, 4);
+    float *y = has_y ? (float *)npu_planned_write(m, s->y, out, 4) : NULL;
+    int32_t *index = has_index ? (int32_t *)npu_planned_write(m, s->index, npu_planned_mul(out, size >> 2), 4) : NULL;
+    if (!x || (has_y && !y) || (has_index && !index) || !out || s->k > s->n || !npu__planned_index_ok(size)) {
+        return NPU_ERR_RANGE;
+    }
+    if (work) {
+        return npu__planned_count(work, npu_planned_mul(all, s->k));
+    }
+    for (uint32_t o = 0; o < kept; o++) {
+        const float *from = x + o / s->inner * s->n * s->inner + o % s->inner;
+        uint32_t best = s->n, at = o / s->inner * s->k * s->inner + o % s->inner;
+        for (uint32_t k = 0; k < s->k; k++, at += s->inner) {
+            best = npu__planned_best(s, from, best);
+            if (y) {
+                y[at] = from[best * s->inner];
+            }
+            if (index) {
+                npu__planned_store(index, size == 8 ? NPU_I64 : NPU_I32, at, best);
+            }
+        }
+    }
+    return NPU_OK;
+}
+
+/* ---- planned: images of other sizes ---- */
+
+/* Elements of y and x, and how many weights there are. False = it is none. */
+static bool npu__planned_resize_sizes(const npu_planned_resize_words *s, uint32_t sizes[3])
+{
+    bool ok = true;
+    for (uint32_t i = 0; i < 2; i++) {
+        ok = ok && s->in[i] - 1 < 0x7fff && s->out[i] - 1 < 0x7fff && s->taps[i] - 1 < 4;
+    }
+    if (!ok || !s->planes) {
+        return false;
+    }
+    sizes[0] = npu_planned_mul(s->planes, s->out[0] * s->out[1]);
+    sizes[1] = npu_planned_mul(s->planes, s->in[0] * s->in[1]);
+    sizes[2] = s->out[0] * s->taps[0] + s->out[1] * s->taps[1];
+    return true;
+}
+
+/* Where the taps of a result begin among all, of rows and of columns. */
+static void npu__planned_resize_taps(const npu_planned_resize_words *s, uint32_t o, uint32_t at[2])
+{
+    at[0] = o / s->out[1] % s->out[0] * s->taps[0];
+    at[1] = s->out[0] * s->taps[0] + o % s->out[1] * s->taps[1];
+}
+
+/* Where the element of both taps lies in its plane; an index that is too large is the last. */
+static uint32_t npu__planned_resize_at(const npu_planned_resize_words *s, const uint32_t *index, uint32_t row,
+                                       uint32_t column)
+{
+    uint32_t y = index[row] < s->in[0] ? index[row] : s->in[0] - 1;
+    uint32_t x = index[column] < s->in[1] ? index[column] : s->in[1] - 1;
+    return y * s->in[1] + x;
+}
+
+NPU__PLANNED(resize_f32)
+{
+    NPU__PLANNED_WORDS(npu_planned_resize_words)
+    uint32_t size[3] = { 0, 0, 0 };
+    bool ok = npu__planned_resize_sizes(s, size);
+    float *y = ok ? (float *)npu_planned_write(m, s->y, size[0], 4) : NULL;
+    const float *x = ok ? (const float *)npu_planned_read(m, s->x, size[1], 4) : NULL;
+    const uint32_t *index = (const uint32_t *)npu_planned_constant(m, s->index, size[2], 4);
+    const float *weights = (const float *)npu_planned_constant(m, s->weights, size[2], 4);
+    if (!x || !y || !index || !weights) {
+        return NPU_ERR_RANGE;
+    }
+    if (work) {
+        return npu__planned_count(work, npu_planned_mul(size[0], s->taps[0] * s->taps[1]));
+    }
+    for (uint32_t o = 0; o < size[0]; o++) {
+        const float *plane = x + o / (s->out[0] * s->out[1]) * (s->in[0] * s->in[1]);
+        uint32_t at[2];
+        float sum = 0.0f;
+        npu__planned_resize_taps(s, o, at);
+        for (uint32_t i = at[0]; i < at[0] + s->taps[0]; i++) {
+            for (uint32_t k = at[1]; k < at[1] + s->taps[1]; k++) {
+                sum += weights[i] * weights[k] * plane[npu__planned_resize_at(s, index, i, k)];
+            }
+        }
+        y[o] = sum;
+    }
+    return NPU_OK;
+}
+
+/* In double, as the op does it. */
+NPU__PLANNED(resize_i8)
+{
+    NPU__PLANNED_WORDS(npu_planned_resize_i8_words)
+    const npu_planned_resize_words *r = &s->resize;
+    uint32_t size[3] = { 0, 0, 0 };
+    bool ok = npu__planned_resize_sizes(r, size) && npu__planned_byte_ok(&s->q) && npu__planned_zero_ok(s->x_zero);
+    int8_t *y = ok ? (int8_t *)npu_planned_write(m, r->y, size[0], 1) : NULL;
+    const int8_t *x = ok ? (const int8_t *)npu_planned_read(m, r->x, size[1], 1) : NULL;
+    const uint32_t *index = (const uint32_t *)npu_planned_constant(m, r->index, size[2], 4);
+    const double *weights = (const double *)npu_planned_constant(m, r->weights, size[2] + 2, 8);
+    if (!x || !y || !index || !weights) {
+        return NPU_ERR_RANGE;
+    }
+    if (work) {
+        return npu__planned_count(work, npu_planned_mul(size[0], r->taps[0] * r->taps[1]));
+    }
+    for (uint32_t o = 0; o < size[0]; o++) {
+        const int8_t *plane = x + o / (r->out[0] * r->out[1]) * (r->in[0] * r->in[1]);
+        uint32_t at[2];
+        double sum = 0.0;
+        npu__planned_resize_taps(r, o, at);
+        for (uint32_t i = at[0]; i < at[0] + r->taps[0]; i++) {
+            for (uint32_t k = at[1]; k < at[1] + r->taps[1]; k++) {
+                sum += weights[i] * weights[k] * plane[npu__planned_resize_at(r, index, i, k)];
+            }
+        }
+        y[o] = npu__planned_nearest(&s->q, (sum - s->x_zero) * weights[size[2]] / weights[size[2] + 1]);
     }
     return NPU_OK;
 }
@@ -32217,6 +32548,125 @@ NPU__PLANNED(map_f32)
     return NPU_OK;
 }
 
+/* ---- planned: rarer functions ---- */
+
+/* sin, or cos, of a number below 3e9: the rest of a quarter turn in double, of which there are whole ones. */
+static float npu__planned_wave(float x, uint32_t quarter)
+{
+    double turns = (double)x * 0.63661977236758134308;
+    int32_t n;
+    float r, square;
+    if (!(turns < 2e9 && turns > -2e9)) {
+        return npu__planned_of_bits(0x7fc00000u);
+    }
+    n = (int32_t)(turns + (turns < 0 ? -0.5 : 0.5));
+    r = (float)((turns - n) * 1.57079632679489661923);
+    square = r * r;
+    quarter += (uint32_t)n;
+    if (quarter & 1) {
+        r = 1.0f + square * (-0.5f + square * (1.0f / 24 + square * (-1.0f / 720 + square * (1.0f / 40320))));
+    } else {
+        r += r * square * (-1.0f / 6 + square * (1.0f / 120 + square * (-1.0f / 5040 + square * (1.0f / 362880))));
+    }
+    return quarter & 2 ? -r : r;
+}
+
+/* Whole numbers: towards 0, down, up, or to the nearest, halves to even. From 2^23 on all are. */
+static float npu__planned_whole_of(uint32_t mode, float x)
+{
+    float whole, rest;
+    if (!(x < 8388608.0f && x > -8388608.0f)) {
+        return x;
+    }
+    whole = (float)(int32_t)x;
+    rest = x - whole;
+    switch (mode) {
+    case NPU_PLANNED_TRUNC: return whole;
+    case NPU_PLANNED_FLOOR: return rest < 0.0f ? whole - 1.0f : whole;
+    case NPU_PLANNED_CEIL: return rest > 0.0f ? whole + 1.0f : whole;
+    default: break;
+    }
+    whole += rest > 0.5f || (rest == 0.5f && ((int32_t)x & 1)) ? 1.0f : 0.0f;
+    return whole - (rest < -0.5f || (rest == -0.5f && ((int32_t)x & 1)) ? 1.0f : 0.0f);
+}
+
+/* e to the x, less 1, and log(1 + x): near 0 what a sum would lose is made up for. */
+static float npu__planned_expm1(float x)
+{
+    if (x > -0.25f && x < 0.25f) {
+        return x + x * x * (0.5f + x * (1.0f / 6 + x * (1.0f / 24 + x * (1.0f / 120 + x * (1.0f / 720)))));
+    }
+    return npu__planned_exp(x) - 1.0f;
+}
+
+static float npu__planned_log1p(float x)
+{
+    float z = x / (2.0f + x), square = z * z;
+    if (x > -0.25f && x < 0.25f) {
+        return 2.0f * z * (1.0f + square * (1.0f / 3 + square * (1.0f / 5 + square * (1.0f / 7))));
+    }
+    return npu__planned_log(1.0f + x);
+}
+
+/* x to the n, |n| a whole number below 2^16 or not: products, or by logarithms. */
+static float npu__planned_power(float x, float n)
+{
+    float y = 1.0f, size = n < 0.0f ? -n : n;
+    if (size < 65536.0f && size == (float)(uint32_t)size) {
+        for (uint32_t bits = (uint32_t)size; bits > 0; bits >>= 1, x *= x) {
+            y = bits & 1 ? y * x : y;
+        }
+        return n < 0.0f ? 1.0f / y : y;
+    }
+    if (x == 0.0f) {
+        return n > 0.0f ? 0.0f : npu__planned_of_bits(0x7f800000u);
+    }
+    return npu__planned_exp(n * npu__planned_log(x));
+}
+
+static float npu__planned_softplus(float x) /* log(1 + e to the x) */
+{
+    return (x > 0.0f ? x : 0.0f) + npu__planned_log1p(npu__planned_exp(x > 0.0f ? -x : x));
+}
+
+static float npu__planned_math(const npu_planned_map_words *s, float x)
+{
+    switch (s->mode) {
+    case NPU_PLANNED_SIN: return npu__planned_wave(x, 0);
+    case NPU_PLANNED_COS: return npu__planned_wave(x, 1);
+    case NPU_PLANNED_ERF: return x != x ? x : npu__planned_erf(x);
+    case NPU_PLANNED_SIGN: return x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : 0.0f;
+    case NPU_PLANNED_POW: return npu__planned_power(x, s->a);
+    case NPU_PLANNED_MISH: return x * npu__planned_tanh(npu__planned_softplus(x));
+    case NPU_PLANNED_CELU: return x > 0.0f ? x : s->a * npu__planned_expm1(x / s->a);
+    case NPU_PLANNED_LOG_SIGMOID: return -npu__planned_softplus(-x);
+    case NPU_PLANNED_THRESHOLD: return x <= s->a ? s->b : x;
+    case NPU_PLANNED_HARDSHRINK: return x >= -s->a && x <= s->a ? 0.0f : x;
+    case NPU_PLANNED_SOFTSHRINK: return x > s->a ? x - s->a : x < -s->a ? x + s->a : x != x ? x : 0.0f;
+    case NPU_PLANNED_EXPM1: return npu__planned_expm1(x);
+    case NPU_PLANNED_LOG1P: return npu__planned_log1p(x);
+    default: return npu__planned_whole_of(s->mode, x);
+    }
+}
+
+/* Apart from map_f32, whose program is as small as most models need. */
+NPU__PLANNED(math_f32)
+{
+    NPU__PLANNED_WORDS(npu_planned_map_words)
+    float *y = (float *)npu_planned_write(m, s->y, s->count, 4);
+    const float *x = (const float *)npu_planned_read(m, s->x, s->count, 4);
+    if (!x || !y) {
+        return NPU_ERR_RANGE;
+    }
+    if (work) {
+        return npu__planned_count(work, s->count);
+    }
+    for (uint32_t i = 0; i < s->count; i++) {
+        y[i] = npu__planned_math(s, x[i]);
+    }
+    return NPU_OK;
+}
+
 /* ---- planned: recurrent ---- */
 
 typedef struct npu__planned_gates { const float *w_x, *w_h, *b_x, *b_h; } npu__planned_gates;
@@ -32257,6 +32707,16 @@ static void npu__planned_lstm_cell(const npu_planned_recurrent_words *s, const n
         c[i] = forget * c[i] + in * cell;
         cell = npu__planned_sigmoid(npu__planned_gate(s, g, 3 * s->hidden + i, x, h, NULL));
         next[i] = cell * npu__planned_tanh(c[i]);
+    }
+}
+
+static void npu__planned_rnn_cell(const npu_planned_recurrent_words *s, const npu__planned_gates *g, const float *x,
+                                  const float *h, float *c, float *next)
+{
+    (void)c;
+    for (uint32_t i = 0; i < s->hidden; i++) {
+        float sum = npu__planned_gate(s, g, i, x, h, NULL);
+        next[i] = !s->is_relu ? npu__planned_tanh(sum) : sum > 0.0f ? sum : 0.0f;
     }
 }
 
@@ -32332,6 +32792,12 @@ NPU__PLANNED(lstm_f32)
     return npu__planned_recurrent(m, s, 4, work, npu__planned_lstm_cell);
 }
 
+NPU__PLANNED(rnn_f32)
+{
+    NPU__PLANNED_WORDS(npu_planned_recurrent_words)
+    return npu__planned_recurrent(m, s, 1, work, npu__planned_rnn_cell);
+}
+
 #ifndef NPU_IR_RUNTIME_ONLY
 /* ---- planned: lowering ----
 
@@ -32361,6 +32827,149 @@ static uint32_t npu__ref_plan_dims(const npu_spec *x, uint32_t first, uint32_t e
 }
 
 static uint32_t npu__ref_plan_len(const npu_spec *x) { return npu__ref_plan_dims(x, 0, x->rank); }
+
+/* Dims of y, the last one first, with the steps of `num` operands, at most three; neighbours that all walk alike are
+   one. False = more than four are left. */
+static bool npu__ref_plan_steps(const npu_spec *y, const npu_spec *const *x, uint32_t num, uint32_t dims[4],
+                                uint32_t steps[][4])
+{
+    uint32_t at = 4, len[3] = { 1, 1, 1 };
+    memset(steps, 0, num * sizeof *steps);
+    for (uint32_t i = 0; i < 4; i++) {
+        dims[i] = 1;
+    }
+    for (uint32_t i = 1; i <= y->rank; i++) {
+        uint32_t n = npu__ref_plan_dims(y, y->rank - i, y->rank - i + 1u), step[3];
+        bool is_alike = at < 4;
+        for (uint32_t k = 0; k < num; k++) {
+            uint32_t dim = i <= x[k]->rank ? npu__ref_plan_dims(x[k], x[k]->rank - i, x[k]->rank - i + 1u) : 1;
+            step[k] = dim == 1 ? 0 : len[k];
+            len[k] *= dim;
+            is_alike = is_alike && step[k] == steps[k][at] * dims[at];
+        }
+        if (n == 1) {
+            continue;
+        }
+        if (is_alike) {
+            dims[at] *= n;
+            continue;
+        }
+        if (at == 0) {
+            return false;
+        }
+        dims[--at] = n;
+        for (uint32_t k = 0; k < num; k++) {
+            steps[k][at] = step[k];
+        }
+    }
+    return npu__ref_plan_len(y) != 0;
+}
+
+static bool npu__ref_plan_pair(const npu_spec *y, const npu_spec *a, const npu_spec *b, npu_planned_pair_words *p)
+{
+    const npu_spec *x[2] = { a, b };
+    uint32_t steps[2][4];
+    bool ok = npu__ref_plan_steps(y, x, 2, p->dims, steps);
+    memcpy(p->a_steps, steps[0], sizeof steps[0]);
+    memcpy(p->b_steps, steps[1], sizeof steps[1]);
+    return ok;
+}
+
+/* y = a + alpha b, or a b and so on, of memory that is known. */
+static npu_status npu__ref_plan_join(npu_planned_writer *w, npu_planned_binary_words *s, uint32_t mode, float alpha,
+                                     uint32_t y, uint32_t a, uint32_t b)
+{
+    s->mode = mode;
+    s->alpha = alpha;
+    s->low = -INFINITY;
+    s->high = INFINITY;
+    s->pair.y = y;
+    s->pair.a = a;
+    s->pair.b = b;
+    return npu_planned_emit(w, NPU_PLANNED_binary_f32, s, sizeof *s, 3, offsetof(npu_planned_binary_words, low) / 4);
+}
+
+/* y = x b where b is one number. */
+static npu_status npu__ref_plan_times(npu_planned_writer *w, const npu_spec *spec, uint32_t y, uint32_t x, float b)
+{
+    npu_spec single = npu_spec_tensor(NPU_F32, 0, NULL);
+    npu_planned_binary_words s;
+    return npu__ref_plan_pair(spec, spec, &single, &s.pair)
+               ? npu__ref_plan_join(w, &s, NPU_PLANNED_MUL, 1.0f, y, x, npu_planned_add_data(w, NPU_F32, 1, &b))
+               : NPU_ERR_UNSUPPORTED;
+}
+
+/* A copy of whole bytes: dims of y from the right, at most five, each with steps of x and y. */
+static bool npu__ref_plan_copy(const npu_op_info *op, npu_planned_copy_words *s)
+{
+    uint32_t bits = npu_dtype_bits((npu_dtype)op->out[0]->dtype);
+    memset(s, 0, sizeof *s);
+    s->size = bits / 8;
+    for (uint32_t i = 0; i < 5; i++) {
+        s->dims[i] = 1;
+    }
+    return bits >= 8 && bits <= 64 && op->in[0]->dtype == op->out[0]->dtype;
+}
+
+/* Dims are appended from the last one on; *at is where the last one went. */
+static bool npu__ref_plan_dim(npu_planned_copy_words *s, uint32_t *at, uint32_t n, uint32_t y_step, uint32_t x_step)
+{
+    if (n == 1) {
+        return true;
+    }
+    if (*at < 5 && y_step == s->y_steps[*at] * s->dims[*at] && x_step == s->x_steps[*at] * s->dims[*at]) {
+        s->dims[*at] *= n;
+        return true;
+    }
+    if (*at == 0) {
+        return false;
+    }
+    --*at;
+    s->dims[*at] = n;
+    s->y_steps[*at] = y_step;
+    s->x_steps[*at] = x_step;
+    return true;
+}
+
+/* Results from `first` on, that a kernel does not make, are not needed. */
+static bool npu__ref_plan_alone(const npu_planned_writer *w, const npu_op_info *op, uint32_t first)
+{
+    bool alone = true;
+    for (uint32_t i = first; i < op->num_out && alone; i++) {
+        alone = !npu_planned_is_used(w, i);
+    }
+    return alone;
+}
+
+static bool npu__ref_plan_can_convert(uint32_t dtype) { return npu__planned_dtype_size(dtype) != 0; }
+
+/* Operand i as f32: what it is, or its number, or converted by a step before. */
+static bool npu__ref_plan_can_be_f32(const npu_op_info *op, uint32_t i)
+{
+    const npu_spec *x = op->in[i];
+    return npu__ref_plan_can_convert(x->dtype) || (x->dtype == NPU_F64 && op->in_data[i] && npu__ref_plan_len(x) == 1);
+}
+
+static uint32_t npu__ref_plan_f32(npu_planned_writer *w, const npu_op_info *op, uint32_t i)
+{
+    const npu_spec *x = op->in[i];
+    npu_planned_convert_words s;
+    float number;
+    if (x->dtype == NPU_F64) {
+        number = (float)*(const double *)op->in_data[i];
+        return npu_planned_add_data(w, NPU_F32, 1, &number);
+    }
+    if (x->dtype == NPU_F32) {
+        return npu_planned_operand(w, i);
+    }
+    s.count = npu__ref_plan_len(x);
+    s.y = npu_planned_scratch(w, (size_t)s.count * 4);
+    s.x = npu_planned_operand(w, i);
+    s.from = x->dtype;
+    s.to = NPU_F32;
+    npu_planned_emit(w, NPU_PLANNED_convert, &s, sizeof s, 2, 0);
+    return s.y;
+}
 
 static npu_planned_byte_words npu__ref_plan_byte(const npu_op_info *op)
 {
@@ -32581,51 +33190,104 @@ static npu_status npu__ref_plan_linear_f32(npu_planned_writer *w, const npu_op_i
     return npu__ref_plan_matmul(w, &s);
 }
 
+/* Operand i with the batch of the result, whose matrices repeat where a dim of its own is 1: a copy, if they do. */
+static uint32_t npu__ref_plan_batched(npu_planned_writer *w, const npu_op_info *op, uint32_t i, uint32_t rank,
+                                      const int64_t *batch, bool *ok)
+{
+    const npu_spec *x = op->in[i];
+    uint32_t matrix = npu__ref_plan_dims(x, x->rank - 2u, x->rank), at = 5, step = matrix, len = matrix;
+    npu_planned_copy_words s;
+    memset(&s, 0, sizeof s);
+    for (uint32_t k = 0; k < 5; k++) {
+        s.dims[k] = 1;
+    }
+    s.size = 4;
+    *ok = npu__ref_plan_dim(&s, &at, matrix, 1, 1);
+    for (uint32_t k = 1; k <= rank && *ok; k++) {
+        uint32_t n = (uint32_t)batch[rank - k];
+        uint32_t own = k + 2 <= x->rank ? npu__ref_plan_dims(x, x->rank - 2u - k, x->rank - 1u - k) : 1;
+        *ok = npu__ref_plan_dim(&s, &at, n, len, own == 1 ? 0 : step);
+        step *= own;
+        len *= n;
+    }
+    if (!*ok || step == len) {
+        return npu_planned_operand(w, i);
+    }
+    s.x = npu_planned_operand(w, i);
+    s.y = npu_planned_scratch(w, (size_t)len * 4);
+    npu_planned_emit(w, NPU_PLANNED_copy, &s, sizeof s, 2, 0);
+    return s.y;
+}
+
 /* Matrices of a batch, and their rows and columns from `rank - 2` on; a vector is a row, or a column. */
 static npu_status npu__ref_plan_product(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_matmul_words s;
-    const npu_spec *a = op->in[0], *b = op->in[1];
+    const npu_spec *a = op->in[0], *b = op->in[1], *y = op->out[0];
+    uint32_t a_batch = a->rank < 2 ? 1 : npu__ref_plan_dims(a, 0, a->rank - 2u);
     uint32_t b_batch = b->rank < 2 ? 1 : npu__ref_plan_dims(b, 0, b->rank - 2u);
-    if (!npu__ref_plan_is(op, NPU_F32) || a->rank < 1 || b->rank < 1) {
+    uint32_t lead = y->rank - (a->rank > 1 ? 1u : 0u) - (b->rank > 1 ? 1u : 0u);
+    bool ok = true;
+    if (!npu__ref_plan_is(op, NPU_F32) || a->rank < 1 || b->rank < 1 || npu__ref_plan_len(y) == 0) {
         return NPU_ERR_UNSUPPORTED;
     }
     memset(&s, 0, sizeof s);
-    s.batch = a->rank < 2 ? 1 : npu__ref_plan_dims(a, 0, a->rank - 2u);
     s.m = a->rank < 2 ? 1 : npu__ref_plan_dims(a, a->rank - 2u, a->rank - 1u);
     s.k = npu__ref_plan_dims(a, a->rank - 1u, a->rank);
     s.n = s.b_k = b->rank < 2 ? 1 : npu__ref_plan_dims(b, b->rank - 1u, b->rank);
-    if ((b_batch != s.batch && b_batch != 1) || (b_batch > 1 && a->rank != b->rank) ||
-        npu__ref_plan_len(op->out[0]) != s.batch * s.m * s.n) {
+    s.batch = npu__ref_plan_len(y) / (s.m * s.n);
+    s.a = a_batch == s.batch || a_batch == 1 ? npu_planned_operand(w, 0)
+                                             : npu__ref_plan_batched(w, op, 0, lead, y->dims, &ok);
+    s.b = b_batch == s.batch || b_batch == 1 || !ok ? npu_planned_operand(w, 1)
+                                                    : npu__ref_plan_batched(w, op, 1, lead, y->dims, &ok);
+    if (!ok) {
         return NPU_ERR_UNSUPPORTED;
     }
-    s.a = npu_planned_operand(w, 0);
-    s.b = npu_planned_operand(w, 1);
     s.bias = NPU_PLANNED_NONE;
     s.b_n = 1;
-    s.a_batch = s.m * s.k;
+    s.a_batch = a_batch == 1 ? 0 : s.m * s.k;
     s.b_batch = b_batch == 1 ? 0 : s.k * s.n;
+    if (b_batch == 1) { /* all rows of all matrices are one */
+        s.m = a_batch == 1 ? s.m : s.m * s.batch;
+        s.batch = a_batch == 1 ? s.batch : 1;
+    }
     return npu__ref_plan_matmul(w, &s);
 }
 
+/* beta c + alpha a b: with a row as c, and no factors, one step; else the product, then the sum. */
 static npu_status npu__ref_plan_addmm(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_matmul_words s;
+    npu_planned_binary_words sum;
     npu_scalar one = npu_scalar_int(1);
-    npu_scalar alpha = npu_op_scalar(op, "alpha", one), beta = npu_op_scalar(op, "beta", one);
-    if (!npu__ref_plan_is(op, NPU_F32) || npu_scalar_value(alpha) != 1.0 || npu_scalar_value(beta) != 1.0 ||
-        op->in[0]->rank != 1) {
+    float alpha = (float)npu_scalar_value(npu_op_scalar(op, "alpha", one));
+    float beta = (float)npu_scalar_value(npu_op_scalar(op, "beta", one));
+    const npu_spec *a = op->in[1], *b = op->in[2], *y = op->out[0];
+    bool is_row = op->in[0]->rank == 1 && alpha == 1.0f && beta == 1.0f &&
+                  npu__ref_plan_len(op->in[0]) == npu__ref_plan_dims(b, b->rank - 1u, b->rank);
+    npu_status status;
+    if (!npu__ref_plan_is(op, NPU_F32) || (alpha != 1.0f && beta != 1.0f) || a->rank != b->rank || a->rank < 2 ||
+        npu__ref_plan_len(y) == 0 || !npu__ref_plan_pair(y, beta == 1.0f ? op->in[0] : y, beta == 1.0f ? y : op->in[0],
+                                                         &sum.pair)) {
         return NPU_ERR_UNSUPPORTED;
     }
     memset(&s, 0, sizeof s);
-    s.bias = npu_planned_operand(w, 0);
+    s.bias = is_row ? npu_planned_operand(w, 0) : NPU_PLANNED_NONE;
     s.a = npu_planned_operand(w, 1);
     s.b = npu_planned_operand(w, 2);
-    s.batch = s.b_n = 1;
-    s.m = npu__ref_plan_dims(op->in[1], 0, 1);
-    s.k = npu__ref_plan_dims(op->in[1], 1, 2);
-    s.n = s.b_k = npu__ref_plan_dims(op->in[2], 1, 2);
-    return npu__ref_plan_matmul(w, &s);
+    s.batch = npu__ref_plan_dims(a, 0, a->rank - 2u);
+    s.b_n = 1;
+    s.m = npu__ref_plan_dims(a, a->rank - 2u, a->rank - 1u);
+    s.k = npu__ref_plan_dims(a, a->rank - 1u, a->rank);
+    s.n = s.b_k = npu__ref_plan_dims(b, b->rank - 1u, b->rank);
+    s.a_batch = s.m * s.k;
+    s.b_batch = s.k * s.n;
+    status = npu__ref_plan_matmul(w, &s);
+    if (status || is_row) {
+        return status;
+    }
+    return beta == 1.0f ? npu__ref_plan_join(w, &sum, NPU_PLANNED_ADD, alpha, s.y, npu_planned_operand(w, 0), s.y)
+                        : npu__ref_plan_join(w, &sum, NPU_PLANNED_ADD, beta, s.y, s.y, npu_planned_operand(w, 0));
 }
 
 /* The window of a pool; false = none that a kernel has. */
@@ -32636,16 +33298,19 @@ static bool npu__ref_plan_pool(npu_planned_writer *w, const npu_op_info *op, npu
     bool is_adaptive = !npu_op_arg(op, "kernel_size"), is_plain;
     memset(s, 0, sizeof *s);
     dims = is_adaptive ? npu_op_list_len(op, "output_size") : given;
-    if (dims < 1 || dims > 2 || x->rank < dims + 1 || op->num_out != 1) {
+    if (dims < 1 || dims > 2 || x->rank < dims + 1 || !npu__ref_plan_alone(w, op, 1)) {
         return false;
     }
     s->planes = npu__ref_plan_dims(x, 0, x->rank - dims);
     npu__ref_plan_images(&s->window, x, y, dims);
     for (uint32_t i = 0; i < 2 && is_adaptive; i++) {
-        if (!s->window.out[i] || s->window.in[i] % s->window.out[i]) {
-            return false;
+        uint32_t in = s->window.in[i], out = s->window.out[i], most = 0;
+        for (uint32_t o = 0; o < out; o++) {
+            uint32_t n = ((o + 1) * in + out - 1) / out - o * in / out;
+            most = n > most ? n : most;
         }
-        s->window.kernel[i] = s->window.stride[i] = s->window.in[i] / s->window.out[i];
+        s->window.kernel[i] = most; /* 0: a window that none is */
+        s->window.stride[i] = out && in % out == 0 ? in / out : 0;
         s->window.dilation[i] = 1;
     }
     if (!is_adaptive) {
@@ -32774,67 +33439,6 @@ static npu_status npu__ref_plan_softmax_i8(npu_planned_writer *w, const npu_op_i
     return npu_planned_emit(w, s.q.is_twice ? NPU_PLANNED_softmax_i8 : NPU_PLANNED_softmax_real_i8, &s, sizeof s, 3, 0);
 }
 
-/* Dims of y, the last one first, with the steps of `num` operands, at most three; neighbours that all walk alike are
-   one. False = more than four are left. */
-static bool npu__ref_plan_steps(const npu_spec *y, const npu_spec *const *x, uint32_t num, uint32_t dims[4],
-                                uint32_t steps[][4])
-{
-    uint32_t at = 4, len[3] = { 1, 1, 1 };
-    memset(steps, 0, num * sizeof *steps);
-    for (uint32_t i = 0; i < 4; i++) {
-        dims[i] = 1;
-    }
-    for (uint32_t i = 1; i <= y->rank; i++) {
-        uint32_t n = npu__ref_plan_dims(y, y->rank - i, y->rank - i + 1u), step[3];
-        bool is_alike = at < 4;
-        for (uint32_t k = 0; k < num; k++) {
-            uint32_t dim = i <= x[k]->rank ? npu__ref_plan_dims(x[k], x[k]->rank - i, x[k]->rank - i + 1u) : 1;
-            step[k] = dim == 1 ? 0 : len[k];
-            len[k] *= dim;
-            is_alike = is_alike && step[k] == steps[k][at] * dims[at];
-        }
-        if (n == 1) {
-            continue;
-        }
-        if (is_alike) {
-            dims[at] *= n;
-            continue;
-        }
-        if (at == 0) {
-            return false;
-        }
-        dims[--at] = n;
-        for (uint32_t k = 0; k < num; k++) {
-            steps[k][at] = step[k];
-        }
-    }
-    return npu__ref_plan_len(y) != 0;
-}
-
-static bool npu__ref_plan_pair(const npu_spec *y, const npu_spec *a, const npu_spec *b, npu_planned_pair_words *p)
-{
-    const npu_spec *x[2] = { a, b };
-    uint32_t steps[2][4];
-    bool ok = npu__ref_plan_steps(y, x, 2, p->dims, steps);
-    memcpy(p->a_steps, steps[0], sizeof steps[0]);
-    memcpy(p->b_steps, steps[1], sizeof steps[1]);
-    return ok;
-}
-
-/* y = a + alpha b, or a b and so on, of memory that is known. */
-static npu_status npu__ref_plan_join(npu_planned_writer *w, npu_planned_binary_words *s, uint32_t mode, float alpha,
-                                     uint32_t y, uint32_t a, uint32_t b)
-{
-    s->mode = mode;
-    s->alpha = alpha;
-    s->low = -INFINITY;
-    s->high = INFINITY;
-    s->pair.y = y;
-    s->pair.a = a;
-    s->pair.b = b;
-    return npu_planned_emit(w, NPU_PLANNED_binary_f32, s, sizeof *s, 3, offsetof(npu_planned_binary_words, low) / 4);
-}
-
 /* Means along neighbouring dims. */
 static bool npu__ref_plan_mean(const npu_op_info *op, npu_planned_rows_words *s)
 {
@@ -32878,7 +33482,9 @@ static npu_status npu__ref_plan_amax(npu_planned_writer *w, const npu_op_info *o
     npu_planned_rows_words rows;
     npu_planned_pool_words s;
     memset(&s, 0, sizeof s);
-    if (!npu__ref_plan_is(op, NPU_F32) || !npu__ref_plan_mean(op, &rows) || (rows.n | rows.inner) > 0x7fff) {
+    if (op->in[0]->dtype != NPU_F32 || op->out[0]->dtype != NPU_F32 ||
+        !(op->kind == NPU_ATEN_MAX_DIM ? npu__ref_plan_along(op, &rows) : npu__ref_plan_mean(op, &rows)) ||
+        (rows.n | rows.inner) > 0x7fff) {
         return NPU_ERR_UNSUPPORTED;
     }
     s.planes = rows.outer;
@@ -32912,7 +33518,8 @@ static npu_status npu__ref_plan_layer_norm(npu_planned_writer *w, const npu_op_i
     uint32_t lead = op->in[0]->rank - npu_op_list_len(op, "normalized_shape");
     bool is_rms = op->kind == NPU_ATEN_RMS_NORM;
     double eps = npu_op_float(op, "eps", is_rms ? (double)FLT_EPSILON : 1e-5);
-    if (!npu__ref_plan_is(op, NPU_F32) || npu__ref_plan_len(op->in[0]) == 0 || eps < 1e-30) {
+    if (!npu__ref_plan_is(op, NPU_F32) || npu__ref_plan_len(op->in[0]) == 0 || eps < 1e-30 ||
+        !npu__ref_plan_alone(w, op, 1)) {
         return NPU_ERR_UNSUPPORTED;
     }
     s.y = npu_planned_result(w, 0);
@@ -32964,7 +33571,8 @@ static npu_status npu__ref_plan_batch_norm(npu_planned_writer *w, const npu_op_i
             return NPU_ERR_UNSUPPORTED;
         }
     }
-    if (!npu__ref_plan_is(op, NPU_F32) || !n || x->rank > 4 || !data[3] || !data[4] || npu_op_int(op, "training", 0)) {
+    if (op->out[0]->dtype != NPU_F32 || x->dtype != NPU_F32 || !n || !data[3] || !data[4] ||
+        npu_op_int(op, "training", 0) || !npu__ref_plan_alone(w, op, 1)) {
         return NPU_ERR_UNSUPPORTED;
     }
     memset(&s, 0, sizeof s);
@@ -32987,7 +33595,10 @@ static npu_status npu__ref_plan_batch_norm(npu_planned_writer *w, const npu_op_i
     s.c.groups = n;
     s.c.in_channels = s.c.out_channels = 1;
     for (uint32_t i = 0; i < 2; i++) {
-        s.c.window.in[i] = s.c.window.out[i] = x->rank > 2 + i ? npu__ref_plan_dims(x, 2 + i, 3 + i) : 1;
+        bool is_there = x->rank > 3u - i;
+        s.c.window.in[i] = !is_there ? 1 : i == 0 ? npu__ref_plan_dims(x, 2, x->rank - 1u)
+                                                  : npu__ref_plan_dims(x, x->rank - 1u, x->rank);
+        s.c.window.out[i] = s.c.window.in[i];
         s.c.window.kernel[i] = s.c.window.stride[i] = s.c.window.dilation[i] = 1;
     }
     s.low = -INFINITY;
@@ -32997,14 +33608,19 @@ static npu_status npu__ref_plan_batch_norm(npu_planned_writer *w, const npu_op_i
                               offsetof(npu_planned_conv_f32_words, low) / 4);
 }
 
-/* A layer norm of groups of channels; then what each channel has of its own. */
+/* A layer norm of groups of channels, or of each, as a batch norm of one image by its own statistics is; then what each
+   channel has of its own. */
 static npu_status npu__ref_plan_group_norm(npu_planned_writer *w, const npu_op_info *op)
 {
     const npu_spec *x = op->in[0];
     npu_planned_layer_norm_words s;
     npu_planned_binary_words own;
     npu_status status;
-    uint32_t n = x->rank > 1 ? npu__ref_plan_dims(x, 1, 2) : 0, groups = (uint32_t)npu_op_int(op, "num_groups", 1);
+    bool is_batch = op->kind == NPU_ATEN_BATCH_NORM || op->kind == NPU_ATEN_NATIVE_BATCH_NORM;
+    bool is_each = is_batch || op->kind == NPU_ATEN_INSTANCE_NORM;
+    uint32_t n = x->rank > 1 ? npu__ref_plan_dims(x, 1, 2) : 0;
+    const char *name = op->kind == NPU_ATEN_GROUP_NORM ? "num_groups" : "group";
+    uint32_t groups = is_each ? n : (uint32_t)npu_op_int(op, name, 1);
     int64_t dims[NPU_MAX_RANK];
     npu_spec channels;
     for (uint32_t i = 0; i < NPU_MAX_RANK; i++) {
@@ -33012,8 +33628,11 @@ static npu_status npu__ref_plan_group_norm(npu_planned_writer *w, const npu_op_i
     }
     channels = npu_spec_tensor(NPU_F32, x->rank ? x->rank - 1u : 0, dims);
     s.eps = (float)npu_op_float(op, "eps", 1e-5);
-    if (!npu__ref_plan_is(op, NPU_F32) || !n || !groups || s.eps < 1e-30f || npu__ref_plan_len(x) == 0 ||
-        !npu__ref_plan_pair(x, x, &channels, &own.pair)) {
+    if (op->out[0]->dtype != NPU_F32 || x->dtype != NPU_F32 || !n || !groups || s.eps < 1e-30f ||
+        npu__ref_plan_len(x) == 0 || !npu__ref_plan_pair(x, x, &channels, &own.pair) ||
+        !npu__ref_plan_alone(w, op, 1) ||
+        (is_batch && (!npu_op_int(op, "training", 0) || x->dims[0] != 1)) ||
+        (op->kind == NPU_ATEN_INSTANCE_NORM && !npu_op_int(op, "use_input_stats", 1))) {
         return NPU_ERR_UNSUPPORTED;
     }
     s.y = npu_planned_result(w, 0);
@@ -33023,7 +33642,7 @@ static npu_status npu__ref_plan_group_norm(npu_planned_writer *w, const npu_op_i
     s.n = npu__ref_plan_len(x) / s.rows;
     s.is_rms = 0;
     status = npu_planned_emit(w, NPU_PLANNED_layer_norm_f32, &s, sizeof s, 4, 0);
-    for (uint32_t i = 1; i < op->num_in && status == NPU_OK; i++) {
+    for (uint32_t i = 1; i < op->num_in && i < 3 && status == NPU_OK; i++) {
         status = op->in[i] ? npu__ref_plan_join(w, &own, i == 1 ? NPU_PLANNED_MUL : NPU_PLANNED_ADD, 1.0f, s.y, s.y,
                                                 npu_planned_operand(w, i))
                            : NPU_OK;
@@ -33038,7 +33657,7 @@ static uint32_t npu__ref_plan_binary_mode(npu_kind kind)
     case NPU_ATEN_SUB: case NPU_ATEN_SUB_SCALAR: case NPU_ATEN_RSUB_SCALAR: return NPU_PLANNED_SUB;
     case NPU_ATEN_MUL: case NPU_ATEN_MUL_SCALAR: case NPU_ATEN_POW_TENSOR_SCALAR: return NPU_PLANNED_MUL;
     case NPU_ATEN_DIV: case NPU_ATEN_DIV_SCALAR: return NPU_PLANNED_DIV;
-    case NPU_ATEN_MAXIMUM: return NPU_PLANNED_MAX;
+    case NPU_ATEN_MAXIMUM: case NPU_ATEN_MAX_OTHER: return NPU_PLANNED_MAX;
     default: return NPU_PLANNED_MIN;
     }
 }
@@ -33052,16 +33671,17 @@ static npu_status npu__ref_plan_binary(npu_planned_writer *w, const npu_op_info 
     const npu_spec *b = is_number ? &single : op->in[1];
     float other = (float)npu_scalar_value(number), alpha = (float)npu_scalar_value(npu_op_scalar(op, "alpha", one));
     uint32_t y, first, second;
-    if (!npu__ref_plan_is(op, NPU_F32) ||
+    if (op->out[0]->dtype != NPU_F32 || npu_op_has(op, "rounding_mode") || !npu__ref_plan_can_be_f32(op, 0) ||
+        (!is_number && !npu__ref_plan_can_be_f32(op, 1)) ||
         !npu__ref_plan_pair(op->out[0], is_last ? b : op->in[0], is_last ? op->in[0] : b, &s.pair)) {
         return NPU_ERR_UNSUPPORTED;
     }
-    if (npu__ref_plan_len(op->in[0]) == npu__ref_plan_len(op->out[0])) {
+    first = npu__ref_plan_f32(w, op, 0);
+    second = is_number ? npu_planned_add_data(w, NPU_F32, 1, &other) : npu__ref_plan_f32(w, op, 1);
+    if (op->in[0]->dtype == NPU_F32 && npu__ref_plan_len(op->in[0]) == npu__ref_plan_len(op->out[0])) {
         npu_planned_overwrite(w, 0);
     }
     y = npu_planned_result(w, 0);
-    first = npu_planned_operand(w, 0);
-    second = is_number ? npu_planned_add_data(w, NPU_F32, 1, &other) : npu_planned_operand(w, 1);
     return npu__ref_plan_join(w, &s, npu__ref_plan_binary_mode(op->kind), alpha, y, is_last ? second : first,
                               is_last ? first : second);
 }
@@ -33069,7 +33689,8 @@ static npu_status npu__ref_plan_binary(npu_planned_writer *w, const npu_op_info 
 static npu_status npu__ref_plan_map_of(npu_planned_writer *w, const npu_op_info *op, uint32_t mode, float a, float b)
 {
     npu_planned_map_words s;
-    if (!npu__ref_plan_is(op, NPU_F32)) {
+    if (!npu__ref_plan_is(op, NPU_F32) || !npu__ref_plan_alone(w, op, 1) ||
+        npu__ref_plan_len(op->in[0]) != npu__ref_plan_len(op->out[0])) {
         return NPU_ERR_UNSUPPORTED;
     }
     npu_planned_overwrite(w, 0);
@@ -33079,21 +33700,23 @@ static npu_status npu__ref_plan_map_of(npu_planned_writer *w, const npu_op_info 
     s.mode = mode;
     s.a = a;
     s.b = b;
-    return npu_planned_emit(w, NPU_PLANNED_map_f32, &s, sizeof s, 2, 0);
+    return npu_planned_emit(w, mode < NPU_PLANNED_SIN ? NPU_PLANNED_map_f32 : NPU_PLANNED_math_f32, &s, sizeof s, 2, 0);
 }
 
 /* A square is a product; roots have modes of their own. */
 static npu_status npu__ref_plan_power(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_binary_words s;
-    npu_scalar one = npu_scalar_int(1);
-    double exponent = npu_scalar_value(npu_op_scalar(op, "exponent", one));
+    npu_scalar two = npu_scalar_int(2);
+    double exponent = npu_scalar_value(npu_op_scalar(op, "exponent", two)); /* of a square, which has none, 2 */
     uint32_t y;
     if (exponent == 0.5 || exponent == -0.5) {
         return npu__ref_plan_map_of(w, op, exponent > 0 ? NPU_PLANNED_SQRT : NPU_PLANNED_RSQRT, 0.0f, 0.0f);
     }
-    if (!npu__ref_plan_is(op, NPU_F32) || exponent != 2.0 ||
-        !npu__ref_plan_pair(op->out[0], op->in[0], op->in[0], &s.pair)) {
+    if (exponent != 2.0) {
+        return npu__ref_plan_map_of(w, op, NPU_PLANNED_POW, (float)exponent, 0.0f);
+    }
+    if (!npu__ref_plan_is(op, NPU_F32) || !npu__ref_plan_pair(op->out[0], op->in[0], op->in[0], &s.pair)) {
         return NPU_ERR_UNSUPPORTED;
     }
     npu_planned_overwrite(w, 0);
@@ -33156,8 +33779,12 @@ static npu_status npu__ref_plan_mask(npu_planned_writer *w, const npu_op_info *o
 {
     const npu_spec *q = op->in[0], *given = op->num_in > 3 ? op->in[3] : NULL;
     npu_planned_binary_words s;
+    npu_planned_where_words choice;
+    uint32_t steps[3][4];
+    const npu_spec *three[3];
+    const float nothing = -INFINITY;
     int64_t dims[NPU_MAX_RANK], square[2] = { rows, columns };
-    npu_spec y, mask = npu_spec_tensor(NPU_F32, 0, NULL);
+    npu_spec y, single = npu_spec_tensor(NPU_F32, 0, NULL), mask = single;
     bool is_causal = npu_op_int(op, "is_causal", 0) != 0;
     float scale = (float)npu_op_float(op, "scale", 1.0 / npu__math_sqrt((double)q->dims[q->rank - 1]));
     uint32_t memory;
@@ -33165,6 +33792,21 @@ static npu_status npu__ref_plan_mask(npu_planned_writer *w, const npu_op_info *o
     memcpy(dims, q->dims, q->rank * sizeof *dims);
     dims[q->rank - 1] = columns;
     y = npu_spec_tensor(NPU_F32, q->rank, dims);
+    if (given && given->dtype == NPU_BOOL) {
+        three[0] = given, three[1] = &y, three[2] = &single;
+        if (!npu__ref_plan_steps(&y, three, 3, choice.dims, steps)) {
+            return NPU_ERR_UNSUPPORTED;
+        }
+        memcpy(choice.condition_steps, steps[0], sizeof steps[0]);
+        memcpy(choice.a_steps, steps[1], sizeof steps[1]);
+        memcpy(choice.b_steps, steps[2], sizeof steps[2]);
+        choice.y = choice.a = scores;
+        choice.condition = npu_planned_operand(w, 3);
+        choice.b = npu_planned_add_data(w, NPU_F32, 1, &nothing);
+        return npu__ref_plan_times(w, &y, scores, scores, scale)
+                   ? NPU_ERR_UNSUPPORTED
+                   : npu_planned_emit(w, NPU_PLANNED_where_f32, &choice, sizeof choice, 4, 0);
+    }
     mask = given ? *given : is_causal ? npu_spec_tensor(NPU_F32, 2, square) : mask;
     memory = given ? npu_planned_operand(w, 3) : npu_planned_add_data(w, NPU_F32, is_causal ? rows * columns : 1, NULL);
     data = given ? NULL : (float *)npu_planned_edit_data(w, memory);
@@ -33177,16 +33819,31 @@ static npu_status npu__ref_plan_mask(npu_planned_writer *w, const npu_op_info *o
     return npu__ref_plan_join(w, &s, NPU_PLANNED_ADD, scale, scores, memory, scores);
 }
 
+/* Are batches equal, but for heads, of which k may have fewer? Then so many that follow each other share one. */
+static bool npu__ref_plan_is_grouped(const npu_spec *q, const npu_spec *k)
+{
+    bool ok = true;
+    for (uint32_t i = 0; i + 2u < q->rank && ok; i++) {
+        bool is_head = i + 3u == q->rank && i > 0;
+        ok = q->dims[i] == k->dims[i] || (is_head && k->dims[i] > 0 && q->dims[i] % k->dims[i] == 0);
+    }
+    return ok;
+}
+
 /* softmax(q k' scale + mask) v, of equal batches. */
 static npu_status npu__ref_plan_attention(npu_planned_writer *w, const npu_op_info *op)
 {
     const npu_spec *q = op->in[0], *k = op->in[1], *v = op->in[2];
-    uint32_t rank = q->rank, scores, y;
+    uint32_t rank = q->rank, scores, y, groups, square;
     npu_planned_matmul_words s;
     npu_planned_rows_words rows;
     npu_status status;
-    if (!npu__ref_plan_is(op, NPU_F32) || rank < 2 || k->rank != rank || v->rank != rank ||
-        npu_op_float(op, "dropout_p", 0.0) != 0.0 || (op->num_in > 3 && op->in[3] && npu_op_int(op, "is_causal", 0))) {
+    bool is_real = op->out[0]->dtype == NPU_F32 && q->dtype == NPU_F32 && k->dtype == NPU_F32 && v->dtype == NPU_F32;
+    if (op->num_in > 3 && op->in[3] && op->in[3]->dtype != NPU_F32 && op->in[3]->dtype != NPU_BOOL) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    if (!is_real || rank < 2 || k->rank != rank || v->rank != rank || npu_op_float(op, "dropout_p", 0.0) != 0.0 ||
+        (op->num_in > 3 && op->in[3] && npu_op_int(op, "is_causal", 0))) {
         return NPU_ERR_UNSUPPORTED;
     }
     memset(&s, 0, sizeof s);
@@ -33194,10 +33851,14 @@ static npu_status npu__ref_plan_attention(npu_planned_writer *w, const npu_op_in
     s.m = npu__ref_plan_dims(q, rank - 2u, rank - 1u);
     s.n = npu__ref_plan_dims(k, rank - 2u, rank - 1u);
     s.k = s.b_n = npu__ref_plan_dims(q, rank - 1u, rank);
-    if (npu__ref_plan_dims(k, 0, rank - 2u) != s.batch || npu__ref_plan_dims(v, 0, rank - 2u) != s.batch ||
-        npu__ref_plan_len(q) == 0 || npu__ref_plan_len(v) == 0) {
+    groups = npu__ref_plan_dims(k, 0, rank - 2u);
+    if (npu__ref_plan_len(q) == 0 || npu__ref_plan_len(v) == 0 || !npu__ref_plan_is_grouped(q, k) ||
+        npu__ref_plan_dims(v, 0, rank - 2u) != groups) {
         return NPU_ERR_UNSUPPORTED;
     }
+    square = s.m;
+    s.m *= s.batch / groups; /* queries that share keys are rows of one matrix */
+    s.batch = groups;
     s.b_k = 1;
     s.a_batch = s.m * s.k;
     s.b_batch = s.n * s.k;
@@ -33210,7 +33871,7 @@ static npu_status npu__ref_plan_attention(npu_planned_writer *w, const npu_op_in
     s.a = npu_planned_operand(w, 0);
     s.b = npu_planned_operand(w, 1);
     status = npu_planned_emit(w, NPU_PLANNED_matmul_f32, &s, sizeof s, 4, 0);
-    status = status ? status : npu__ref_plan_mask(w, op, scores, s.m, s.n);
+    status = status ? status : npu__ref_plan_mask(w, op, scores, square, s.n);
     memset(&rows, 0, sizeof rows);
     rows.y = rows.x = scores;
     rows.table = NPU_PLANNED_NONE;
@@ -33289,7 +33950,7 @@ static npu_status npu__ref_plan_clamp(npu_planned_writer *w, const npu_op_info *
     if (op->kind == NPU_ATEN_HARDTANH) {
         low = npu__ref_plan_number(op, "min_val", -1.0f);
         high = npu__ref_plan_number(op, "max_val", 1.0f);
-    } else if (op->kind == NPU_ATEN_CLAMP) {
+    } else if (op->kind == NPU_ATEN_CLAMP || op->kind == NPU_ATEN_CLAMP_MIN || op->kind == NPU_ATEN_CLAMP_MAX) {
         low = npu__ref_plan_number(op, "min", -INFINITY);
         high = npu__ref_plan_number(op, "max", INFINITY);
     }
@@ -33312,7 +33973,20 @@ static npu_status npu__ref_plan_map(npu_planned_writer *w, const npu_op_info *op
                   { NPU_ATEN_RSQRT, NPU_PLANNED_RSQRT },
                   { NPU_ATEN_NEG, NPU_PLANNED_NEG },
                   { NPU_ATEN_ABS, NPU_PLANNED_ABS },
-                  { NPU_ATEN_LOG, NPU_PLANNED_LOG } };
+                  { NPU_ATEN_LOG, NPU_PLANNED_LOG },
+                  { NPU_ATEN_SIN, NPU_PLANNED_SIN },
+                  { NPU_ATEN_COS, NPU_PLANNED_COS },
+                  { NPU_ATEN_ERF, NPU_PLANNED_ERF },
+                  { NPU_ATEN_FLOOR, NPU_PLANNED_FLOOR },
+                  { NPU_ATEN_CEIL, NPU_PLANNED_CEIL },
+                  { NPU_ATEN_TRUNC, NPU_PLANNED_TRUNC },
+                  { NPU_ATEN_ROUND, NPU_PLANNED_ROUND },
+                  { NPU_ATEN_SIGN, NPU_PLANNED_SIGN },
+                  { NPU_ATEN_MISH, NPU_PLANNED_MISH },
+                  { NPU_ATEN_LOG_SIGMOID, NPU_PLANNED_LOG_SIGMOID },
+                  { NPU_ATEN_LOG_SIGMOID_FORWARD, NPU_PLANNED_LOG_SIGMOID },
+                  { NPU_ATEN_EXPM1, NPU_PLANNED_EXPM1 },
+                  { NPU_ATEN_LOG1P, NPU_PLANNED_LOG1P } };
     for (size_t i = 0; i < NPU__REF_COUNT(modes); i++) {
         if (modes[i].kind == op->kind) {
             return npu__ref_plan_map_of(w, op, modes[i].mode, 0.0f, 0.0f);
@@ -33340,6 +34014,45 @@ static npu_status npu__ref_plan_elu(npu_planned_writer *w, const npu_op_info *op
     return npu__ref_plan_number(op, "input_scale", 1.0f) == 1.0f
                ? npu__ref_plan_map_of(w, op, NPU_PLANNED_ELU, alpha * scale, scale)
                : NPU_ERR_UNSUPPORTED;
+}
+
+static npu_status npu__ref_plan_threshold(npu_planned_writer *w, const npu_op_info *op)
+{
+    float lambda = npu__ref_plan_number(op, "lambd", 0.5f);
+    switch (op->kind) {
+    case NPU_ATEN_CELU:
+        return npu__ref_plan_map_of(w, op, NPU_PLANNED_CELU, npu__ref_plan_number(op, "alpha", 1.0f), 0.0f);
+    case NPU_ATEN_HARDSHRINK: return npu__ref_plan_map_of(w, op, NPU_PLANNED_HARDSHRINK, lambda, 0.0f);
+    case NPU_ATEN_SOFTSHRINK: return npu__ref_plan_map_of(w, op, NPU_PLANNED_SOFTSHRINK, lambda, 0.0f);
+    default:
+        return npu__ref_plan_map_of(w, op, NPU_PLANNED_THRESHOLD, npu__ref_plan_number(op, "threshold", 0.0f),
+                                    npu__ref_plan_number(op, "value", 0.0f));
+    }
+}
+
+/* 1 / x, and logarithms to other bases: a function and a product with a number. */
+static npu_status npu__ref_plan_scaled(npu_planned_writer *w, const npu_op_info *op)
+{
+    npu_spec single = npu_spec_tensor(NPU_F32, 0, NULL);
+    npu_planned_binary_words s;
+    float factor = op->kind == NPU_ATEN_RECIPROCAL ? 1.0f : op->kind == NPU_ATEN_LOG2 ? 1.44269504f : 0.434294482f;
+    uint32_t y;
+    npu_status status;
+    if (!npu__ref_plan_is(op, NPU_F32) || !npu__ref_plan_pair(op->out[0], op->in[0], op->in[0], &s.pair)) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    if (op->kind == NPU_ATEN_RECIPROCAL) {
+        npu__ref_plan_pair(op->out[0], &single, op->in[0], &s.pair);
+        npu_planned_overwrite(w, 0);
+        y = npu_planned_result(w, 0);
+        return npu__ref_plan_join(w, &s, NPU_PLANNED_DIV, 1.0f, y, npu_planned_add_data(w, NPU_F32, 1, &factor),
+                                  npu_planned_operand(w, 0));
+    }
+    status = npu__ref_plan_map_of(w, op, NPU_PLANNED_LOG, 0.0f, 0.0f);
+    npu__ref_plan_pair(op->out[0], op->in[0], &single, &s.pair);
+    y = npu_planned_result(w, 0);
+    return status ? status : npu__ref_plan_join(w, &s, NPU_PLANNED_MUL, 1.0f, y, y,
+                                                npu_planned_add_data(w, NPU_F32, 1, &factor));
 }
 
 static npu_status npu__ref_plan_softplus(npu_planned_writer *w, const npu_op_info *op)
@@ -33409,38 +34122,6 @@ static npu_status npu__ref_plan_quantise(npu_planned_writer *w, const npu_op_inf
     s.x = npu_planned_operand(w, 0);
     s.count = npu__ref_plan_len(op->out[0]);
     return npu_planned_emit(w, is_back ? NPU_PLANNED_dequantise_i8 : NPU_PLANNED_quantise_i8, &s, sizeof s, 2, 0);
-}
-
-/* A copy of whole bytes: dims of y from the right, at most five, each with steps of x and y. */
-static bool npu__ref_plan_copy(const npu_op_info *op, npu_planned_copy_words *s)
-{
-    uint32_t bits = npu_dtype_bits((npu_dtype)op->out[0]->dtype);
-    memset(s, 0, sizeof *s);
-    s->size = bits / 8;
-    for (uint32_t i = 0; i < 5; i++) {
-        s->dims[i] = 1;
-    }
-    return bits >= 8 && bits <= 64 && op->in[0]->dtype == op->out[0]->dtype;
-}
-
-/* Dims are appended from the last one on; *at is where the last one went. */
-static bool npu__ref_plan_dim(npu_planned_copy_words *s, uint32_t *at, uint32_t n, uint32_t y_step, uint32_t x_step)
-{
-    if (n == 1) {
-        return true;
-    }
-    if (*at < 5 && y_step == s->y_steps[*at] * s->dims[*at] && x_step == s->x_steps[*at] * s->dims[*at]) {
-        s->dims[*at] *= n;
-        return true;
-    }
-    if (*at == 0) {
-        return false;
-    }
-    --*at;
-    s->dims[*at] = n;
-    s->y_steps[*at] = y_step;
-    s->x_steps[*at] = x_step;
-    return true;
 }
 
 static void npu__ref_plan_strides(const npu_spec *x, uint32_t strides[NPU_MAX_RANK])
@@ -33529,14 +34210,21 @@ static npu_status npu__ref_plan_expand(npu_planned_writer *w, const npu_op_info 
     return ok ? npu__ref_plan_emit_copy(w, &s, 0) : NPU_ERR_UNSUPPORTED;
 }
 
+/* Are elements of operand i results as they are? Not where bytes have another scale. */
+static bool npu__ref_plan_is_stored_alike(const npu_op_info *op, uint32_t i)
+{
+    return !npu_op_has(op, "in_scales") ||
+           (npu__ref_in_scale(op, i) == npu_op_float(op, "scale", 1.0) &&
+            npu__ref_in_zero(op, i) == (int32_t)npu_op_int(op, "zero", 0) && !npu_op_has(op, "low") &&
+            !npu_op_has(op, "high"));
+}
+
 /* A copy to a place of the result; bytes of another scale go through a table first. */
 static npu_status npu__ref_plan_copy_of(npu_planned_writer *w, const npu_op_info *op, npu_planned_copy_words *s,
                                         uint32_t i)
 {
     npu_planned_map_i8_words map;
-    bool is_same = npu__ref_in_scale(op, i) == npu_op_float(op, "scale", 1.0) &&
-                   npu__ref_in_zero(op, i) == (int32_t)npu_op_int(op, "zero", 0);
-    if (!npu_op_has(op, "in_scales") || (is_same && !npu_op_has(op, "low") && !npu_op_has(op, "high"))) {
+    if (npu__ref_plan_is_stored_alike(op, i)) {
         return npu__ref_plan_emit_copy(w, s, i);
     }
     map.count = npu__ref_plan_len(op->in[i]);
@@ -33657,11 +34345,582 @@ static npu_status npu__ref_plan_nearest(npu_planned_writer *w, const npu_op_info
            gs = has_list ? npu_op_float_at(op, "scale_factors", 1) : npu_op_float(op, "scales_w", g);
     npu_planned_copy_words s;
     bool ok = npu__ref_plan_copy(op, &s) && npu__ref_plan_len(y) && y->dims[2] == x->dims[2] * f &&
-              y->dims[3] == x->dims[3] * g && fs == f && gs == g;
+              y->dims[3] == x->dims[3] * g && fs == f && gs == g && npu__ref_plan_is_stored_alike(op, 0);
     ok = ok && npu__ref_plan_dim(&s, &at, g, 1, 0) && npu__ref_plan_dim(&s, &at, width, g, 1) &&
          npu__ref_plan_dim(&s, &at, f, width * g, 0) && npu__ref_plan_dim(&s, &at, h, f * width * g, width) &&
          npu__ref_plan_dim(&s, &at, npu__ref_plan_dims(x, 0, 2), h * f * width * g, h * width);
     return ok ? npu__ref_plan_copy_of(w, op, &s, 0) : NPU_ERR_UNSUPPORTED;
+}
+
+/* The elements of result o along an axis, as the op's kernel has them; of images of one row, the first one. */
+static npu__ref_taps npu__ref_plan_axis_taps(const npu_op_info *op, int mode, uint32_t axis, int64_t o)
+{
+    uint32_t dims = op->in[0]->rank - 2u, d = dims == 2 ? axis : 0;
+    if (dims == 1 && axis == 0) {
+        return npu__ref_tap(0);
+    }
+    return npu__ref_resize_taps(mode, npu_op_int(op, "align_corners", 0) != 0, op->in[0]->dims[2 + d],
+                                op->out[0]->dims[2 + d], npu__ref_resize_scale(op, mode, d, dims), o);
+}
+
+/* How many there are at most, of each axis. Returns how many in all. */
+static uint32_t npu__ref_plan_count_taps(const npu_op_info *op, int mode, npu_planned_resize_words *s)
+{
+    for (uint32_t axis = 0; axis < 2; axis++) {
+        s->taps[axis] = 1;
+        for (uint32_t o = 0; o < s->out[axis]; o++) {
+            uint32_t n = (uint32_t)npu__ref_plan_axis_taps(op, mode, axis, o).count;
+            s->taps[axis] = n > s->taps[axis] ? n : s->taps[axis];
+        }
+    }
+    return s->out[0] * s->taps[0] + s->out[1] * s->taps[1];
+}
+
+/* Their indices, and weights, f32 or of bytes f64. */
+static void npu__ref_plan_put_taps(npu_planned_writer *w, const npu_op_info *op, int mode, bool is_byte,
+                                   npu_planned_resize_words *s)
+{
+    uint32_t count = npu__ref_plan_count_taps(op, mode, s), at = 0, *index;
+    void *weights;
+    s->index = npu_planned_add_data(w, NPU_I32, count, NULL);
+    s->weights = npu_planned_add_data(w, is_byte ? NPU_F64 : NPU_F32, count + (is_byte ? 2 : 0), NULL);
+    index = (uint32_t *)npu_planned_edit_data(w, s->index);
+    weights = npu_planned_edit_data(w, s->weights);
+    for (uint32_t axis = 0; axis < 2 && index && weights; axis++) {
+        for (uint32_t i = 0; i < s->out[axis] * s->taps[axis]; i++, at++) {
+            npu__ref_taps t = npu__ref_plan_axis_taps(op, mode, axis, i / s->taps[axis]);
+            uint32_t k = i % s->taps[axis];
+            double weight = k < (uint32_t)t.count ? t.weight[k] : 0.0;
+            index[at] = (uint32_t)t.index[k < (uint32_t)t.count ? k : 0];
+            if (is_byte) {
+                ((double *)weights)[at] = weight;
+            } else {
+                ((float *)weights)[at] = (float)weight;
+            }
+        }
+    }
+    if (is_byte && weights) {
+        ((double *)weights)[count] = npu__ref_in_scale(op, 0);
+        ((double *)weights)[count + 1] = npu_op_float(op, "scale", 1.0);
+    }
+}
+
+static int npu__ref_plan_resize_mode(npu_kind kind)
+{
+    switch (kind) {
+    case NPU_ATEN_UPSAMPLE_BILINEAR2D: case NPU_ATEN_UPSAMPLE_BILINEAR2D_VEC: case NPU_ATEN_UPSAMPLE_LINEAR1D:
+    case NPU_ATEN_UPSAMPLE_LINEAR1D_VEC: case NPU_NPU_QUPSAMPLE_BILINEAR2D: return NPU__LINEAR;
+    case NPU_ATEN_UPSAMPLE_BICUBIC2D: case NPU_ATEN_UPSAMPLE_BICUBIC2D_VEC: return NPU__CUBIC;
+    case NPU_ATEN_UPSAMPLE_NEAREST_EXACT1D_VEC: case NPU_ATEN_UPSAMPLE_NEAREST_EXACT2D_VEC: return NPU__NEAREST_EXACT;
+    default: return NPU__NEAREST;
+    }
+}
+
+/* Any change of size: which elements with which weights are a result, of each axis. */
+static npu_status npu__ref_plan_resize(npu_planned_writer *w, const npu_op_info *op)
+{
+    const npu_spec *x = op->in[0], *y = op->out[0];
+    int mode = npu__ref_plan_resize_mode(op->kind);
+    bool is_byte = op->kind == NPU_NPU_QUPSAMPLE_NEAREST2D || op->kind == NPU_NPU_QUPSAMPLE_BILINEAR2D;
+    npu_planned_resize_i8_words q;
+    npu_planned_resize_words *s = &q.resize;
+    npu_planned_window_words images;
+    if ((is_byte ? !npu__ref_plan_is_i8(op) : !npu__ref_plan_is(op, NPU_F32)) || x->rank < 3 || x->rank > 4 ||
+        npu__ref_plan_len(y) == 0) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    npu__ref_plan_images(&images, x, y, x->rank - 2u);
+    s->planes = npu__ref_plan_dims(x, 0, 2);
+    memcpy(s->in, images.in, sizeof s->in);
+    memcpy(s->out, images.out, sizeof s->out);
+    if ((s->in[0] | s->in[1] | s->out[0] | s->out[1]) > 0x7fff) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    npu__ref_plan_put_taps(w, op, mode, is_byte, s);
+    s->y = npu_planned_result(w, 0);
+    s->x = npu_planned_operand(w, 0);
+    if (!is_byte) {
+        return npu_planned_emit(w, NPU_PLANNED_resize_f32, s, sizeof *s, 4, 0);
+    }
+    q.x_zero = npu__ref_in_zero(op, 0);
+    q.q = npu__ref_plan_byte(op);
+    return npu_planned_emit(w, NPU_PLANNED_resize_i8, &q, sizeof q, 4, 0);
+}
+
+/* ---- planned: lowering of what moves along a dim ---- */
+
+/* y [outer, count, inner] = x [outer, rows, inner] at constant indices along the middle; row: the bytes of inner. With
+   NPU_PLANNED_NONE as y it is scratch. Returns y. */
+static uint32_t npu__ref_plan_take(npu_planned_writer *w, uint32_t y, uint32_t x, uint32_t outer, uint32_t rows,
+                                   uint32_t row, const int32_t *index, uint32_t count)
+{
+    npu_planned_gather_words s;
+    s.y = y == NPU_PLANNED_NONE ? npu_planned_scratch(w, (size_t)outer * count * row) : y;
+    s.x = x;
+    s.index = npu_planned_add_data(w, NPU_I32, count, index);
+    s.outer = outer;
+    s.count = count;
+    s.rows = rows;
+    s.row = row;
+    s.index_size = 4;
+    npu_planned_emit(w, NPU_PLANNED_gather, &s, sizeof s, 3, 0);
+    return s.y;
+}
+
+/* Which element along dim `axis` stands at o of the result. */
+static int64_t npu__ref_plan_from(const npu_op_info *op, uint32_t axis, int64_t o)
+{
+    uint32_t rank = op->in[0]->rank, pads = npu_op_list_len(op, "padding"), k = rank - 1 - axis, num;
+    const char *name = pads ? "padding" : "pad";
+    int64_t n = op->in[0]->dims[axis], at = o;
+    bool is_mirror = op->kind == NPU_ATEN_REFLECTION_PAD1D || op->kind == NPU_ATEN_REFLECTION_PAD2D ||
+                     npu_op_str_is(op, "mode", "reflect");
+    switch (op->kind) {
+    case NPU_ATEN_FLIP: case NPU_ATEN_ROLL:
+        num = npu_op_list_len(op, "dims");
+        for (uint32_t i = 0; i < num; i++) {
+            if (npu__ref_axis(npu_op_int_at(op, "dims", i), rank) == axis) {
+                at = op->kind == NPU_ATEN_FLIP ? n - 1 - at : ((at - npu_op_int_at(op, "shifts", i)) % n + n) % n;
+            }
+        }
+        return at;
+    case NPU_ATEN_REPEAT_INTERLEAVE_INT: return at / (op->out[0]->dims[axis] / n);
+    default: break;
+    }
+    at = o - (2 * k < npu_op_list_len(op, name) ? npu_op_int_at(op, name, 2 * k) : 0);
+    at = is_mirror && at < 0 ? -at : is_mirror && at >= n ? 2 * n - 2 - at : at;
+    at = !is_mirror && npu_op_str_is(op, "mode", "circular") ? (at % n + n) % n : at;
+    return at < 0 ? 0 : at >= n ? n - 1 : at;
+}
+
+/* flip, roll, repeat_interleave, and borders of elements: one dim after another. */
+static npu_status npu__ref_plan_moved(npu_planned_writer *w, const npu_op_info *op)
+{
+    const npu_spec *x = op->in[0], *y = op->out[0];
+    uint32_t bytes = npu_dtype_bits((npu_dtype)x->dtype) / 8, memory, left = 0, moves[NPU_MAX_RANK];
+    bool is_flat = x->rank != y->rank || (op->kind == NPU_ATEN_ROLL && npu_op_list_len(op, "dims") == 0);
+    if (is_flat || x->dtype != y->dtype || bytes == 0 || npu__ref_plan_len(y) == 0) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    for (uint32_t i = 0; i < x->rank; i++) {
+        moves[i] = x->dims[i] != y->dims[i];
+        for (int64_t o = 0; o < y->dims[i] && !moves[i]; o++) {
+            moves[i] = npu__ref_plan_from(op, i, o) != o;
+        }
+        left += moves[i];
+    }
+    memory = npu_planned_operand(w, 0);
+    if (left == 0) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    for (uint32_t i = x->rank; i-- > 0;) {
+        uint32_t n = npu__ref_plan_dims(y, i, i + 1u), data = moves[i] ? npu_planned_add_data(w, NPU_I32, n, NULL) : 0;
+        int32_t *index = moves[i] ? (int32_t *)npu_planned_edit_data(w, data) : NULL;
+        for (uint32_t o = 0; index && o < n; o++) {
+            index[o] = (int32_t)npu__ref_plan_from(op, i, o);
+        }
+        if (index) {
+            left--;
+            memory = npu__ref_plan_take(w, left ? NPU_PLANNED_NONE : npu_planned_result(w, 0), memory,
+                                        npu__ref_plan_dims(x, 0, i), npu__ref_plan_dims(x, i, i + 1u),
+                                        npu__ref_plan_dims(y, i + 1u, y->rank) * bytes,
+                                        (const int32_t *)npu_planned_edit_data(w, data), n);
+        }
+    }
+    return left ? NPU_ERR_NO_MEMORY : NPU_OK;
+}
+
+static npu_status npu__ref_plan_index_select(npu_planned_writer *w, const npu_op_info *op)
+{
+    const npu_spec *x = op->in[0], *index = op->in[1];
+    uint32_t axis = x->rank ? npu__ref_axis(npu_op_int(op, "dim", 0), x->rank) : 0;
+    uint32_t bytes = npu_dtype_bits((npu_dtype)x->dtype) / 8;
+    npu_planned_gather_words s;
+    if (!x->rank || bytes == 0 || (index->dtype != NPU_I32 && index->dtype != NPU_I64) ||
+        npu__ref_plan_len(op->out[0]) == 0) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    s.y = npu_planned_result(w, 0);
+    s.x = npu_planned_operand(w, 0);
+    s.index = npu_planned_operand(w, 1);
+    s.outer = npu__ref_plan_dims(x, 0, axis);
+    s.count = npu__ref_plan_len(index);
+    s.rows = npu__ref_plan_dims(x, axis, axis + 1u);
+    s.row = npu__ref_plan_dims(x, axis + 1u, x->rank) * bytes;
+    s.index_size = npu_dtype_bits((npu_dtype)index->dtype) / 8;
+    return npu_planned_emit(w, NPU_PLANNED_gather, &s, sizeof s, 3, 0);
+}
+
+/* Dims of the result with their steps in the operand, from the first on, as a copy. */
+static npu_status npu__ref_plan_reordered(npu_planned_writer *w, const npu_op_info *op, uint32_t rank,
+                                          const uint32_t *dims, const uint32_t *steps)
+{
+    npu_planned_copy_words s;
+    uint32_t at = 5, len = 1;
+    bool ok = npu__ref_plan_copy(op, &s) && npu__ref_plan_len(op->out[0]);
+    for (uint32_t i = rank; i-- > 0 && ok;) {
+        ok = npu__ref_plan_dim(&s, &at, dims[i], len, steps[i]);
+        len *= dims[i];
+    }
+    return ok ? npu__ref_plan_emit_copy(w, &s, 0) : NPU_ERR_UNSUPPORTED;
+}
+
+/* Squares of r elements and channels change places. */
+static npu_status npu__ref_plan_pixels(npu_planned_writer *w, const npu_op_info *op)
+{
+    const npu_spec *x = op->in[0];
+    bool is_back = op->kind == NPU_ATEN_PIXEL_UNSHUFFLE;
+    const npu_spec *wide = is_back ? x : op->out[0], *deep = is_back ? op->out[0] : x;
+    uint32_t rank = x->rank, r = (uint32_t)npu_op_int(op, is_back ? "downscale_factor" : "upscale_factor", 1);
+    uint32_t planes, h, width;
+    if (rank < 3 || npu__ref_plan_len(x) == 0) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    planes = npu__ref_plan_dims(wide, 0, rank - 2u);
+    h = npu__ref_plan_dims(deep, rank - 2u, rank - 1u);
+    width = npu__ref_plan_dims(deep, rank - 1u, rank);
+    if (is_back) {
+        const uint32_t dims[5] = { planes, r, r, h, width };
+        const uint32_t steps[5] = { h * r * width * r, width * r, 1, r * width * r, r };
+        return npu__ref_plan_reordered(w, op, 5, dims, steps);
+    } else {
+        const uint32_t dims[5] = { planes, h, r, width, r };
+        const uint32_t steps[5] = { r * r * h * width, width, r * h * width, 1, h * width };
+        return npu__ref_plan_reordered(w, op, 5, dims, steps);
+    }
+}
+
+static npu_status npu__ref_plan_channel_shuffle(npu_planned_writer *w, const npu_op_info *op)
+{
+    const npu_spec *x = op->in[0];
+    uint32_t groups = (uint32_t)npu_op_int(op, "groups", 1), n, inner, dims[4], steps[4];
+    if (x->rank < 3 || npu__ref_plan_len(x) == 0 || !groups) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    n = npu__ref_plan_dims(x, 1, 2) / groups;
+    inner = npu__ref_plan_dims(x, 2, x->rank);
+    dims[0] = npu__ref_plan_dims(x, 0, 1), steps[0] = groups * n * inner;
+    dims[1] = n, steps[1] = inner;
+    dims[2] = groups, steps[2] = n * inner;
+    dims[3] = inner, steps[3] = 1;
+    return npu__ref_plan_reordered(w, op, 4, dims, steps);
+}
+
+/* Windows along a dim, which may overlap: the last dim of the result is a window's. */
+static npu_status npu__ref_plan_unfold(npu_planned_writer *w, const npu_op_info *op)
+{
+    const npu_spec *x = op->in[0], *y = op->out[0];
+    uint32_t axis = x->rank ? npu__ref_axis(npu_op_int(op, "dimension", 0), x->rank) : 0;
+    uint32_t dims[NPU_MAX_RANK], steps[NPU_MAX_RANK];
+    if (!x->rank || y->rank != x->rank + 1u) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    npu__ref_plan_strides(x, steps);
+    for (uint32_t i = 0; i < y->rank; i++) {
+        dims[i] = npu__ref_plan_dims(y, i, i + 1u);
+    }
+    steps[x->rank] = steps[axis];
+    steps[axis] *= (uint32_t)npu_op_int(op, "step", 1);
+    return npu__ref_plan_reordered(w, op, y->rank, dims, steps);
+}
+
+/* ---- planned: lowering of comparisons, orders, conversions ---- */
+
+static npu_status npu__ref_plan_convert(npu_planned_writer *w, const npu_op_info *op)
+{
+    npu_planned_convert_words s;
+    if (!npu__ref_plan_can_convert(op->in[0]->dtype) || !npu__ref_plan_can_convert(op->out[0]->dtype)) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    s.count = npu__ref_plan_len(op->out[0]);
+    s.y = npu_planned_result(w, 0);
+    s.x = npu_planned_operand(w, 0);
+    s.from = op->in[0]->dtype;
+    s.to = op->out[0]->dtype;
+    return npu_planned_emit(w, NPU_PLANNED_convert, &s, sizeof s, 2, 0);
+}
+
+static uint32_t npu__ref_plan_compare_mode(npu_kind kind)
+{
+    switch (kind) {
+    case NPU_ATEN_EQ: case NPU_ATEN_EQ_SCALAR: case NPU_ATEN_LOGICAL_NOT: case NPU_ATEN_BITWISE_NOT:
+        return NPU_PLANNED_EQ;
+    case NPU_ATEN_NE: case NPU_ATEN_NE_SCALAR: case NPU_ATEN_LOGICAL_XOR: case NPU_ATEN_BITWISE_XOR_TENSOR:
+        return NPU_PLANNED_NE;
+    case NPU_ATEN_LT: case NPU_ATEN_LT_SCALAR: return NPU_PLANNED_LT;
+    case NPU_ATEN_LE: case NPU_ATEN_LE_SCALAR: return NPU_PLANNED_LE;
+    case NPU_ATEN_GT: case NPU_ATEN_GT_SCALAR: return NPU_PLANNED_GT;
+    case NPU_ATEN_GE: case NPU_ATEN_GE_SCALAR: return NPU_PLANNED_GE;
+    case NPU_ATEN_LOGICAL_AND: case NPU_ATEN_BITWISE_AND_TENSOR: return NPU_PLANNED_AND;
+    default: return NPU_PLANNED_OR;
+    }
+}
+
+/* A number of that dtype. */
+static uint32_t npu__ref_plan_number_of(npu_planned_writer *w, uint32_t dtype, double number)
+{
+    uint32_t memory = npu_planned_add_data(w, (npu_dtype)dtype, 1, NULL);
+    void *data = npu_planned_edit_data(w, memory);
+    if (data && dtype == NPU_F32) {
+        *(float *)data = (float)number;
+    } else if (data) {
+        npu__planned_store(data, dtype, 0, (int64_t)number);
+    }
+    return memory;
+}
+
+/* Small whole numbers that the dtype has. */
+static bool npu__ref_plan_holds(uint32_t dtype, double number)
+{
+    bool is_whole = number >= -128.0 && number <= 127.0 && number == (double)(int)number;
+    return dtype == NPU_F32 || (is_whole && (number >= 0.0 || (dtype != NPU_U8 && dtype != NPU_BOOL)) &&
+                                (number <= 1.0 || dtype != NPU_BOOL));
+}
+
+/* Both operands in one dtype: as they are, or f32, which a number that is no whole one asks for, too. */
+static npu_status npu__ref_plan_compare(npu_planned_writer *w, const npu_op_info *op)
+{
+    npu_planned_compare_words s;
+    npu_spec single = npu_spec_tensor(NPU_F32, 0, NULL);
+    npu_scalar none = npu_scalar_int(0);
+    bool is_number = op->num_in == 1;
+    double number = is_number && npu_op_has(op, "other") ? npu_scalar_value(npu_op_scalar(op, "other", none)) : 0.0;
+    const npu_spec *a = op->in[0], *b = is_number ? &single : op->in[1];
+    bool is_bool = op->kind == NPU_ATEN_BITWISE_NOT || op->kind == NPU_ATEN_BITWISE_AND_TENSOR ||
+                   op->kind == NPU_ATEN_BITWISE_OR_TENSOR || op->kind == NPU_ATEN_BITWISE_XOR_TENSOR ||
+                   op->kind == NPU_ATEN_LOGICAL_XOR;
+    bool is_same = is_number ? npu__ref_plan_holds(a->dtype, number) : a->dtype == b->dtype;
+    s.mode = npu__ref_plan_compare_mode(op->kind);
+    s.dtype = is_same ? a->dtype : (uint32_t)NPU_F32;
+    if (op->out[0]->dtype != NPU_BOOL || !npu__ref_plan_can_be_f32(op, 0) ||
+        (!is_number && !npu__ref_plan_can_be_f32(op, 1)) || !npu__ref_plan_can_convert(s.dtype) ||
+        (is_bool && (a->dtype != NPU_BOOL || (!is_number && b->dtype != NPU_BOOL))) ||
+        !npu__ref_plan_pair(op->out[0], a, b, &s.pair)) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    s.pair.a = a->dtype == s.dtype ? npu_planned_operand(w, 0) : npu__ref_plan_f32(w, op, 0);
+    s.pair.b = is_number ? npu__ref_plan_number_of(w, s.dtype, number)
+               : b->dtype == s.dtype ? npu_planned_operand(w, 1) : npu__ref_plan_f32(w, op, 1);
+    s.pair.y = npu_planned_result(w, 0);
+    return npu_planned_emit(w, NPU_PLANNED_compare, &s, sizeof s, 3, 0);
+}
+
+/* The largest, or least, elements along a dim, their places, or both. */
+static npu_status npu__ref_plan_top_k(npu_planned_writer *w, const npu_op_info *op)
+{
+    npu_planned_top_k_words s;
+    npu_planned_rows_words rows;
+    npu_kind kind = (npu_kind)op->kind;
+    bool is_arg = kind == NPU_ATEN_ARGMAX || kind == NPU_ATEN_ARGMIN, is_all = is_arg && !npu_op_has(op, "dim");
+    bool is_amin = kind == NPU_ATEN_AMIN || kind == NPU_ATEN_MIN;
+    bool ok = op->in[0]->dtype == NPU_F32 &&
+              (is_all    ? npu__ref_plan_rows(op, 0, op->in[0]->rank, &rows)
+               : is_amin ? npu__ref_plan_mean(op, &rows)
+                         : npu__ref_plan_along(op, &rows));
+    if (!ok) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    s.outer = rows.outer;
+    s.n = rows.n;
+    s.inner = rows.inner;
+    s.k = kind == NPU_ATEN_TOPK ? (uint32_t)npu_op_int(op, "k", 1) : 1;
+    s.index_size = 8;
+    s.is_least = is_amin || kind == NPU_ATEN_ARGMIN || kind == NPU_ATEN_MIN_DIM ||
+                 (kind == NPU_ATEN_TOPK && !npu_op_int(op, "largest", 1));
+    if (npu__ref_plan_len(op->out[0]) == 0) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    s.y = is_arg || !npu_planned_is_used(w, 0) ? NPU_PLANNED_NONE : npu_planned_result(w, 0);
+    s.index = is_arg ? npu_planned_result(w, 0)
+              : is_amin || !npu_planned_is_used(w, 1) ? NPU_PLANNED_NONE : npu_planned_result(w, 1);
+    s.x = npu_planned_operand(w, 0);
+    return npu_planned_emit(w, NPU_PLANNED_top_k_f32, &s, sizeof s, 3, 0);
+}
+
+/* max along a dim: as amax, where nobody asks for the place. */
+static npu_status npu__ref_plan_max_dim(npu_planned_writer *w, const npu_op_info *op)
+{
+    return npu_planned_is_used(w, 1) ? npu__ref_plan_top_k(w, op) : npu__ref_plan_amax(w, op);
+}
+
+/* ---- planned: lowering of what is a few steps ---- */
+
+static npu_status npu__ref_plan_root(npu_planned_writer *w, uint32_t y, uint32_t count)
+{
+    npu_planned_map_words s = { 0, 0, 0, NPU_PLANNED_SQRT, 0.0f, 0.0f };
+    s.y = s.x = y;
+    s.count = count;
+    return npu_planned_emit(w, NPU_PLANNED_map_f32, &s, sizeof s, 2, 0);
+}
+
+/* y = the mean of the squares of x along its rows; squares: scratch for them. */
+static npu_status npu__ref_plan_squares(npu_planned_writer *w, const npu_planned_rows_words *rows, uint32_t y,
+                                        uint32_t x, uint32_t squares)
+{
+    int64_t dims[1];
+    npu_spec flat;
+    npu_planned_binary_words product;
+    npu_planned_rows_words s = *rows;
+    npu_status status;
+    dims[0] = (int64_t)rows->outer * rows->n * rows->inner;
+    flat = npu_spec_tensor(NPU_F32, 1, dims);
+    status = npu__ref_plan_pair(&flat, &flat, &flat, &product.pair)
+                 ? npu__ref_plan_join(w, &product, NPU_PLANNED_MUL, 1.0f, squares, x, x) : NPU_ERR_UNSUPPORTED;
+    s.y = y;
+    s.x = squares;
+    return status ? status : npu_planned_emit(w, NPU_PLANNED_mean_f32, &s, sizeof s, 3, 0);
+}
+
+/* Variance, or its root: the mean of squares of what is left without the mean. */
+static npu_status npu__ref_plan_variance(npu_planned_writer *w, const npu_op_info *op)
+{
+    bool is_root = op->kind == NPU_ATEN_STD || op->kind == NPU_ATEN_STD_DIM || op->kind == NPU_ATEN_STD_CORRECTION;
+    npu_scalar one = npu_scalar_int(1);
+    double correction = npu_op_has(op, "correction") ? npu_scalar_value(npu_op_scalar(op, "correction", one))
+                                                     : npu_op_int(op, "unbiased", 1) ? 1.0 : 0.0;
+    npu_planned_binary_words less;
+    npu_planned_rows_words s;
+    int64_t dims[3], means[3];
+    npu_spec all, mean;
+    npu_status status;
+    uint32_t y, x, rest, count;
+    if (!npu__ref_plan_is(op, NPU_F32) || !npu__ref_plan_mean(op, &s) || (double)s.n <= correction) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    dims[0] = means[0] = s.outer, dims[1] = s.n, means[1] = 1, dims[2] = means[2] = s.inner;
+    all = npu_spec_tensor(NPU_F32, 3, dims);
+    mean = npu_spec_tensor(NPU_F32, 3, means);
+    count = s.outer * s.inner;
+    if (!npu__ref_plan_pair(&all, &all, &mean, &less.pair)) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    y = s.y = npu_planned_result(w, 0);
+    x = s.x = npu_planned_operand(w, 0);
+    rest = npu_planned_scratch(w, (size_t)count * s.n * 4);
+    status = npu_planned_emit(w, NPU_PLANNED_mean_f32, &s, sizeof s, 3, 0);
+    status = status ? status : npu__ref_plan_join(w, &less, NPU_PLANNED_SUB, 1.0f, rest, x, y);
+    status = status ? status : npu__ref_plan_squares(w, &s, y, rest, rest);
+    if (status == NPU_OK && correction != 0.0) {
+        status = npu__ref_plan_times(w, op->out[0], y, y, (float)((double)s.n / ((double)s.n - correction)));
+    }
+    return status || !is_root ? status : npu__ref_plan_root(w, y, count);
+}
+
+/* The root of a sum of squares. */
+static npu_status npu__ref_plan_norm(npu_planned_writer *w, const npu_op_info *op)
+{
+    npu_scalar two = npu_scalar_int(2);
+    npu_planned_rows_words s;
+    npu_status status;
+    uint32_t y;
+    if (!npu__ref_plan_is(op, NPU_F32) || npu_scalar_value(npu_op_scalar(op, "p", two)) != 2.0 ||
+        !npu__ref_plan_mean(op, &s)) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    y = npu_planned_result(w, 0);
+    status = npu__ref_plan_squares(w, &s, y, npu_planned_operand(w, 0),
+                                   npu_planned_scratch(w, (size_t)s.outer * s.n * s.inner * 4));
+    status = status ? status : npu__ref_plan_times(w, op->out[0], y, y, (float)s.n);
+    return status ? status : npu__ref_plan_root(w, y, s.outer * s.inner);
+}
+
+/* a sigmoid(b), of the halves along a dim. */
+static npu_status npu__ref_plan_glu(npu_planned_writer *w, const npu_op_info *op)
+{
+    npu_planned_copy_words half;
+    npu_planned_map_words map;
+    npu_planned_binary_words s;
+    npu_planned_rows_words rows;
+    npu_status status;
+    uint32_t at = 5, n;
+    if (!npu__ref_plan_is(op, NPU_F32) || !npu__ref_plan_along(op, &rows) || !npu__ref_plan_copy(op, &half)) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    n = rows.n / 2 * rows.inner;
+    half.x_first = n;
+    npu__ref_plan_dim(&half, &at, n, 1, 1);
+    npu__ref_plan_dim(&half, &at, rows.outer, n, 2 * n);
+    memset(&s, 0, sizeof s);
+    s.pair.dims[0] = s.pair.dims[1] = 1;
+    s.pair.dims[2] = rows.outer, s.pair.a_steps[2] = 2 * n, s.pair.b_steps[2] = n;
+    s.pair.dims[3] = n, s.pair.a_steps[3] = s.pair.b_steps[3] = 1;
+    status = npu__ref_plan_emit_copy(w, &half, 0);
+    map.y = map.x = half.y;
+    map.count = rows.outer * n;
+    map.mode = NPU_PLANNED_SIGMOID;
+    map.a = map.b = 0.0f;
+    status = status ? status : npu_planned_emit(w, NPU_PLANNED_map_f32, &map, sizeof map, 2, 0);
+    return status ? status
+                  : npu__ref_plan_join(w, &s, NPU_PLANNED_MUL, 1.0f, half.y, npu_planned_operand(w, 0), half.y);
+}
+
+/* Running sums: a product with a triangle of ones. */
+static npu_status npu__ref_plan_cumsum(npu_planned_writer *w, const npu_op_info *op)
+{
+    npu_planned_matmul_words s;
+    npu_planned_rows_words rows;
+    float *ones;
+    if (!npu__ref_plan_is(op, NPU_F32) || !npu__ref_plan_along(op, &rows) || rows.n > 1024) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    memset(&s, 0, sizeof s);
+    s.a = npu_planned_add_data(w, NPU_F32, (size_t)rows.n * rows.n, NULL);
+    ones = (float *)npu_planned_edit_data(w, s.a);
+    for (uint32_t i = 0; ones && i < rows.n * rows.n; i++) {
+        ones[i] = i % rows.n <= i / rows.n ? 1.0f : 0.0f;
+    }
+    s.b = npu_planned_operand(w, 0);
+    s.bias = NPU_PLANNED_NONE;
+    s.batch = rows.outer;
+    s.m = s.k = rows.n;
+    s.n = s.b_k = rows.inner;
+    s.b_n = 1;
+    s.b_batch = rows.n * rows.inner;
+    return npu__ref_plan_matmul(w, &s);
+}
+
+/* Bags of equal length, known: rows of the table, then their mean, or sum. */
+static npu_status npu__ref_plan_bags(npu_planned_writer *w, const npu_op_info *op)
+{
+    const npu_spec *table = op->in[0], *index = op->in[1], *offsets = op->in[2];
+    const uint8_t *data = (const uint8_t *)op->in_data[2];
+    uint32_t bags = offsets && offsets->rank == 1 ? npu__ref_plan_dims(offsets, 0, 1) : 0;
+    uint32_t count = npu__ref_plan_len(index), each, scratch;
+    int64_t mode = npu_op_int(op, "mode", 0);
+    npu_planned_gather_words s;
+    npu_planned_rows_words rows;
+    npu_status status;
+    bags -= bags && npu_op_int(op, "include_last_offset", 0);
+    each = bags ? count / bags : 0;
+    if (table->dtype != NPU_F32 || index->rank != 1 || !data || !each || each * bags != count || mode > 1 ||
+        (op->num_in > 3 && op->in[3]) || npu_op_int(op, "padding_idx", -1) >= 0 || !npu__ref_plan_alone(w, op, 1) ||
+        (index->dtype != NPU_I32 && index->dtype != NPU_I64) ||
+        (offsets->dtype != NPU_I32 && offsets->dtype != NPU_I64)) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    for (uint32_t i = 0; i < bags; i++) {
+        if (npu__planned_load(data, offsets->dtype, i) != (int64_t)i * each) {
+            return NPU_ERR_UNSUPPORTED;
+        }
+    }
+    s.x = npu_planned_operand(w, 0);
+    s.index = npu_planned_operand(w, 1);
+    s.outer = 1;
+    s.count = count;
+    s.rows = npu__ref_plan_dims(table, 0, 1);
+    s.row = npu__ref_plan_dims(table, 1, 2) * 4;
+    s.index_size = npu_dtype_bits((npu_dtype)index->dtype) / 8;
+    scratch = s.y = npu_planned_scratch(w, (size_t)count * s.row);
+    status = npu_planned_emit(w, NPU_PLANNED_gather, &s, sizeof s, 3, 0);
+    memset(&rows, 0, sizeof rows);
+    rows.x = scratch;
+    rows.y = npu_planned_result(w, 0);
+    rows.table = NPU_PLANNED_NONE;
+    rows.outer = bags;
+    rows.n = each;
+    rows.inner = s.row / 4;
+    status = status ? status : npu_planned_emit(w, NPU_PLANNED_mean_f32, &rows, sizeof rows, 3, 0);
+    return status || mode == 1 ? status : npu__ref_plan_times(w, op->out[0], rows.y, rows.y, (float)each);
 }
 
 static npu_status npu__ref_plan_embedding(npu_planned_writer *w, const npu_op_info *op)
@@ -33675,11 +34934,18 @@ static npu_status npu__ref_plan_embedding(npu_planned_writer *w, const npu_op_in
     s.y = npu_planned_result(w, 0);
     s.x = npu_planned_operand(w, 0);
     s.index = npu_planned_operand(w, 1);
+    s.outer = 1;
     s.count = npu__ref_plan_len(op->in[1]);
     s.rows = npu__ref_plan_dims(op->in[0], 0, 1);
     s.row = npu__ref_plan_dims(op->in[0], 1, 2) * (bits / 8);
     s.index_size = index / 8;
     return npu_planned_emit(w, NPU_PLANNED_gather, &s, sizeof s, 3, 0);
+}
+
+static uint32_t npu__ref_plan_recurrent_kernel(npu_kind kind)
+{
+    return kind == NPU_ATEN_LSTM || kind == NPU_ATEN_LSTM_CELL  ? NPU_PLANNED_lstm_f32
+           : kind == NPU_ATEN_GRU || kind == NPU_ATEN_GRU_CELL ? NPU_PLANNED_gru_f32 : NPU_PLANNED_rnn_f32;
 }
 
 /* A step for each layer and each way; between layers rows are [length, batch]. Operands: input, the states before, then
@@ -33688,6 +34954,7 @@ static npu_status npu__ref_plan_recurrent(npu_planned_writer *w, const npu_op_in
 {
     const npu_spec *x = op->in[0], *h = op->in[1];
     bool is_lstm = op->kind == NPU_ATEN_LSTM, has_biases = npu_op_int(op, "has_biases", 0) != 0;
+    uint32_t kernel = npu__ref_plan_recurrent_kernel((npu_kind)op->kind);
     bool is_swapped = npu_op_int(op, "batch_first", 0) != 0;
     uint32_t layers = (uint32_t)npu_op_int(op, "num_layers", 1), ways = npu_op_int(op, "bidirectional", 0) ? 2 : 1;
     uint32_t each = has_biases ? 4 : 2, i = is_lstm ? 3 : 2, axis = is_swapped ? 1 : 0, width;
@@ -33726,7 +34993,8 @@ static npu_status npu__ref_plan_recurrent(npu_planned_writer *w, const npu_op_in
         s.is_reverse = k % ways;
         s.y_first = k % ways * s.hidden;
         s.h_first = k * s.batch * s.hidden;
-        status = npu_planned_emit(w, is_lstm ? NPU_PLANNED_lstm_f32 : NPU_PLANNED_gru_f32, &s, sizeof s, 11, 0);
+        s.is_relu = op->kind == NPU_ATEN_RNN_RELU;
+        status = npu_planned_emit(w, kernel, &s, sizeof s, 11, 0);
         if (k % ways == ways - 1) {
             s.x = s.y;
             s.in = width;
@@ -33763,7 +35031,8 @@ static npu_status npu__ref_plan_cell(npu_planned_writer *w, const npu_op_info *o
     s.w_h = npu_planned_operand(w, i + 1);
     s.b_x = op->num_in > i + 2 ? npu_planned_operand(w, i + 2) : NPU_PLANNED_NONE;
     s.b_h = op->num_in > i + 3 ? npu_planned_operand(w, i + 3) : NPU_PLANNED_NONE;
-    return npu_planned_emit(w, is_lstm ? NPU_PLANNED_lstm_f32 : NPU_PLANNED_gru_f32, &s, sizeof s, 11, 0);
+    s.is_relu = op->kind == NPU_ATEN_RNN_RELU_CELL;
+    return npu_planned_emit(w, npu__ref_plan_recurrent_kernel((npu_kind)op->kind), &s, sizeof s, 11, 0);
 }
 
 typedef npu_status (*npu__ref_lower_fn)(npu_planned_writer *w, const npu_op_info *op);
@@ -33785,13 +35054,14 @@ NPU_IR_API const npu_planned_library *npu_ref_planned(void)
     p "y " p "x " p "factors " p "planes " NPU__WINDOW(p "window") p "with_padding " p "divisor " p "num_factors "
 #define NPU__MEAN "b.x_zero:i b.is_same " NPU__BYTE("b.q")
 #define NPU__ROWS(r) r "y " r "x " r "table " r "outer " r "n " r "inner "
+#define NPU__RESIZE(r) r "y " r "x " r "index " r "weights " r "planes " r "in:2 " r "out:2 " r "taps:2 "
 #define NPU__PAIR "pair.y pair.a pair.b pair.dims:4 pair.a_steps:4 pair.b_steps:4 "
 #define NPU__ADD "add_i8 " NPU__PAIR "a_zero:i b_zero:i a_factor:i2 b_factor:i2 factor:i2 shift " NPU__BYTE("q")
 #define NPU__QUANTISE "quantise y x count scale:f " NPU__BYTE("q")
 #define NPU__RECURRENT "recurrent y h c x h0 c0 w_x w_h b_x b_h scratch length batch in hidden x_length x_batch " \
-                       "y_length y_batch y_first h_first is_reverse"
+                       "y_length y_batch y_first h_first is_reverse is_relu"
     static const char *const words[NPU__REF_COUNT(kernels)] = {
-        "copy y x size y_first x_first dims:5 y_steps:5 x_steps:5", "gather y x index count rows row index_size",
+        "copy y x size y_first x_first dims:5 y_steps:5 x_steps:5", "gather y x index outer count rows row index_size",
         NPU__QUANTISE, NPU__QUANTISE, NPU__CONV_F32, NPU__CONV_I8,
         "matmul y a b bias batch m n k a_batch b_batch b_n b_k low:f high:f",
         "linear_i8 y x w b factors rows n k x_zero:i " NPU__BYTE("q"),
@@ -33804,6 +35074,9 @@ NPU_IR_API const npu_planned_library *npu_ref_planned(void)
         NPU__CONV_F32, NPU__CONV_I8, NPU__CONV_F32, NPU__CONV_I8, NPU__CONV_F32, NPU__CONV_I8, NPU__RECURRENT,
         "layer_norm_i8 y x w b scales rows n x_zero:i " NPU__BYTE("q"), "rows " NPU__ROWS(""),
         "where y condition a b dims:4 condition_steps:4 a_steps:4 b_steps:4",
+        "resize " NPU__RESIZE(""), "resize_i8 " NPU__RESIZE("resize.") "x_zero:i " NPU__BYTE("q"),
+        "top_k y index x outer n inner k index_size is_least", "compare " NPU__PAIR "mode dtype",
+        "convert y x count from to", "map y x count mode a:f b:f", NPU__RECURRENT,
     };
 #define NPU_X(kind, lower) { kind, NPU_IR_HAS_OP(kind) ? lower : (npu__ref_lower_fn)0 }
     static const npu_planned_lowering lowerings[] = {
@@ -33870,6 +35143,76 @@ NPU_IR_API const npu_planned_library *npu_ref_planned(void)
         NPU_X(NPU_NPU_QHARDSIGMOID, npu__ref_plan_byte_map), NPU_X(NPU_NPU_QSILU, npu__ref_plan_byte_map),
         NPU_X(NPU_NPU_QGELU, npu__ref_plan_byte_map), NPU_X(NPU_NPU_QLAYER_NORM, npu__ref_plan_layer_norm_i8),
         NPU_X(NPU_NPU_QUPSAMPLE_NEAREST2D, npu__ref_plan_nearest),
+        NPU_X(NPU_ATEN_MAX_POOL2D_WITH_INDICES, npu__ref_plan_max_pool_f32),
+        NPU_X(NPU_ATEN_ADAPTIVE_MAX_POOL2D, npu__ref_plan_max_pool_f32),
+        NPU_X(NPU_ATEN_ADAPTIVE_MAX_POOL1D, npu__ref_plan_max_pool_f32),
+        NPU_X(NPU_ATEN_ADAPTIVE_AVG_POOL2D_RAW, npu__ref_plan_avg_pool_f32),
+        NPU_X(NPU_ATEN_NATIVE_BATCH_NORM, npu__ref_plan_batch_norm),
+        NPU_X(NPU_ATEN_NATIVE_BATCH_NORM_LEGIT_NO_TRAINING, npu__ref_plan_batch_norm),
+        NPU_X(NPU_ATEN_NATIVE_LAYER_NORM, npu__ref_plan_layer_norm),
+        NPU_X(NPU_ATEN_NATIVE_GROUP_NORM, npu__ref_plan_group_norm),
+        NPU_X(NPU_ATEN_INSTANCE_NORM, npu__ref_plan_group_norm), NPU_X(NPU_ATEN_BATCH_NORM, npu__ref_plan_group_norm),
+        NPU_X(NPU_ATEN_NATIVE_BATCH_NORM, npu__ref_plan_group_norm),
+        NPU_X(NPU_ATEN_UNSAFE_SPLIT, npu__ref_plan_split), NPU_X(NPU_ATEN_CLAMP_MIN, npu__ref_plan_clamp),
+        NPU_X(NPU_ATEN_CLAMP_MAX, npu__ref_plan_clamp), NPU_X(NPU_ATEN_MAX_OTHER, npu__ref_plan_binary),
+        NPU_X(NPU_ATEN_SQUARE, npu__ref_plan_power), NPU_X(NPU_ATEN_SIN, npu__ref_plan_map),
+        NPU_X(NPU_ATEN_COS, npu__ref_plan_map), NPU_X(NPU_ATEN_ERF, npu__ref_plan_map),
+        NPU_X(NPU_ATEN_FLOOR, npu__ref_plan_map), NPU_X(NPU_ATEN_CEIL, npu__ref_plan_map),
+        NPU_X(NPU_ATEN_TRUNC, npu__ref_plan_map), NPU_X(NPU_ATEN_ROUND, npu__ref_plan_map),
+        NPU_X(NPU_ATEN_SIGN, npu__ref_plan_map), NPU_X(NPU_ATEN_MISH, npu__ref_plan_map),
+        NPU_X(NPU_ATEN_LOG_SIGMOID, npu__ref_plan_map), NPU_X(NPU_ATEN_LOG_SIGMOID_FORWARD, npu__ref_plan_map),
+        NPU_X(NPU_ATEN_EXPM1, npu__ref_plan_map), NPU_X(NPU_ATEN_LOG1P, npu__ref_plan_map),
+        NPU_X(NPU_ATEN_CELU, npu__ref_plan_threshold), NPU_X(NPU_ATEN_HARDSHRINK, npu__ref_plan_threshold),
+        NPU_X(NPU_ATEN_SOFTSHRINK, npu__ref_plan_threshold), NPU_X(NPU_ATEN_THRESHOLD, npu__ref_plan_threshold),
+        NPU_X(NPU_ATEN_RECIPROCAL, npu__ref_plan_scaled), NPU_X(NPU_ATEN_LOG2, npu__ref_plan_scaled),
+        NPU_X(NPU_ATEN_LOG10, npu__ref_plan_scaled), NPU_X(NPU_ATEN_BADDBMM, npu__ref_plan_addmm),
+        NPU_X(NPU_ATEN_TO_DTYPE, npu__ref_plan_convert), NPU_X(NPU_ATEN_TO_COPY, npu__ref_plan_convert),
+        NPU_X(NPU_ATEN_TYPE_AS, npu__ref_plan_convert), NPU_X(NPU_ATEN_EQ, npu__ref_plan_compare),
+        NPU_X(NPU_ATEN_EQ_SCALAR, npu__ref_plan_compare), NPU_X(NPU_ATEN_NE, npu__ref_plan_compare),
+        NPU_X(NPU_ATEN_NE_SCALAR, npu__ref_plan_compare), NPU_X(NPU_ATEN_LT, npu__ref_plan_compare),
+        NPU_X(NPU_ATEN_LT_SCALAR, npu__ref_plan_compare), NPU_X(NPU_ATEN_LE, npu__ref_plan_compare),
+        NPU_X(NPU_ATEN_LE_SCALAR, npu__ref_plan_compare), NPU_X(NPU_ATEN_GT, npu__ref_plan_compare),
+        NPU_X(NPU_ATEN_GT_SCALAR, npu__ref_plan_compare), NPU_X(NPU_ATEN_GE, npu__ref_plan_compare),
+        NPU_X(NPU_ATEN_GE_SCALAR, npu__ref_plan_compare), NPU_X(NPU_ATEN_LOGICAL_NOT, npu__ref_plan_compare),
+        NPU_X(NPU_ATEN_LOGICAL_AND, npu__ref_plan_compare), NPU_X(NPU_ATEN_LOGICAL_OR, npu__ref_plan_compare),
+        NPU_X(NPU_ATEN_LOGICAL_XOR, npu__ref_plan_compare), NPU_X(NPU_ATEN_BITWISE_NOT, npu__ref_plan_compare),
+        NPU_X(NPU_ATEN_BITWISE_AND_TENSOR, npu__ref_plan_compare),
+        NPU_X(NPU_ATEN_BITWISE_OR_TENSOR, npu__ref_plan_compare),
+        NPU_X(NPU_ATEN_BITWISE_XOR_TENSOR, npu__ref_plan_compare), NPU_X(NPU_ATEN_ARGMAX, npu__ref_plan_top_k),
+        NPU_X(NPU_ATEN_ARGMIN, npu__ref_plan_top_k), NPU_X(NPU_ATEN_TOPK, npu__ref_plan_top_k),
+        NPU_X(NPU_ATEN_AMIN, npu__ref_plan_top_k), NPU_X(NPU_ATEN_MIN, npu__ref_plan_top_k),
+        NPU_X(NPU_ATEN_MIN_DIM, npu__ref_plan_top_k), NPU_X(NPU_ATEN_MAX_DIM, npu__ref_plan_max_dim),
+        NPU_X(NPU_ATEN_MAX, npu__ref_plan_amax), NPU_X(NPU_ATEN_VAR, npu__ref_plan_variance),
+        NPU_X(NPU_ATEN_VAR_DIM, npu__ref_plan_variance), NPU_X(NPU_ATEN_VAR_CORRECTION, npu__ref_plan_variance),
+        NPU_X(NPU_ATEN_STD, npu__ref_plan_variance), NPU_X(NPU_ATEN_STD_DIM, npu__ref_plan_variance),
+        NPU_X(NPU_ATEN_STD_CORRECTION, npu__ref_plan_variance),
+        NPU_X(NPU_ATEN_NORM_SCALAROPT_DIM, npu__ref_plan_norm), NPU_X(NPU_ATEN_GLU, npu__ref_plan_glu),
+        NPU_X(NPU_ATEN_CUMSUM, npu__ref_plan_cumsum), NPU_X(NPU_ATEN_EMBEDDING_BAG, npu__ref_plan_bags),
+        NPU_X(NPU_ATEN_EMBEDDING_BAG_RAW, npu__ref_plan_bags),
+        NPU_X(NPU_ATEN_EMBEDDING_BAG_FORWARD_ONLY, npu__ref_plan_bags), NPU_X(NPU_ATEN_FLIP, npu__ref_plan_moved),
+        NPU_X(NPU_ATEN_ROLL, npu__ref_plan_moved), NPU_X(NPU_ATEN_REPEAT_INTERLEAVE_INT, npu__ref_plan_moved),
+        NPU_X(NPU_ATEN_REFLECTION_PAD1D, npu__ref_plan_moved), NPU_X(NPU_ATEN_REFLECTION_PAD2D, npu__ref_plan_moved),
+        NPU_X(NPU_ATEN_REPLICATION_PAD1D, npu__ref_plan_moved),
+        NPU_X(NPU_ATEN_REPLICATION_PAD2D, npu__ref_plan_moved),
+        NPU_X(NPU_ATEN_INDEX_SELECT, npu__ref_plan_index_select), NPU_X(NPU_ATEN_PIXEL_SHUFFLE, npu__ref_plan_pixels),
+        NPU_X(NPU_ATEN_PIXEL_UNSHUFFLE, npu__ref_plan_pixels),
+        NPU_X(NPU_ATEN_CHANNEL_SHUFFLE, npu__ref_plan_channel_shuffle), NPU_X(NPU_ATEN_UNFOLD, npu__ref_plan_unfold),
+        NPU_X(NPU_ATEN_UPSAMPLE_NEAREST1D, npu__ref_plan_resize),
+        NPU_X(NPU_ATEN_UPSAMPLE_NEAREST1D_VEC, npu__ref_plan_resize),
+        NPU_X(NPU_ATEN_UPSAMPLE_LINEAR1D, npu__ref_plan_resize),
+        NPU_X(NPU_ATEN_UPSAMPLE_LINEAR1D_VEC, npu__ref_plan_resize),
+        NPU_X(NPU_ATEN_UPSAMPLE_BILINEAR2D, npu__ref_plan_resize),
+        NPU_X(NPU_ATEN_UPSAMPLE_BILINEAR2D_VEC, npu__ref_plan_resize),
+        NPU_X(NPU_ATEN_UPSAMPLE_BICUBIC2D, npu__ref_plan_resize),
+        NPU_X(NPU_ATEN_UPSAMPLE_BICUBIC2D_VEC, npu__ref_plan_resize),
+        NPU_X(NPU_ATEN_UPSAMPLE_NEAREST_EXACT1D_VEC, npu__ref_plan_resize),
+        NPU_X(NPU_ATEN_UPSAMPLE_NEAREST_EXACT2D_VEC, npu__ref_plan_resize),
+        NPU_X(NPU_ATEN_UPSAMPLE_NEAREST2D, npu__ref_plan_resize),
+        NPU_X(NPU_ATEN_UPSAMPLE_NEAREST2D_VEC, npu__ref_plan_resize),
+        NPU_X(NPU_ATEN_RNN_TANH, npu__ref_plan_recurrent), NPU_X(NPU_ATEN_RNN_RELU, npu__ref_plan_recurrent),
+        NPU_X(NPU_ATEN_RNN_TANH_CELL, npu__ref_plan_cell), NPU_X(NPU_ATEN_RNN_RELU_CELL, npu__ref_plan_cell),
+        NPU_X(NPU_ATEN_PAD, npu__ref_plan_moved), NPU_X(NPU_NPU_QUPSAMPLE_NEAREST2D, npu__ref_plan_resize),
+        NPU_X(NPU_NPU_QUPSAMPLE_BILINEAR2D, npu__ref_plan_resize),
     };
 #undef NPU_X
     static const npu_planned_library library = { (uint32_t)sizeof(npu_planned_library),
