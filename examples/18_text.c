@@ -1,6 +1,7 @@
 /* 18_text: a text that goes on. A transformer over characters, trained on Perl's manual (text/train.py), in the model DSL:
    each run reads one character and scores the next. Keys and values of what was read are states of the graph, which a run
-   writes in place: nothing is computed twice, nothing but a character and its place goes in.
+   writes in place: nothing is computed twice, nothing but a character and its place goes in. A second graph reads
+   sixteen characters at a time, for prompts: its weights and its states are those of the first.
    cc -O2 -I.. 18_text.c -lm -lpthread      (run it from the repository's root)
 
        18_text "If you want to " 400 --temperature 0.5
@@ -20,14 +21,22 @@
 #include <time.h>
 
 /* The alphabet is a newline and what can be printed, from blank to tilde. */
-enum { CONTEXT = 256, ALPHABET = 96, WIDTH = 80, HEADS = 5, HIDDEN = 320, LAYERS = 3 };
+enum { CONTEXT = 256, ALPHABET = 96, WIDTH = 80, HEADS = 5, HIDDEN = 320, LAYERS = 3, BLOCK = 16 };
+
+/* The model for so many characters at a time. */
+typedef struct text_graph {
+    int64_t rows;
+    npu_model *model;
+    npu_program *program;
+    npu_exec *exec;
+} text_graph;
 
 typedef struct text_model {
-    npu_model *model;
     npu_map weights;
-    npu_exec *exec;
-    int64_t token, position;      /* the inputs */
-    int64_t history[CONTEXT + 1]; /* what was read, for when the context is full */
+    text_graph step, block;
+    int64_t tokens[CONTEXT]; /* what is known of the text, and how much of it was read */
+    int64_t places[CONTEXT]; /* 0, 1, 2 ... */
+    int64_t num_known, num_read;
 } text_model;
 
 static int64_t token_of(char c) { return c == '\n' ? 0 : c - 31; }
@@ -67,7 +76,7 @@ static npu_value decoder_layer(npu_model *m, npu_value x, npu_value position, co
     return npu_add(g, x, npu_model_add(m, &down.base, npu_gelu(g, h, NULL)));
 }
 
-static npu_model *build(void)
+static npu_model *build(int64_t rows)
 {
     npu_model *m = npu_model_create(NULL);
     npu_graph *g = npu_model_graph(m);
@@ -75,8 +84,8 @@ static npu_model *build(void)
     npu_layer_embedding places = npu_layer_embedding_init("position", CONTEXT, WIDTH);
     npu_layer_layer_norm norm = npu_layer_layer_norm_init("norm", WIDTH);
     npu_layer_linear head = npu_layer_linear_init("head", WIDTH, ALPHABET);
-    npu_value token = npu_model_input(m, "token", npu_spec_tensor(NPU_I64, 2, (int64_t[]){ 1, 1 }));
-    npu_value position = npu_model_input(m, "place", npu_spec_tensor(NPU_I64, 1, (int64_t[]){ 1 }));
+    npu_value token = npu_model_input(m, "token", npu_spec_tensor(NPU_I64, 2, (int64_t[]){ 1, rows }));
+    npu_value position = npu_model_input(m, "place", npu_spec_tensor(NPU_I64, 1, &rows));
     npu_value x = npu_add(g, npu_model_add(m, &embedding.base, token), npu_model_add(m, &places.base, position));
     for (int i = 0; i < LAYERS; i++) {
         char name[16];
@@ -93,69 +102,107 @@ static void complain(void *ctx, const npu_diag *diag)
     fprintf(stderr, "%s\n", diag->message);
 }
 
-static bool load(text_model *t, const char *dir)
+/* beside: the graph whose weights and states this one has, NULL = none. */
+static bool load_graph(text_graph *t, int64_t rows, const npu_bytes *weights, const text_graph *beside)
 {
     const npu_backend *cpu = npu_ref_backend();
+    npu_plan_desc plan_desc = { .backends = &cpu, .num_backends = 1, .weights_of = beside ? beside->program : NULL };
+    npu_exec_desc exec_desc = { .states_of = beside ? beside->exec : NULL };
+    npu_plan *plan = NULL;
     npu_diag diag = { 0 };
+    t->rows = rows;
+    t->model = build(rows);
+    npu_graph *g = npu_model_graph(t->model);
+    if (npu_graph_bind_safetensors(g, weights, 1, complain, NULL)) {
+        return false;
+    }
+    npu_status status = npu_plan_create(&plan, g, &plan_desc, &diag);
+    status = status ? status : npu_program_create(&t->program, plan, &diag);
+    status = status ? status : npu_exec_create(&t->exec, t->program, &exec_desc, &diag);
+    npu_plan_destroy(plan);
+    if (status) {
+        complain(NULL, &diag);
+    }
+    return !status;
+}
+
+static void unload_graph(text_graph *t)
+{
+    npu_exec_destroy(t->exec);
+    npu_program_destroy(t->program);
+    npu_model_destroy(t->model);
+}
+
+static bool load(text_model *t, const char *dir)
+{
     char path[1024];
     snprintf(path, sizeof path, "%s/weights.safetensors", dir);
-    t->model = build();
-    npu_graph *g = npu_model_graph(t->model);
     if (npu_map_open(&t->weights, path)) {
         fprintf(stderr, "%s: cannot be read\n", path);
         return false;
     }
-    if (npu_graph_bind_safetensors(g, &t->weights.bytes, 1, complain, NULL)) {
-        return false;
+    for (int64_t i = 0; i < CONTEXT; i++) {
+        t->places[i] = i;
     }
-    if (npu_exec_create_simple(&t->exec, g, &cpu, 1, &diag)) {
-        complain(NULL, &diag);
-        return false;
-    }
-    npu_exec_set_input(t->exec, &(npu_array){ "token", npu_spec_tensor(NPU_I64, 2, (int64_t[]){ 1, 1 }), &t->token });
-    npu_exec_set_input(t->exec, &(npu_array){ "place", npu_spec_tensor(NPU_I64, 1, (int64_t[]){ 1 }), &t->position });
-    return true;
+    return load_graph(&t->step, 1, &t->weights.bytes, NULL) &&
+           load_graph(&t->block, BLOCK, &t->weights.bytes, &t->step);
 }
 
 static void unload(text_model *t)
 {
-    npu_exec_destroy(t->exec);
-    npu_model_destroy(t->model);
+    unload_graph(&t->block);
+    unload_graph(&t->step);
     npu_map_close(&t->weights);
 }
 
 /* ---- text ---- */
 
-static void forget(text_model *t)
+/* Adds a character to the text. Where the context is full the older half is forgotten. */
+static void know(text_model *t, int64_t token)
 {
-    npu_exec_reset_state(t->exec);
-    t->position = -1;
+    if (t->num_known == CONTEXT) {
+        memmove(t->tokens, t->tokens + CONTEXT / 2, CONTEXT / 2 * sizeof *t->tokens);
+        t->num_known = CONTEXT / 2;
+        t->num_read = 0;
+    }
+    t->tokens[t->num_known++] = token;
 }
 
-/* Reads a character: the scores of all that may follow. */
+/* Reads what is known: the scores of all characters that may follow. */
+static const float *read_known(text_model *t)
+{
+    const float *scores = NULL;
+    if (t->num_read == 0) {
+        npu_exec_reset_state(t->step.exec);
+    }
+    while (t->num_read < t->num_known) {
+        const text_graph *g = t->num_known - t->num_read < BLOCK ? &t->step : &t->block;
+        npu_spec tokens = npu_spec_tensor(NPU_I64, 2, (int64_t[]){ 1, g->rows });
+        npu_spec places = npu_spec_tensor(NPU_I64, 1, &g->rows);
+        npu_exec_set_input(g->exec, &(npu_array){ "token", tokens, t->tokens + t->num_read });
+        npu_exec_set_input(g->exec, &(npu_array){ "place", places, t->places + t->num_read });
+        if (npu_exec_run(g->exec)) {
+            complain(NULL, npu_exec_diag(g->exec));
+            return NULL;
+        }
+        t->num_read += g->rows;
+        scores = (const float *)npu_exec_output(g->exec, 0, NULL) + (g->rows - 1) * ALPHABET;
+    }
+    return scores;
+}
+
 static const float *read_token(text_model *t, int64_t token)
 {
-    if (t->position + 1 == CONTEXT) { /* no room: once more from what came last */
-        forget(t);
-        for (int64_t i = CONTEXT / 2; i < CONTEXT; i++) {
-            read_token(t, t->history[i]);
-        }
-    }
-    t->token = t->history[++t->position] = token;
-    if (npu_exec_run(t->exec)) {
-        complain(NULL, npu_exec_diag(t->exec));
-        return NULL;
-    }
-    return npu_exec_output(t->exec, 0, NULL);
+    know(t, token);
+    return read_known(t);
 }
 
 static const float *read_text(text_model *t, const char *text)
 {
-    const float *scores = NULL;
-    for (forget(t); *text; text++) {
-        scores = read_token(t, token_of(*text));
+    for (t->num_known = t->num_read = 0; *text; text++) {
+        know(t, token_of(*text));
     }
-    return scores;
+    return read_known(t);
 }
 
 static int64_t likeliest(const float *scores)
