@@ -48659,7 +48659,6 @@ NPU_IR_API void npu_program_cache_destroy(npu_program_cache *c)
     npu__free(&a, c, sizeof *c);
 }
 
-/* What a program depends on beside the text of its graph. */
 /* Rates by their content: names belong to the caller. */
 static void npu__cache_key_rates(const npu_rates *r, npu_text *key)
 {
@@ -48693,6 +48692,7 @@ static void npu__cache_key_limits(const npu_plan_desc *d, npu_text *key)
     npu_text_append(key, (const char *)&x.max_predicted_ns, sizeof x.max_predicted_ns);
 }
 
+/* What a program depends on beside the text of its graph. */
 static npu_status npu__cache_key(const npu_graph *g, const npu_plan_desc *d, npu_text *key)
 {
     npu_status status = npu_graph_print(g, key);
@@ -48803,16 +48803,16 @@ NPU_IR_API npu_status npu_program_cache_acquire(npu_program_cache *c, npu_progra
     if (out) {
         *out = NULL;
     }
-    if (!c || !out || !g || !desc || !desc->backends || desc->_canary) {
-        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT,
-                         "program cache: needs a cache, a graph, and a desc with backends");
+    if (!c || !out) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "program cache: needs a cache, and out");
+    }
+    status = npu__plan_check(g, desc, diag);
+    if (status) {
+        return status;
     }
     if (desc->weights_of) {
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "program cache: weights_of must be NULL, as its programs may "
                                                          "live longer");
-    }
-    if (g->diag.status) {
-        return npu__graph_failed(g, "program cache", diag);
     }
     npu__mutex_lock(&c->lock);
     status = npu__cache_get(c, out, g, desc, diag);
