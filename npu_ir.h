@@ -39544,8 +39544,8 @@ NPU_IR_API npu_status npu_graph_optimize(npu_graph **out, const npu_graph *g, co
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT,
                          "optimize: the desc is not zeroed, has a bit that is no pass, or a rounding that is none");
     }
-    for (uint32_t i = 0; desc && desc->backends && i < desc->num_backends; i++) {
-        npu_status status = npu_backend_check(desc->backends[i], diag);
+    for (uint32_t i = 0; desc && i < desc->num_backends; i++) {
+        npu_status status = npu_backend_check(desc->backends ? desc->backends[i] : NULL, diag);
         if (status) {
             return status;
         }
@@ -41837,9 +41837,9 @@ NPU__COLD NPU_IR_API npu_status npu_graph_specialize(npu_graph **out, const npu_
         status = npu__graph_failed(g, "specialize", &local);
     }
     for (uint32_t i = 0; i < count && status == NPU_OK; i++) {
-        if (!npu__find_symbol(g, names[i])) {
-            status =
-                npu__fail(&local, NPU_ERR_NOT_FOUND, "specialize: the graph has no symbol '%.80s'", names[i]);
+        const char *name = names[i] ? names[i] : "";
+        if (!npu__find_symbol(g, name)) {
+            status = npu__fail(&local, NPU_ERR_NOT_FOUND, "specialize: the graph has no symbol '%.80s'", name);
         }
     }
     rw.from = g;
@@ -44193,6 +44193,12 @@ static npu_status npu__plan_check(const npu_graph *g, const npu_plan_desc *desc,
         npu_status status = npu_backend_check(desc->backends[i], diag);
         if (status) {
             return status;
+        }
+    }
+    for (uint32_t i = 0; i < desc->num_force_last; i++) {
+        if (!desc->force_last || !desc->force_last[i]) {
+            return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "plan: name %u of %u in force_last is NULL", (unsigned)i,
+                             (unsigned)desc->num_force_last);
         }
     }
     for (uint32_t i = 1; i < g->num_values; i++) {
@@ -52495,15 +52501,16 @@ NPU__COLD NPU_IR_API void npu_plan_print_advice(const npu_plan_desc *desc, const
 {
     for (uint32_t i = 0; desc && rows && i < num_rows; i++) {
         const npu_advice *r = &rows[i];
-        char a[24], b[24];
-        npu_text_printf(text, "%s: %s x %u: groups %u -> %u, ", desc->backends[r->backend]->name, r->kind,
+        const npu_backend *b = desc->backends && r->backend < desc->num_backends ? desc->backends[r->backend] : NULL;
+        char now[24], before[24];
+        npu_text_printf(text, "%s: %s x %u: groups %u -> %u, ", b ? b->name : "?", r->kind ? r->kind : "?",
                         (unsigned)r->count, (unsigned)r->groups_before, (unsigned)r->groups_after);
         if (r->ns_before > 0) {
-            npu_text_printf(text, "saves %s of %s\n", npu__format_us(a, r->ns_before - r->ns_after),
-                            npu__format_us(b, r->ns_before));
+            npu_text_printf(text, "saves %s of %s\n", npu__format_us(now, r->ns_before - r->ns_after),
+                            npu__format_us(before, r->ns_before));
         } else {
-            npu_text_printf(text, "moves %s instead of %s\n", npu__format_bytes(a, r->bytes_after),
-                            npu__format_bytes(b, r->bytes_before));
+            npu_text_printf(text, "moves %s instead of %s\n", npu__format_bytes(now, r->bytes_after),
+                            npu__format_bytes(before, r->bytes_before));
         }
     }
 }

@@ -573,9 +573,13 @@ static void test_lists(void)
     npu_arg none = npu_arg_ints("dim", NULL, 3), typed = npu_arg_tensors("inputs", NULL, 2), self = npu_arg_tensor("self", x);
     npu_arg sum[2];
     const npu_backend *cpu = npu_ref_backend();
+    npu_plan_desc plan_desc = { .backends = &cpu, .num_backends = 1 };
+    npu_optimize_desc optimize_desc = { .num_backends = 1 };
+    npu_advice advice = { .backend = 7 };
     npu_pass unknown;
     npu_tensor tensor;
     npu_buffer buffer;
+    const char *null_name = NULL;
     const int64_t four[1] = { 4 };
     float numbers[4] = { 1, 2, 3, 4 };
     sum[0] = self;
@@ -601,6 +605,18 @@ static void test_lists(void)
     STATUS(npu_graph_check_weights(g, NULL, 3, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_graph_extract(&made.graph, g, NULL, 1, &diag), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_graph_specialize(&made.graph, g, NULL, NULL, 1, &diag), NPU_ERR_INVALID_ARGUMENT);
+    /* lists whose entries are NULL, and counts without a list */
+    STATUS(npu_graph_specialize(&made.graph, g, &null_name, four, 1, &diag), NPU_ERR_NOT_FOUND);
+    npu_output(g, "y", x);
+    plan_desc.num_force_last = 1;
+    STATUS(npu_plan_create(&made.plan, g, &plan_desc, &diag), NPU_ERR_INVALID_ARGUMENT);
+    plan_desc.force_last = &null_name;
+    STATUS(npu_plan_create(&made.plan, g, &plan_desc, &diag), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_graph_optimize(&made.graph, g, &optimize_desc, NULL, &diag), NPU_ERR_VERSION);
+    npu_text words = npu_text_init(NULL);
+    npu_plan_print_advice(&plan_desc, &advice, 1, &words);
+    NPU_CHECK_STR(words.data, "?: ? x 0: groups 0 -> 0, moves 0 B instead of 0 B\n");
+    npu_text_free(&words);
     STATUS(npu_op_call(cpu, NPU_TEST_CALL(NPU_ATEN_RELU, NULL, 1, NULL, 1, 0, NULL, 0), &diag), NPU_ERR_INVALID_ARGUMENT);
     /* dims that reach beyond the buffer */
     NPU_CHECK_STATUS(npu_tensor_set_host(&tensor, &buffer, NPU_F32, 1, four, numbers), NPU_OK);
