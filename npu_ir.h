@@ -6723,11 +6723,12 @@ typedef struct npu_quantize_desc {
 
 /* *out is a new graph with the inputs, outputs and names of g; what cannot be quantised is copied, and the report says
    why: ops without a twin on integers, results that are not f32, weights that are not known, sums of products that 32
-   bits might not hold. Errors: INVALID_ARGUMENT (a desc that is not zeroed or has a form, dtype, group or percentile
-   that is none), GRAPH (g has failed), UNSUPPORTED (no backend can run one op), MISSING_FEED (no samples, an input
-   without data), RANGE (NaN or infinity in a value or weight, an input that is one number in all samples, a range that
-   is none), NOT_FOUND (a rule names nothing), SHAPE (a group does not divide the rows of a weight: names the op),
-   CANCELLED, those of binding, planning and running. Then *out is NULL. */
+   bits might not hold, values with infinity, as masks have it. Errors: INVALID_ARGUMENT (a desc that is not zeroed or
+   has a form, dtype, group or percentile that is none), GRAPH (g has failed), UNSUPPORTED (no backend can run one op),
+   MISSING_FEED (no samples, an input without data), RANGE (NaN in a value or weight, infinity in an input or weight, an
+   input that is one number in all samples, a range that is none), NOT_FOUND (a rule names nothing), SHAPE (a group does
+   not divide the rows of a weight: names the op), CANCELLED, those of binding, planning and running. Then *out is
+   NULL. */
 NPU_IR_API npu_status npu_graph_quantize(npu_graph **out, const npu_graph *g, const npu_quantize_desc *desc,
                                          npu_diag *diag);
 #endif /* !NPU_IR_NO_REWRITE && !NPU_IR_NO_REPORT */
@@ -55330,6 +55331,7 @@ typedef struct npu__quant_value {
     bool is_made;       /* by a quantised op: whatever reads it reads what was stored */
     bool is_probed;     /* in the graph being made */
     uint32_t pair;      /* dequantised, in the graph being made */
+    bool is_endless;    /* infinity was among them: of a mask */
     double least, largest; /* of all samples */
     double low, high;   /* of the root: what its scale covers */
     double scale;
@@ -55397,10 +55399,13 @@ static bool npu__quant_rule_names(const npu__quant *q, const npu_quantize_rule *
                      (o->num_results && strcmp(r->op, npu__quant_label(q, o->first_result)) == 0));
 }
 
-static bool npu__quant_stays(const npu__quant *q, uint32_t value)
+/* Why what makes or reads a value stays as it is; NULL = it need not. */
+static const char *npu__quant_stays(const npu__quant *q, uint32_t value)
 {
     const npu_quantize_rule *r = npu__quant_value_rule(q, value);
-    return r && r->low == 0.0 && r->high == 0.0;
+    return r && r->low == 0.0 && r->high == 0.0 ? "a rule says so"
+           : q->values[value].is_endless        ? "a value that it makes or reads has infinity"
+                                                : NULL;
 }
 
 static npu_status npu__quant_check_rule(const npu__quant *q, uint32_t i)
@@ -55523,7 +55528,7 @@ static const char *npu__quant_weight_reason(const npu__quant *q, uint32_t op)
         return "its weight or bias is no f32 that is known: bind parameters first";
     }
     if (npu__quant_stays(q, w)) {
-        return "a rule says so";
+        return npu__quant_stays(q, w);
     }
     if (npu_spec_len(s, &len) || !len || s->rank < 2) {
         return "its weight has no elements";
@@ -55562,7 +55567,7 @@ static const char *npu__quant_operand_reason(const npu__quant *q, uint32_t op)
             return "an operand is not f32";
         }
         if (npu__quant_stays(q, v)) {
-            return "a rule says so";
+            return npu__quant_stays(q, v);
         }
     }
     return follows && !q->values[first].is_made ? "what it reads is in floating point"
@@ -55577,7 +55582,7 @@ static const char *npu__quant_linear_reason(const npu__quant *q, uint32_t op)
     return npu__quant_kind(q, op) != (npu_kind)NPU_ATEN_LINEAR ? "only weights of linears are quantised"
            : !npu__quant_is_known(q, w) ? "its weight is no f32 that is known: bind parameters first"
            : x->rank < 1 || npu__quant_spec(q, w)->rank != 2 ? "its weight is no matrix"
-           : npu__quant_stays(q, w) ? "a rule says so" : NULL;
+                                    : npu__quant_stays(q, w);
 }
 
 /* Why an op stays in floating point; NULL = it does not. */
@@ -55600,7 +55605,7 @@ static const char *npu__quant_reason(const npu__quant *q, uint32_t op)
     if (!npu__quant_is_f32(q->g, o->first_result)) {
         return "its result is not f32";
     }
-    return npu__quant_stays(q, o->first_result) ? "a rule says so"
+    return npu__quant_stays(q, o->first_result) ? npu__quant_stays(q, o->first_result)
            : !npu__quant_is_plain(q, op)        ? "it has an argument that its integer twin has not"
                                                 : npu__quant_operand_reason(q, op);
 }
@@ -55642,8 +55647,7 @@ static void npu__quant_choose(npu__quant *q)
 {
     for (uint32_t v = 1; v < q->g->num_values; v++) {
         q->values[v].root = v;
-        q->values[v].least = (double)INFINITY;
-        q->values[v].largest = -(double)INFINITY;
+        q->values[v].is_on = q->values[v].is_made = false;
     }
     for (uint32_t op = 1; op < q->g->num_ops; op++) {
         const npu__op *o = &q->g->ops[op];
@@ -56219,6 +56223,11 @@ static npu_status npu__quant_graph(npu__quant *q, npu__quant_stage stage, uint32
 static npu_status npu__quant_read_range(npu__quant *q, uint32_t id, uint32_t part, double x, uint32_t sample)
 {
     npu__quant_value *v = &q->values[id];
+    bool is_endless = fabs(x) > npu__largest(NPU_F32), is_input = q->g->values[id].role == NPU_ROLE_INPUT;
+    if (is_endless && !is_input) {
+        v->is_endless = true;
+        return NPU_OK;
+    }
     if (!(fabs(x) <= npu__largest(NPU_F32))) {
         return npu__fail(q->diag, NPU_ERR_RANGE, "quantise: sample %u: value '%.80s' has NaN or infinity",
                          (unsigned)sample, npu__quant_label(q, id));
@@ -56313,9 +56322,37 @@ static bool npu__quant_has_parts(const npu_quantize_desc *desc)
     return desc->percentile > 0.0 && desc->percentile < 100.0;
 }
 
+/* Is the op the first of those that are one? */
+static bool npu__quant_leads(const npu__quant *q, uint32_t op) { return q->ops[op].is_on && q->ops[op].leader == op; }
+
+/* Runs that progress counts. */
+static uint32_t npu__quant_total(const npu__quant *q)
+{
+    const npu_quantize_desc *d = q->desc;
+    uint32_t stages = 1u + npu__quant_has_parts(d) + (d->correct_bias ? 1u : 0u) + (d->report ? 1u : 0u), leaders = 1;
+    stages = d->form == NPU_QUANTIZE_8BIT ? stages : 0;
+    for (uint32_t op = 1; op < q->g->num_ops; op++) {
+        leaders += npu__quant_leads(q, op);
+    }
+    return stages * d->num_samples + leaders * d->num_measured;
+}
+
 static npu_status npu__quant_observe(npu__quant *q)
 {
-    npu_status status = npu__quant_run_stage(q, NPU__QUANT_RANGE);
+    npu_status status;
+    bool has_endless = false;
+    for (uint32_t v = 1; v < q->g->num_values; v++) {
+        q->values[v].least = (double)INFINITY;
+        q->values[v].largest = -(double)INFINITY;
+    }
+    status = npu__quant_run_stage(q, NPU__QUANT_RANGE);
+    for (uint32_t v = 1; v < q->g->num_values; v++) {
+        has_endless = has_endless || q->values[v].is_endless;
+    }
+    if (has_endless) {
+        npu__quant_choose(q); /* fewer ops than before: all that they read and make has been observed */
+        q->total = npu__quant_total(q);
+    }
     status = status ? status : npu__quant_check_inputs(q);
     if (status == NPU_OK && npu__quant_has_parts(q->desc)) {
         status = npu__quant_make_bins(q);
@@ -56369,9 +56406,6 @@ static npu_status npu__quant_measure(npu__quant *q, const npu__quant_run *base, 
     npu_graph_destroy(made);
     return status;
 }
-
-/* Is the op the first of those that are one? */
-static bool npu__quant_leads(const npu__quant *q, uint32_t op) { return q->ops[op].is_on && q->ops[op].leader == op; }
 
 static npu_status npu__quant_losses(npu__quant *q, npu_difference *all)
 {
@@ -56533,18 +56567,6 @@ static npu_status npu__quant_prepare(npu__quant *q, const npu_graph *g)
     q->ops = (npu__quant_op *)npu__alloc_zero(&q->g->allocator, q->g->num_ops * sizeof *q->ops);
     q->told = (npu_quantize_op *)npu__alloc_zero(&q->g->allocator, q->g->num_ops * sizeof *q->told);
     return q->values && q->ops && q->told ? NPU_OK : npu__fail(q->diag, NPU_ERR_NO_MEMORY, "quantise: out of memory");
-}
-
-/* Runs that progress counts. */
-static uint32_t npu__quant_total(const npu__quant *q)
-{
-    const npu_quantize_desc *d = q->desc;
-    uint32_t stages = 1u + npu__quant_has_parts(d) + (d->correct_bias ? 1u : 0u) + (d->report ? 1u : 0u), leaders = 1;
-    stages = d->form == NPU_QUANTIZE_8BIT ? stages : 0;
-    for (uint32_t op = 1; op < q->g->num_ops; op++) {
-        leaders += npu__quant_leads(q, op);
-    }
-    return stages * d->num_samples + leaders * d->num_measured;
 }
 
 static npu_status npu__quant_run_all(npu__quant *q, const npu_graph *g, npu_graph **out)
