@@ -24222,11 +24222,41 @@ static npu_status npu__ref_qmean_prepare(npu_prepare *p)
     s->as.factor = npu__ref_in_scale(p->op, 0) / s->as.q.scale;
     s->as.zero = npu__ref_in_zero(p->op, 0);
     s->as.is_signed = p->in[0].dtype == NPU_I8;
+    s->as.isa = p->isa;
     npu__ref_reduced_dims(p->op, p->in[0].rank, is_reduced);
     npu__ref_collapse(&s->r, &p->in[0], is_reduced);
     p->state = s;
     p->parts = npu__ref_item_parts(s->r.kept.len, s->r.reduced.len);
     return NPU_OK;
+}
+
+/* n bytes that lie side by side, their highest bits flipped; n is at most 2^23. */
+NPU__REF_INLINE uint32_t npu__ref_byte_total_body(const uint8_t *x, uint8_t flip, size_t n)
+{
+    uint32_t sum = 0;
+    NPU__REF_EACH(n, sum += (uint8_t)(x[i] ^ flip))
+    return sum;
+}
+NPU__REF_ON_WIDE(NPU__REF_VALUE_OF, uint32_t, byte_total, (const uint8_t *x, uint8_t flip, size_t n), (x, flip, n))
+typedef uint32_t (*npu__ref_byte_total_fn)(const uint8_t *x, uint8_t flip, size_t n);
+static const npu__ref_byte_total_fn npu__ref_byte_total_of[] = {
+#define NPU_X(set, narrow, wide) npu__ref_byte_total_##wide,
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+};
+
+static int64_t npu__ref_byte_total(const npu__ref_byte_pool *s, const uint8_t *x, size_t n, size_t step)
+{
+    int64_t sum = 0;
+    for (size_t i = 0, some; step == 1 && i < n; i += some) {
+        some = n - i < 1u << 23 ? n - i : 1u << 23;
+        sum += npu__ref_byte_total_of[s->isa](x + i, s->is_signed ? 0x80 : 0, some);
+        sum -= s->is_signed ? 128 * (int64_t)some : 0;
+    }
+    for (size_t i = 0; step != 1 && i < n; i++) {
+        sum += npu__ref_byte(x, s->is_signed, i * step);
+    }
+    return sum;
 }
 
 static npu_status npu__ref_qmean_launch(const npu_launch *l, uint32_t part, uint32_t parts)
@@ -24239,10 +24269,7 @@ static npu_status npu__ref_qmean_launch(const npu_launch *l, uint32_t part, uint
         const uint8_t *x = (const uint8_t *)l->x[0] + npu__ref_group_offset(&s->r.kept, 0, o);
         int64_t sum = 0;
         for (size_t run = 0; run < g->len / n; run++) {
-            const uint8_t *row = x + npu__ref_group_offset(g, 1, run);
-            for (size_t i = 0; i < n; i++) {
-                sum += npu__ref_byte(row, s->as.is_signed, i * step);
-            }
+            sum += npu__ref_byte_total(&s->as, x + npu__ref_group_offset(g, 1, run), n, step);
         }
         ((uint8_t *)l->y[0])[o] = npu__ref_byte_mean(&s->as, sum - (int64_t)g->len * s->as.zero, (int64_t)g->len);
     }
@@ -24674,27 +24701,47 @@ NPU__REF_ON_WIDE(NPU__REF_LOOP_OF, byte_finish,
 #define npu__ref_byte_near_base npu__ref_byte_finish_base
 #define npu__ref_byte_near_neon npu__ref_byte_finish_neon
 #ifdef NPU__REF_HAS_AVX2
+/* 64 of them, or the `n` that there are, packed at once. */
+NPU__REF_INLINE NPU__REF_AVX512 void npu__ref_byte_near_block(uint8_t *y, const int32_t *sums, size_t n,
+    const npu__ref_quantised *q, const npu__ref_byte_scales *s, size_t first, bool is_row, const bool is_whole)
+{
+    const __m512 low = _mm512_set1_ps((float)(q->low - q->zero)), high = _mm512_set1_ps((float)(q->high - q->zero));
+    const __m512i zero = _mm512_set1_epi16((int16_t)q->zero), byte = _mm512_set1_epi16(0xff);
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __mmask64 wanted = is_whole ? ~(__mmask64)0 : ((__mmask64)1 << n) - 1;
+    __m512 most = _mm512_setzero_ps();
+    __m512i whole[4];
+    NPU__REF_UNROLL_LOOP
+    for (int32_t i = 0; i < 4; i++) {
+        const __mmask16 some = (__mmask16)(wanted >> (16 * i));
+        const float *factors = s->factors + first + (is_row ? 0 : 16 * i);
+        const int32_t *offsets = s->offsets + first + (is_row ? 0 : 16 * i);
+        __m512 factor = is_row ? _mm512_set1_ps(*factors) : _mm512_maskz_loadu_ps(some, factors), real;
+        __m512i offset = is_row ? _mm512_set1_epi32(*offsets) : _mm512_maskz_loadu_epi32(some, offsets);
+        __m512i sum = is_whole ? _mm512_loadu_si512(sums + 16 * i) : _mm512_maskz_loadu_epi32(some, sums + 16 * i);
+        real = _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_add_epi32(sum, offset)), factor);
+        real = _mm512_min_ps(_mm512_max_ps(real, low), high);
+        whole[i] = _mm512_cvt_roundps_epi32(real, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+        most = _mm512_max_ps(most, _mm512_abs_ps(_mm512_sub_ps(real, _mm512_cvtepi32_ps(whole[i]))));
+    }
+    if (_mm512_cmp_ps_mask(most, _mm512_set1_ps(NPU__REF_BYTE_NEAR), _CMP_GT_OQ)) {
+        npu__ref_byte_finish_avx512(y, sums, n, q, s, first, is_row);
+    } else {
+        __m512i a = _mm512_add_epi16(_mm512_packs_epi32(whole[0], whole[1]), zero);
+        __m512i b = _mm512_add_epi16(_mm512_packs_epi32(whole[2], whole[3]), zero);
+        a = _mm512_packus_epi16(_mm512_and_si512(a, byte), _mm512_and_si512(b, byte));
+        _mm512_mask_storeu_epi8(y, wanted, _mm512_permutexvar_epi32(order, a));
+    }
+}
 NPU__REF_AVX512 static void npu__ref_byte_near_avx512(uint8_t *y, const int32_t *sums, size_t n,
     const npu__ref_quantised *q, const npu__ref_byte_scales *s, size_t first, bool is_row)
 {
-    const float *factors = s->factors + first;
-    const int32_t *off = s->offsets + first;
-    const __m512 low = _mm512_set1_ps((float)(q->low - q->zero)), high = _mm512_set1_ps((float)(q->high - q->zero));
-    const __m512i zero = _mm512_set1_epi32(q->zero);
-    for (size_t i = 0; i < n; i += 16) {
-        __mmask16 wanted = (__mmask16)(n - i < 16 ? (1u << (n - i)) - 1u : 0xffffu);
-        __m512 factor = is_row ? _mm512_set1_ps(*factors) : _mm512_maskz_loadu_ps(wanted, factors + i);
-        __m512i offset = is_row ? _mm512_set1_epi32(*off) : _mm512_maskz_loadu_epi32(wanted, off + i);
-        __m512i sum = _mm512_add_epi32(_mm512_maskz_loadu_epi32(wanted, sums + i), offset);
-        __m512 real = _mm512_min_ps(_mm512_max_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(sum), factor), low), high);
-        __m512 whole = npu__ref_whole_avx512(real);
-        __m512 rest = _mm512_abs_ps(_mm512_sub_ps(real, whole));
-        if (_mm512_mask_cmp_ps_mask(wanted, rest, _mm512_set1_ps(NPU__REF_BYTE_NEAR), _CMP_GT_OQ)) {
-            npu__ref_byte_finish_avx512(y + i, sums + i, n - i < 16 ? n - i : 16, q, s, first + (is_row ? 0 : i),
-                                        is_row);
-        } else {
-            _mm512_mask_cvtepi32_storeu_epi8(y + i, wanted, _mm512_add_epi32(_mm512_cvttps_epi32(whole), zero));
-        }
+    size_t i = 0;
+    for (; i + 64 <= n; i += 64) {
+        npu__ref_byte_near_block(y + i, sums + i, 64, q, s, first + (is_row ? 0 : i), is_row, true);
+    }
+    if (i < n) {
+        npu__ref_byte_near_block(y + i, sums + i, n - i, q, s, first + (is_row ? 0 : i), is_row, false);
     }
 }
 NPU__REF_AVX2 static void npu__ref_byte_near_avx2(uint8_t *y, const int32_t *sums, size_t n,
@@ -24799,12 +24846,12 @@ typedef struct npu__ref_byte_slab {
     int64_t words;            /* of an output channel */
     int64_t quads;            /* words of the channels of one tap, or of the taps of a row of one channel */
     /* of a plane of the slab, which is for one of the quads and one phase of rows and columns */
-    int64_t phases[2], rows, row;
+    int64_t phases[2], rows, row, plane;
     int64_t band, bands, chunk, chunks, items;
     int64_t line, *offsets;
     int32_t *packed;          /* weights, group by group; NULL = they are not constant */
     int32_t off, left;
-    size_t slab_bytes, part_bytes;
+    size_t slab_bytes, lines_bytes, lines_at; /* lines_at: in the workspace, behind the slabs that chunks share */
 } npu__ref_byte_slab;
 
 /* Without taps and strides rows may be joined: as many as divide them and are not too long. */
@@ -24827,7 +24874,7 @@ static void npu__ref_byte_join_rows(npu__ref_conv_shape *c)
 static void npu__ref_byte_slab_offsets(npu__ref_byte_slab *s)
 {
     const npu__ref_conv_shape *c = &s->c;
-    int64_t *to = s->offsets, cols = s->by_taps ? s->quads : c->kernel[2], plane = s->rows * s->row;
+    int64_t *to = s->offsets, cols = s->by_taps ? s->quads : c->kernel[2], plane = s->plane;
     for (int64_t outer = 0; outer < (s->by_taps ? c->in_channels : s->quads); outer++) {
         for (int64_t k1 = 0; k1 < c->kernel[1]; k1++) {
             int64_t y = k1 * c->dilation[1];
@@ -24899,6 +24946,7 @@ static void npu__ref_byte_slab_cut(npu__ref_byte_slab *s)
     s->chunks = npu__ref_ceil_div(c->out_channels, s->chunk);
     s->items = outer * s->bands * s->chunks;
     s->rows = s->band + reach;
+    s->plane = s->rows * s->row + (s->phases[1] > 1 ? 15 : 0); /* written behind the last row: into no other phase */
 }
 
 static void npu__ref_byte_slab_shape(npu__ref_byte_slab *s)
@@ -24914,6 +24962,191 @@ static void npu__ref_byte_slab_shape(npu__ref_byte_slab *s)
     s->phases[1] = c->kernel[2] > 1 && !s->by_taps ? c->stride[2] : 1;
     s->row = c->out[2] + (s->by_taps ? 0 : (c->kernel[2] - 1) * c->dilation[2] / c->stride[2]);
     s->line = (s->row - 1) * c->stride[2] + (s->by_taps ? s->quads * depth * c->dilation[2] : s->phases[1]) + 1;
+}
+
+/* n bytes, most often a few: the last ones twice rather than one by one. */
+static inline void npu__ref_byte_copy(uint8_t *to, const uint8_t *from, size_t n)
+{
+    size_t i = 0;
+    if (n >= 64) {
+        memcpy(to, from, n);
+    } else if (n >= 8) {
+        for (; i + 8 <= n; i += 8) {
+            memcpy(to + i, from + i, 8);
+        }
+        memcpy(to + n - 8, from + n - 8, 8);
+    } else if (n >= 4) {
+        memcpy(to, from, 4);
+        memcpy(to + n - 4, from + n - 4, 4);
+    } else {
+        for (; i < n; i++) {
+            to[i] = from[i];
+        }
+    }
+}
+
+/* n bytes and those between them; up to 15 more are written. */
+static void npu__ref_byte_split(uint8_t *even, uint8_t *odd, const uint8_t *x, size_t n)
+{
+#if defined(__GNUC__) && defined(__SSE2__)
+    const __m128i low = _mm_set1_epi16(0xff);
+    for (size_t i = 0; i < n; i += 16) {
+        __m128i a = npu__ref_byte_sixteen(x + 2 * i), b = npu__ref_byte_sixteen(x + 2 * i + 16);
+        NPU__REF_BYTE_STORE_sse2(even + i, _mm_packus_epi16(_mm_and_si128(a, low), _mm_and_si128(b, low)));
+        NPU__REF_BYTE_STORE_sse2(odd + i, _mm_packus_epi16(_mm_srli_epi16(a, 8), _mm_srli_epi16(b, 8)));
+    }
+#else
+    NPU__REF_EACH(n, even[i] = x[2 * i]; odd[i] = x[2 * i + 1])
+#endif
+}
+
+/* One row of the slab for a quad of taps, from the row `y` of its channel: words of taps that follow one another. */
+static void npu__ref_byte_slab_taps(const npu__ref_byte_slab *s, const uint8_t *x, int64_t y, int64_t quad,
+                                    int16_t *line, int32_t *to)
+{
+    const npu__ref_conv_shape *c = &s->c;
+    int64_t n = npu__ref_min(c->in[2], s->line - c->pad[2]);
+    const int16_t *rows[4];
+    for (int64_t i = 0; i < s->loops->depth; i++) {
+        rows[i] = line + (quad * s->loops->depth + i) * c->dilation[2];
+    }
+    if (n > 0) {
+        s->loops->widen(line + c->pad[2], x + y * c->in[2], s->plain.is_signed, s->off, (size_t)n);
+    }
+    s->loops->pack(to, rows, c->stride[2], (size_t)s->row);
+}
+
+/* Every step-th byte of a line into a line for each of the phases that are wanted; more may be written. */
+static void npu__ref_byte_slab_split(const npu__ref_byte_slab *s, uint8_t *to, int64_t next, const uint8_t *line)
+{
+    int64_t step = s->c.stride[2];
+    if (step == 2) {
+        npu__ref_byte_split(to, to + next, line, (size_t)s->row);
+        return;
+    }
+    for (int64_t phase = 0; phase < s->phases[1]; phase++, to += next) {
+        for (int64_t i = 0; i < s->row; i++) {
+            to[i] = line[i * step + phase];
+        }
+    }
+}
+
+/* The same for a quad of channels: words of every phase of columns. Without strides and what is padded the words of
+   sixteen places are made of the bytes where they lie, but for the last ones, behind which there may be nothing. */
+static void npu__ref_byte_slab_row(const npu__ref_byte_slab *s, const uint8_t *x, int64_t y, int64_t quad,
+                                   uint8_t *lines, int32_t *to)
+{
+    const npu__ref_conv_shape *c = &s->c;
+    int64_t depth = s->loops->depth, size = c->in[1] * c->in[2], step = s->line + 64, first = 0;
+    int64_t n = npu__ref_min(c->in[2], s->line - c->pad[2]), next = s->row + 64;
+    bool is_dense = c->stride[2] == 1 && c->pad[2] == 0 && c->in[2] >= s->row, is_split = c->stride[2] > 1;
+    uint8_t *split = lines + depth * step;
+    const uint8_t *rows[4], *from = x + quad * depth * size + y * c->in[2];
+    int64_t channels = npu__ref_min(depth, c->in_channels - quad * depth);
+    if (is_dense) {
+        for (int64_t i = 0; i < depth; i++) {
+            rows[i] = from + (i < channels ? i * size : 0);
+        }
+        first = s->row / 16 * 16;
+        s->loops->columns(to, rows, s->plain.is_signed, s->off, (size_t)first);
+        to += first;
+    }
+    for (int64_t i = 0; i < depth; i++) {
+        uint8_t *line = lines + (i < channels ? i * step : 0);
+        if (i < channels && n > first) {
+            npu__ref_byte_copy(line + c->pad[2], from + i * size + first, (size_t)(n - first));
+        }
+        rows[i] = line;
+        if (is_split) {
+            rows[i] = split + i * s->phases[1] * next;
+            npu__ref_byte_slab_split(s, split + i * s->phases[1] * next, next, line);
+        }
+    }
+    for (int64_t phase = 0; phase < s->phases[1] && first < s->row; phase++, to += s->plane) {
+        s->loops->columns(to, rows, s->plain.is_signed, s->off, (size_t)(s->row - first));
+        for (int64_t i = 0; i < depth; i++) {
+            rows[i] += next;
+        }
+    }
+}
+
+/* Lines are what lies beside the columns of an input, until rows of it are written over their middle. */
+static void npu__ref_byte_slab_lines(const npu__ref_byte_slab *s, void *lines)
+{
+    if (!s->by_taps) {
+        memset(lines, s->plain.zero, s->lines_bytes);
+    }
+    for (int64_t i = 0; s->by_taps && i < s->line; i++) {
+        ((int16_t *)lines)[i] = (int16_t)s->left;
+    }
+}
+
+/* A row of the slab above or below the input. */
+static void npu__ref_byte_slab_outside(const npu__ref_byte_slab *s, int32_t *to)
+{
+    uint32_t word = s->loops->depth == 2 ? (uint32_t)(s->left & 0xffff) * 0x10001u
+                                         : (uint32_t)(s->left & 0xff) * 0x1010101u;
+    for (int64_t phase = 0; phase < s->phases[1]; phase++, to += s->plane) {
+        for (int64_t i = 0; i < s->row; i++) {
+            to[i] = (int32_t)word;
+        }
+    }
+}
+
+/* The slab of `rows` output rows from `row` on; x: the first channel of the group. Rows in the order in which they lie:
+   up to 15 words are written behind each. */
+static void npu__ref_byte_slab_fill(const npu__ref_byte_slab *s, const uint8_t *x, int64_t row, int64_t rows,
+                                    int32_t *to, void *lines)
+{
+    const npu__ref_conv_shape *c = &s->c;
+    int64_t reach = s->rows - s->band, channels = s->by_taps ? c->in_channels : 1, step = s->quads * s->phases[0];
+    for (int64_t i = 0; i < channels * step; i++, to += s->phases[1] * s->plane) {
+        int64_t y = row * c->stride[1] + i % s->phases[0] - c->pad[1], quad = i / s->phases[0] % s->quads;
+        const uint8_t *from = x + i / step * c->in[1] * c->in[2];
+        for (int64_t j = 0; j < rows + reach; j++, y += c->stride[1]) {
+            if (y < 0 || y >= c->in[1]) {
+                npu__ref_byte_slab_outside(s, to + j * s->row);
+            } else if (s->by_taps) {
+                npu__ref_byte_slab_taps(s, from, y, quad, (int16_t *)lines, to + j * s->row);
+            } else {
+                npu__ref_byte_slab_row(s, from, y, quad, (uint8_t *)lines, to + j * s->row);
+            }
+        }
+    }
+}
+
+/* Slab number `at`: bands of the groups of the images. */
+static void npu__ref_byte_slab_make(const npu__ref_byte_slab *s, const npu_launch *l, int64_t at, int32_t *slab,
+                                    void *lines)
+{
+    int64_t outer = at / s->bands, row = at % s->bands * s->band;
+    const uint8_t *x = (const uint8_t *)l->x[0] + outer * s->c.in_channels * npu__ref_volume(s->c.in);
+    npu__ref_byte_slab_fill(s, x, row, npu__ref_min(s->band, s->c.out[1] - row), slab, lines);
+}
+
+static npu_status npu__ref_byte_slab_before(const npu_launch *l)
+{
+    const npu__ref_byte_slab *s = (const npu__ref_byte_slab *)l->state;
+    char *slab = (char *)l->workspace;
+    npu__ref_byte_slab_lines(s, slab + s->lines_at);
+    for (int64_t i = 0; i < s->items / s->chunks; i++) {
+        npu__ref_byte_slab_make(s, l, i, (int32_t *)(void *)(slab + (size_t)i * s->slab_bytes), slab + s->lines_at);
+    }
+    return NPU_OK;
+}
+
+/* Where output channels are cut into chunks, the slabs that they share are filled before; else each worker has one. */
+static void npu__ref_byte_slab_memory(npu_prepare *p, npu__ref_byte_slab *s)
+{
+    size_t slabs = s->chunks > 1 ? (size_t)(s->items / s->chunks) : 0;
+    s->slab_bytes = (s->slab_bytes + (size_t)npu__ref_max(s->loops->cols, 16) * 4 + 63) / 64 * 64;
+    s->lines_bytes = (size_t)(s->line + 64 + (s->row + 64) * s->phases[1]) * 4 + (size_t)s->row + 64;
+    s->lines_bytes = s->by_taps ? (size_t)s->line * 8 : s->lines_bytes;
+    s->lines_at = slabs * s->slab_bytes;
+    p->workspace = slabs ? s->lines_at + s->lines_bytes : 0;
+    p->worker_workspace = slabs ? 0 : s->slab_bytes + s->lines_bytes;
+    p->before = slabs ? npu__ref_byte_slab_before : NULL;
+    p->parts = (uint32_t)npu__ref_max(1, npu__ref_min(s->items, p->parts));
 }
 
 static npu_status npu__ref_byte_slab_prepare(npu_prepare *p)
@@ -24942,80 +25175,12 @@ static npu_status npu__ref_byte_slab_prepare(npu_prepare *p)
     }
     npu__ref_byte_slab_offsets(s);
     planes = (size_t)(s->quads * (s->by_taps ? s->c.in_channels : 1) * s->phases[0] * s->phases[1]);
-    if (!npu_size_mul(planes * (size_t)s->rows, (size_t)s->row * 4, &s->slab_bytes) || s->slab_bytes > SIZE_MAX / 256) {
+    if (!npu_size_mul(planes, (size_t)s->plane * 4, &s->slab_bytes) || s->slab_bytes > SIZE_MAX / 256) {
         return NPU_ERR_OVERFLOW;
     }
-    s->slab_bytes = (s->slab_bytes + (size_t)s->loops->cols * 4 + 63) / 64 * 64;
-    s->part_bytes = (s->slab_bytes + (size_t)s->line * 4 * sizeof(int16_t) + 63) / 64 * 64;
-    p->parts = (uint32_t)npu__ref_max(1, npu__ref_min(s->items, p->parts));
-    p->workspace = p->parts * (s->part_bytes > s->plain.part_size ? s->part_bytes : s->plain.part_size);
+    npu__ref_byte_slab_memory(p, s);
     status = npu__ref_byte_scales_init(p, &s->scales, &s->plain);
     return status ? status : npu__ref_byte_slab_pack(p, s);
-}
-
-/* One row of the slab for a quad: words of every phase of columns, from the row `y` of its first channel. */
-static void npu__ref_byte_slab_row(const npu__ref_byte_slab *s, const uint8_t *x, int64_t y, int64_t quad,
-                                   int16_t *lines,
-                                   int32_t *to)
-{
-    const npu__ref_conv_shape *c = &s->c;
-    int64_t depth = s->loops->depth, first = s->by_taps ? 0 : quad * depth, size = c->in[1] * c->in[2];
-    int64_t n = npu__ref_min(c->in[2], s->line - c->pad[2]);
-    const int16_t *rows[4];
-    for (int64_t i = 0; i < depth; i++) {
-        bool is_there = s->by_taps ? i == 0 : first + i < c->in_channels;
-        rows[i] = s->by_taps ? lines + (quad * depth + i) * c->dilation[2] : lines + (is_there ? i * s->line : 0);
-        if (is_there && n > 0) {
-            s->loops->widen(lines + i * s->line + c->pad[2], x + (first + i) * size + y * c->in[2], s->plain.is_signed,
-                            s->off, (size_t)n);
-        }
-    }
-    for (int64_t phase = 0; phase < s->phases[1]; phase++, to += s->rows * s->row) {
-        s->loops->pack(to, rows, c->stride[2], (size_t)s->row);
-        for (int64_t i = 0; i < depth; i++) {
-            rows[i]++;
-        }
-    }
-}
-
-/* Lines are what lies beside the columns of an input, until rows of it are written over their middle. */
-static void npu__ref_byte_slab_lines(const npu__ref_byte_slab *s, int16_t *lines)
-{
-    for (int64_t i = 0; i < s->line * s->loops->depth; i++) {
-        lines[i] = (int16_t)s->left;
-    }
-}
-
-/* A row of the slab above or below the input. */
-static void npu__ref_byte_slab_outside(const npu__ref_byte_slab *s, int32_t *to)
-{
-    uint32_t word = s->loops->depth == 2 ? (uint32_t)(s->left & 0xffff) * 0x10001u
-                                         : (uint32_t)(s->left & 0xff) * 0x1010101u;
-    for (int64_t phase = 0; phase < s->phases[1]; phase++, to += s->rows * s->row) {
-        for (int64_t i = 0; i < s->row; i++) {
-            to[i] = (int32_t)word;
-        }
-    }
-}
-
-/* The slab of `rows` output rows from `row` on; x: the first channel of the group. */
-static void npu__ref_byte_slab_fill(const npu__ref_byte_slab *s, const uint8_t *x, int64_t row, int64_t rows,
-                                    int32_t *to)
-{
-    const npu__ref_conv_shape *c = &s->c;
-    int16_t *lines = (int16_t *)(void *)((char *)to + s->slab_bytes);
-    int64_t reach = s->rows - s->band, channels = s->by_taps ? c->in_channels : 1, step = s->quads * s->phases[0];
-    for (int64_t i = 0; i < channels * step; i++, to += s->phases[1] * s->rows * s->row) {
-        int64_t y = row * c->stride[1] + i % s->phases[0] - c->pad[1], quad = i / s->phases[0] % s->quads;
-        const uint8_t *from = x + i / step * c->in[1] * c->in[2];
-        for (int64_t j = 0; j < rows + reach; j++, y += c->stride[1]) {
-            if (y >= 0 && y < c->in[1]) {
-                npu__ref_byte_slab_row(s, from, y, quad, lines, to + j * s->row);
-            } else {
-                npu__ref_byte_slab_outside(s, to + j * s->row);
-            }
-        }
-    }
 }
 
 /* A band as the product sees it. */
@@ -25048,8 +25213,7 @@ static void npu__ref_byte_band_finish(const npu__ref_byte_gemm *g, int64_t row, 
     }
 }
 
-static void npu__ref_byte_slab_item(const npu__ref_byte_slab *s, const npu_launch *l, int64_t item, int32_t *slab,
-                                    int64_t *filled)
+static void npu__ref_byte_slab_item(const npu__ref_byte_slab *s, const npu_launch *l, int64_t item)
 {
     const npu__ref_conv_shape *c = &s->c;
     bool is_whole = s->chunks * s->bands == 1; /* divisions would take as long as a small channel */
@@ -25058,16 +25222,15 @@ static void npu__ref_byte_slab_item(const npu__ref_byte_slab *s, const npu_launc
     int64_t group = outer % c->groups, rows = npu__ref_min(s->band, c->out[1] - row);
     npu__ref_byte_band band = { s, s->scales, (size_t)(group * c->out_channels), (uint8_t *)l->y[0] };
     npu__ref_byte_gemm g = { 0 };
-    if (*filled != at) {
-        const uint8_t *x = (const uint8_t *)l->x[0] + outer * c->in_channels * npu__ref_volume(c->in);
-        npu__ref_byte_slab_fill(s, x, row, rows, slab);
-        *filled = at;
+    char *slab = s->chunks > 1 ? (char *)l->workspace + (size_t)at * s->slab_bytes : (char *)l->worker_workspace;
+    if (s->chunks == 1) {
+        npu__ref_byte_slab_make(s, l, at, (int32_t *)(void *)slab, slab + s->slab_bytes);
     }
     band.scales.bias = s->scales.is_bias_apart ? (const int32_t *)l->x[2] : NULL;
     band.y += outer * c->out_channels * npu__ref_volume(c->out) + row * c->out[2];
     g.loops = s->loops;
     g.m = c->out_channels, g.words = s->words;
-    g.a = s->packed + group * c->out_channels * s->words, g.b = slab;
+    g.a = s->packed + group * c->out_channels * s->words, g.b = (const int32_t *)(const void *)slab;
     g.offsets = s->offsets, g.step = s->loops->cols;
     g.finish = npu__ref_byte_band_finish, g.context = &band;
     npu__ref_byte_gemm_run(&g, chunk * s->chunk, npu__ref_min((chunk + 1) * s->chunk, g.m), 0,
@@ -25077,17 +25240,16 @@ static void npu__ref_byte_slab_item(const npu__ref_byte_slab *s, const npu_launc
 static npu_status npu__ref_byte_slab_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_byte_slab *s = (const npu__ref_byte_slab *)l->state;
-    int64_t filled = -1;
     size_t begin, end;
-    char *workspace;
     if (!s->packed) {
         return npu__ref_byte_conv_launch(l, part, parts);
     }
     npu__ref_share((size_t)s->items, part, parts, &begin, &end);
-    workspace = (char *)l->workspace + part * s->part_bytes;
-    npu__ref_byte_slab_lines(s, (int16_t *)(void *)(workspace + s->slab_bytes));
+    if (s->chunks == 1) {
+        npu__ref_byte_slab_lines(s, (char *)l->worker_workspace + s->slab_bytes);
+    }
     for (size_t i = begin; i < end; i++) {
-        npu__ref_byte_slab_item(s, l, (int64_t)i, (int32_t *)(void *)workspace, &filled);
+        npu__ref_byte_slab_item(s, l, (int64_t)i);
     }
     return NPU_OK;
 }
@@ -25218,42 +25380,6 @@ static npu_status npu__ref_byte_plane_prepare(npu_prepare *p)
     }
     status = npu__ref_byte_scales_init(p, &s->scales, &s->plain);
     return status ? status : npu__ref_byte_plane_pack(p, s);
-}
-
-/* n bytes, most often a few: the last ones twice rather than one by one. */
-static inline void npu__ref_byte_copy(uint8_t *to, const uint8_t *from, size_t n)
-{
-    size_t i = 0;
-    if (n >= 64) {
-        memcpy(to, from, n);
-    } else if (n >= 8) {
-        for (; i + 8 <= n; i += 8) {
-            memcpy(to + i, from + i, 8);
-        }
-        memcpy(to + n - 8, from + n - 8, 8);
-    } else if (n >= 4) {
-        memcpy(to, from, 4);
-        memcpy(to + n - 4, from + n - 4, 4);
-    } else {
-        for (; i < n; i++) {
-            to[i] = from[i];
-        }
-    }
-}
-
-/* n bytes and those between them; up to 15 more are written. */
-static void npu__ref_byte_split(uint8_t *even, uint8_t *odd, const uint8_t *x, size_t n)
-{
-#if defined(__GNUC__) && defined(__SSE2__)
-    const __m128i low = _mm_set1_epi16(0xff);
-    for (size_t i = 0; i < n; i += 16) {
-        __m128i a = npu__ref_byte_sixteen(x + 2 * i), b = npu__ref_byte_sixteen(x + 2 * i + 16);
-        NPU__REF_BYTE_STORE_sse2(even + i, _mm_packus_epi16(_mm_and_si128(a, low), _mm_and_si128(b, low)));
-        NPU__REF_BYTE_STORE_sse2(odd + i, _mm_packus_epi16(_mm_srli_epi16(a, 8), _mm_srli_epi16(b, 8)));
-    }
-#else
-    NPU__REF_EACH(n, even[i] = x[2 * i]; odd[i] = x[2 * i + 1])
-#endif
 }
 
 /* A row of the input into its phases, by way of a line that has what is padded beside it. */
