@@ -6770,7 +6770,8 @@ NPU_IR_API npu_status npu_graph_quantize(npu_graph **out, const npu_graph *g, co
 
    digits_reset sets states to 0, which is needed before the first run of a model that has some. Errors:
    INVALID_ARGUMENT (arena, or no such step), RANGE (an index that data hold). Kernels of your own are called as
-   npu_planned_<name>, compiled elsewhere.
+   npu_planned_<name>, compiled elsewhere. With them, or an accelerator, there is also digits_poll(arena, step, waits),
+   which gives BUSY back at once; waits says how often it has for that step. The other two wait.
 
    An accelerator is a row of the list, too, from number NPU_PLANNED_ACCELERATOR on, for each thing that it does: it
    gets what its compiler made as a constant, runs it, copies to and from a memory of its own. A step of it may answer
@@ -58208,6 +58209,12 @@ static bool npu__planned_is_heavy(const npu_planned_writer *w, uint32_t step)
     return above < 8 && w->steps[step].work >= all / 128;
 }
 
+/* A kernel that is not the library's may answer BUSY. */
+static bool npu__planned_may_wait(const npu_planned_writer *w, uint32_t step)
+{
+    return (w->words[w->steps[step].at] & 0xffff) >= NPU_PLANNED_OWN;
+}
+
 static void npu__planned_put_step(npu_planned_writer *w, npu_text *text, const char *name, uint32_t step)
 {
     uint32_t k = 0;
@@ -58215,7 +58222,7 @@ static void npu__planned_put_step(npu_planned_writer *w, npu_text *text, const c
     npu_op op = w->steps[step].op;
     const char *result = op.id ? npu_value_name(w->g, npu_op_result(w->g, op, 0)) : NULL;
     const char *kernel = l ? l->names[k] : "";
-    bool may_wait = (w->words[w->steps[step].at] & 0xffff) >= NPU_PLANNED_OWN;
+    bool may_wait = npu__planned_may_wait(w, step);
     npu_text_printf(text, "\n/* %lu: %s", (unsigned long)step, op.id ? npu_op_definition(w->g, op)->name : kernel);
     if (result && result[0]) {
         npu_text_printf(text, ", ");
@@ -58227,14 +58234,12 @@ static void npu__planned_put_step(npu_planned_writer *w, npu_text *text, const c
     } else if (!npu__planned_put_members(w, text, name, step)) {
         npu__planned_fail(w, NPU_ERR_INTERNAL, "a library tells other words of a kernel than it has");
     }
-    npu_text_printf(text, "%s npu_status %s_step_%lu(void *arena)\n{\n",
-                    npu__planned_is_heavy(w, step) ? "NPU_PLANNED_HEAVY" : "static", name, (unsigned long)step);
-    npu_text_printf(text, may_wait ? "    npu_planned m = %s_MODEL(arena);\n    npu_status status;\n    do {\n"
-                                     "        status = NPU_PLANNED_CALL(%s, &m, %s_words_%lu);\n        m.waits++;\n"
-                                     "    } while (status == NPU_ERR_BUSY);\n    return status;\n}\n"
-                                   : "    const npu_planned m = %s_MODEL(arena);\n"
-                                     "    return NPU_PLANNED_CALL(%s, &m, %s_words_%lu);\n}\n",
-                    name, kernel, name, (unsigned long)step);
+    npu_text_printf(text, "%s npu_status %s_step_%lu(void *arena%s)\n{\n",
+                    npu__planned_is_heavy(w, step) ? "NPU_PLANNED_HEAVY" : "static", name, (unsigned long)step,
+                    may_wait ? ", uint32_t waits" : "");
+    npu_text_printf(text, "    %snpu_planned m = %s_MODEL(arena);\n%s", may_wait ? "" : "const ", name,
+                    may_wait ? "    m.waits = waits;\n" : "");
+    npu_text_printf(text, "    return NPU_PLANNED_CALL(%s, &m, %s_words_%lu);\n}\n", kernel, name, (unsigned long)step);
 }
 
 static void npu__planned_put_own_kernels(const npu_planned_writer *w, npu_text *text)
@@ -58253,22 +58258,43 @@ static void npu__planned_put_own_kernels(const npu_planned_writer *w, npu_text *
     }
 }
 
+/* Of a function's body: an arena that is none. */
+static void npu__planned_put_arena_check(npu_text *text, const char *upper)
+{
+    npu_text_printf(text, "    if (((uintptr_t)arena & (%s_ALIGNMENT - 1)) != 0 || arena == NULL) {\n"
+                    "        return NPU_ERR_INVALID_ARGUMENT;\n    }\n", upper);
+}
+
+/* One step by its number: as it is or, where some answer BUSY, with how often it has. */
+static void npu__planned_put_cases(const npu_planned_writer *w, npu_text *text, const char *name, const char *upper)
+{
+    bool waits = npu__planned_has_own(w);
+    npu_text_printf(text, "\nnpu_status %s_%s(void *arena, uint32_t step%s)\n{\n", name, waits ? "poll" : "step",
+                    waits ? ", uint32_t waits" : "");
+    npu__planned_put_arena_check(text, upper);
+    npu_text_printf(text, "    switch (step) {\n");
+    for (uint32_t i = 0; i < w->num_steps; i++) {
+        npu_text_printf(text, "    case %lu: return %s_step_%lu(arena%s);\n", (unsigned long)i, name, (unsigned long)i,
+                        npu__planned_may_wait(w, i) ? ", waits" : "");
+    }
+    npu_text_printf(text, "    default: return NPU_ERR_INVALID_ARGUMENT;\n    }\n}\n");
+    if (waits) {
+        npu_text_printf(text, "\nnpu_status %s_step(void *arena, uint32_t step)\n{\n    npu_status status;\n"
+                        "    uint32_t waits = 0;\n    do {\n        status = %s_poll(arena, step, waits);\n"
+                        "        waits++;\n    } while (status == NPU_ERR_BUSY);\n    return status;\n}\n", name, name);
+    }
+}
+
 static void npu__planned_put_functions(const npu_planned_writer *w, npu_text *text, const char *name, const char *upper,
                                        const npu_planned_port *ports, uint32_t num)
 {
-    npu_text_printf(text, "\nnpu_status %s_step(void *arena, uint32_t step)\n{\n"
-                    "    if (((uintptr_t)arena & (%s_ALIGNMENT - 1)) != 0 || arena == NULL) {\n"
-                    "        return NPU_ERR_INVALID_ARGUMENT;\n    }\n    switch (step) {\n", name, upper);
+    npu__planned_put_cases(w, text, name, upper);
+    npu_text_printf(text, "\nnpu_status %s_run(void *arena)\n{\n    npu_status status = NPU_OK;\n", name);
+    npu__planned_put_arena_check(text, upper);
     for (uint32_t i = 0; i < w->num_steps; i++) {
-        npu_text_printf(text, "    case %lu: return %s_step_%lu(arena);\n", (unsigned long)i, name, (unsigned long)i);
-    }
-    npu_text_printf(text, "    default: return NPU_ERR_INVALID_ARGUMENT;\n    }\n}\n\n"
-                    "npu_status %s_run(void *arena)\n{\n    npu_status status = NPU_OK;\n"
-                    "    if (((uintptr_t)arena & (%s_ALIGNMENT - 1)) != 0 || arena == NULL) {\n"
-                    "        return NPU_ERR_INVALID_ARGUMENT;\n    }\n", name, upper);
-    for (uint32_t i = 0; i < w->num_steps; i++) {
-        npu_text_printf(text, i ? "    status = status != NPU_OK ? status : %s_step_%lu(arena);\n"
-                                : "    status = %s_step_%lu(arena);\n", name, (unsigned long)i);
+        npu_text_printf(text, i ? "    status = status != NPU_OK ? status : " : "    status = ");
+        npu_text_printf(text, npu__planned_may_wait(w, i) ? "%s_step(arena, %lu);\n" : "%s_step_%lu(arena);\n", name,
+                        (unsigned long)i);
     }
     npu_text_printf(text, "    return status;\n}\n\nvoid %s_reset(void *arena)\n{\n"
                     "    uint8_t *bytes = (uint8_t *)arena;\n    (void)bytes;\n", name);
@@ -58302,6 +58328,9 @@ static void npu__planned_put_calls_head(const npu_planned_writer *w, npu_text *t
         npu__planned_put_name(text, w->names.data + ports[i].name);
         npu_text_printf(text, "_PLACE %luu /* of the arena", (unsigned long)(ports[i].place & ~NPU_PLANNED_ARENA));
         npu__planned_put_spec(text, &ports[i]);
+    }
+    if (npu__planned_has_own(w)) {
+        npu_text_printf(text, "\nnpu_status %s_poll(void *arena, uint32_t step, uint32_t waits);", name);
     }
     npu_text_printf(text, "\nnpu_status %s_run(void *arena);\nnpu_status %s_step(void *arena, uint32_t step);\n"
                     "void %s_reset(void *arena);\n\n#ifndef %s_DECLARATIONS\n", name, name, name, upper);

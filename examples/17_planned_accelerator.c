@@ -20,10 +20,10 @@ static const char *const on_device[] = { "aten.add.Tensor", "aten.mul.Tensor", "
 static uint64_t file_memory[1 << 10], arena[1 << 8];
 
 /* The plan with the accelerator in it, as a file. */
-static npu_status write_file(const npu_graph *g, npu_text *file, npu_text *code, npu_diag *diag)
+static npu_status write_file(const npu_graph *g, npu_text *file, npu_text *code, npu_text *calls, npu_diag *diag)
 {
     const npu_planned_library *libraries[2] = { vector_unit_library(), npu_ref_planned() };
-    npu_plan_write_desc desc = { .libraries = libraries, .num_libraries = 2, .code = code };
+    npu_plan_write_desc desc = { .libraries = libraries, .num_libraries = 2, .code = code, .calls = calls };
     npu_sim_desc sim_desc = { .allow = on_device, .num_allow = 3 };
     npu_plan *plan = NULL;
     npu_sim *sim = NULL;
@@ -49,13 +49,16 @@ static void put_words(npu_text *text, const char *what, const void *data)
     }
 }
 
-/* The model as an array, and an input with its result. */
-static npu_status save(const char *folder, const npu_text *code, const float *x, const void *y)
+/* The model as an array and as C calls, and an input with its result. */
+static npu_status save(const char *folder, const npu_text *code, const npu_text *calls, const float *x, const void *y)
 {
     npu_text path = npu_text_init(NULL), cases = npu_text_init(NULL);
     npu_status status;
     npu_text_printf(&path, "%s/accelerator.h", folder);
     status = npu_text_save(code, path.data);
+    path.len = 0;
+    npu_text_printf(&path, "%s/accelerator.c", folder);
+    status = status ? status : npu_text_save(calls, path.data);
     put_words(&cases, "#include <stdint.h>\nstatic const uint32_t case_inputs[1][16] = {{", x);
     put_words(&cases, "}};\nstatic const uint32_t case_outputs[1][16] = {{", y);
     npu_text_printf(&cases, "}};\n");
@@ -103,14 +106,14 @@ int main(int argc, char **argv)
     npu_planned_kernel kernels[64];
     npu_planned_desc desc = { file_memory, 0, arena, sizeof arena, kernels,
                               of_unit->num_kernels + of_core->num_kernels, 0, 0 };
-    npu_text file = npu_text_init(NULL), code = npu_text_init(NULL);
+    npu_text file = npu_text_init(NULL), code = npu_text_init(NULL), calls = npu_text_init(NULL);
     npu_graph *g = NULL;
     npu_planned model;
     npu_diag diag = { 0 };
     uint32_t free_turns = 0;
     float x[16];
     npu_status status = npu_graph_parse(&g, graph_text, sizeof graph_text - 1, NULL, &diag);
-    status = status ? status : write_file(g, &file, &code, &diag);
+    status = status ? status : write_file(g, &file, &code, &calls, &diag);
     if (status || file.len > sizeof file_memory || desc.num_kernels > 64) {
         fprintf(stderr, "%s\n", diag.message);
         return 1;
@@ -130,7 +133,7 @@ int main(int argc, char **argv)
     int differ = status || compare(g, &model, x);
     printf("status %s, %u turns free while the unit worked, %s\n", npu_status_name(status), (unsigned)free_turns,
            differ ? "another result than the CPU's" : "the CPU's result");
-    if (argc > 1 && !differ && save(argv[1], &code, x, npu_planned_data(&model, 1))) {
+    if (argc > 1 && !differ && save(argv[1], &code, &calls, x, npu_planned_data(&model, 1))) {
         fprintf(stderr, "%s: cannot be written\n", argv[1]);
         return 1;
     }
@@ -141,5 +144,6 @@ int main(int argc, char **argv)
     npu_graph_destroy(g);
     npu_text_free(&file);
     npu_text_free(&code);
+    npu_text_free(&calls);
     return differ || free_turns == 0 || status != NPU_ERR_NOT_FOUND;
 }

@@ -1098,7 +1098,8 @@ static void test_accelerator(void)
     uint32_t busy = 0;
     NPU_CHECK_STATUS(write_for_unit(g, false, &file, NULL, &diag), NPU_ERR_UNSUPPORTED);
     NPU_CHECK_STATUS(write_for_unit(g, true, &file, &calls, &diag), NPU_OK);
-    NPU_CHECK(calls.data && strstr(calls.data, "while (status == NPU_ERR_BUSY)"));
+    NPU_CHECK(calls.data && strstr(calls.data, "while (status == NPU_ERR_BUSY)") &&
+              strstr(calls.data, "npu_status model_poll(void *arena, uint32_t step, uint32_t waits);"));
     npu_planned_desc d = desc_of(&file);
     memcpy(kernels, core->kernels, core->num_kernels * sizeof *kernels);
     memcpy(kernels + core->num_kernels, unit->kernels, unit->num_kernels * sizeof *kernels);

@@ -46,7 +46,8 @@ build() {
         calls="-DIN=$(grep -o 'MODEL_IN_[A-Z]*_PLACE' "$BUILD/$model.c" | head -n 1)"
         calls="-DCALLS=\"$model.c\" $calls -DOUT=$(grep -o 'MODEL_OUT_[A-Z]*_PLACE' "$BUILD/$model.c" | head -n 1)"
     fi
-    [ $model != accelerator ] || calls="-DVECTOR_UNIT=0x21000000u -DVECTOR_UNIT_IS_MEMORY" # memory beside that of the core
+    # with memory beside that of the core
+    [ $model != accelerator ] || calls="$calls -DVECTOR_UNIT=0x21000000u -DVECTOR_UNIT_IS_MEMORY"
     $compiler $flags "-DMODEL=\"$model.h\"" "-DCASES=\"${model}_cases.h\"" $calls -c examples/firmware/run.c -o "$out.o" &&
         $compiler -nostdlib -Wl,--gc-sections -T "$with.ld" "$out.o" "$with.machine.o" "$with.runtime.o" -lgcc -o "$out.elf"
 } > "$BUILD/$1_$2.log" 2>&1
@@ -122,9 +123,9 @@ $QUICK -std=c99 -O0 -I. -Iexamples examples/17_planned_accelerator.c -lm -lpthre
 printf '%-18s %-5s %6s %6s %8s %8s %6s %12s\n' model core runtime kernels file arena stack instructions
 for m in $machines; do
     build_machine $m || { echo "FAIL $m: does not compile" && failed=1; }
-    for model in $models digits_i8_least spotter_i8_least accelerator; do
+    for model in $models digits_i8_least spotter_i8_least accelerator accelerator_calls; do
         [ $m = M0 ] && [ $model != digits_i8 ] && continue # the board has 16 KB of RAM
-        [ $m != M4 ] && [[ $model = *_least || $model = accelerator ]] && continue
+        [ $m != M4 ] && [[ $model = *_least || $model = accelerator* ]] && continue
         line $model $m
     done
 done

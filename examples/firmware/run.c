@@ -1,10 +1,19 @@
 /* A planned model on a microcontroller: the C code that 15_planned_model.c wrote, run where it lies, with its arena
    and 24 bytes of memory. -DMODEL names that file, -DCASES the one beside it with inputs and what the host makes of
    them: the outputs are the same, bit for bit. What it takes is printed: instructions, and in machine.c the stack.
-   With -DVECTOR_UNIT there is an accelerator. With -DCALLS it is the file of C calls instead, -DIN and -DOUT the places of its ports. firmware.sh builds it for its
-   machines.
+   With -DVECTOR_UNIT there is an accelerator. With -DCALLS it is the file of C calls instead, -DIN and -DOUT the places
+   of its ports. firmware.sh builds it for its machines.
    arm-none-eabi-gcc -std=c99 -Os -I../.. '-DMODEL="digits_i8.h"' '-DCASES="digits_i8_cases.h"' run.c runtime.c machine.c ... */
 #ifdef CALLS
+#ifdef VECTOR_UNIT /* its kernels are part of this file, so what the calls would define is defined before */
+#define NPU_IR_RUNTIME_ONLY
+#define NPU_IR_STATIC
+#define NPU_IR_IMPLEMENTATION
+#define NPU_IR_PLANNED_CALLS
+#include "npu_ir.h"
+#include "npu_ir_backend_ref.h"
+#include "vector_unit.h"
+#endif
 #include CALLS
 #else
 #define NPU_IR_RUNTIME_ONLY
@@ -23,7 +32,24 @@ static uint64_t arena[(MODEL_ARENA + 7) / 8];
 
 #ifdef CALLS
 static npu_status begin(void) { return NPU_OK; }
+#ifdef VECTOR_UNIT
+/* A loop that has other things to do while the unit works. */
+static npu_status run(void)
+{
+    npu_status status = NPU_OK;
+    uint32_t free_turns = 0;
+    for (uint32_t step = 0, waits = 0; step < MODEL_STEPS && (status == NPU_OK || status == NPU_ERR_BUSY);) {
+        status = model_poll(arena, step, waits);
+        free_turns += status == NPU_ERR_BUSY;
+        waits = status == NPU_ERR_BUSY ? waits + 1 : 0;
+        step += status != NPU_ERR_BUSY;
+    }
+    machine_print("free turns", free_turns);
+    return status;
+}
+#else
 static npu_status run(void) { return model_run(arena); }
+#endif
 static void *input(void) { return (uint8_t *)arena + IN; }
 static const void *output(void) { return (uint8_t *)arena + OUT; }
 #else
