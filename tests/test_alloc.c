@@ -476,6 +476,24 @@ static const char node_json[] =
     "'outputs':[{'name':'y','shape':[2,3,2,2],'dtype':'float32'}],"
     "'attrs':{'training':false,'momentum':0.1,'eps':1e-05,'cudnn_enabled':true}}]}";
 
+/* Writes to views, runtime dims by name, constants, and types of quantised weights. */
+static const char written_json[] =
+    "{'graph_inputs':[{'name':'x','shape':['s0',3],'dtype':'float32'}],"
+    "'graph_outputs':[{'name':'y','shape':['s0',3],'dtype':'float32'}],"
+    "'range_constraints':{'s0':{'min_val':2,'max_val':8}},"
+    "'constants':{'c':{'data':[1.5,2.5,3.5],'dtype':'float32'}},'weight_name_mapping':{'p_c':'c'},"
+    "'weights':[{'name':'c','shape':[3],'dtype':'float32'}],"
+    "'nodes':[{'name':'n','op_type':'aten.neg.default','inputs':[{'name':'x'}],"
+    "'outputs':[{'name':'n','shape':['s0',3],'dtype':'float32'}],'attrs':{}},"
+    "{'name':'v','op_type':'aten.select.int','inputs':[{'name':'n'}],"
+    "'outputs':[{'name':'v','shape':[3],'dtype':'float32'}],'attrs':{'dim':0,'index':1}},"
+    "{'name':'w','op_type':'aten.add_.Tensor','inputs':[{'name':'v'},{'name':'p_c'}],"
+    "'outputs':[{'name':'w','shape':[3],'dtype':'float32'}],'attrs':{}},"
+    "{'name':'y','op_type':'aten.relu.default','inputs':[{'name':'n'}],"
+    "'outputs':[{'name':'y','shape':['s0',3],'dtype':'float32'}],'attrs':{}}]}";
+
+static const char *json_now = node_json;
+
 static npu_status read_json(const npu_allocator *a)
 {
     npu_graph_desc desc = { .registry = shared, .allocator = a };
@@ -483,8 +501,8 @@ static npu_status read_json(const npu_allocator *a)
     npu_graph *g = NULL, *copy = NULL;
     npu_diag diag = { 0 };
     npu_status status;
-    for (size_t i = 0; i < sizeof node_json - 1; i++) {
-        npu_text_printf(&json, "%c", node_json[i] == '\'' ? '"' : node_json[i]);
+    for (const char *c = json_now; *c; c++) {
+        npu_text_printf(&json, "%c", *c == '\'' ? '"' : *c);
     }
     status = json.status ? json.status : npu_graph_parse_json(&g, json.data, json.len, &desc, &diag);
     NPU_CHECK_STATUS(diag.status, json.status ? NPU_OK : status);
@@ -501,6 +519,8 @@ static void test_json(void)
 {
     NPU_ITEM("F16");
     NPU_CHECK(fail_each(read_json) > 40);
+    json_now = written_json;
+    NPU_CHECK(fail_each(read_json) > 60);
 }
 
 static const char to_optimise[] =
@@ -639,6 +659,16 @@ static const char *const files[] = {
     "graph device\ninput x : f32[2,3]\nconst w : f32[3,4] {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}\n"
     "const b : f32[4] {1, 2, 3, 4}\ng = aicf.gemm(x, w)\n"
     "a = aicf.bias_add(g, b)\nr = aicf.relu(a)\ns = aicf.softmax(r)\noutput y = s\n",
+    "graph writes\ninput x : f32[2,3]\na = aten.neg.default(x)\nv = aten.view.default(a, [6])\nt = aten.t.default(a)\n"
+    "b = aten.add_.Tensor(v, 10.0)\nu = aten.select.int(a, 0, 1)\nw = aten.mul_.Tensor(u, 2.0)\n"
+    "m = aten.transpose.int(t, 0, 1)\nn = aten.relu_.default(m)\noutput y = a\noutput v = v\noutput t = t\n",
+    "graph quantised\ninput q : i8[2,4] quant(2, 0, 0, [0.5, 1.0], [0, -3])\n"
+    "input r : i4[2,64] quant(3, 1, 32, [0.5, 1.0, 2.0, 4.0])\nv = aten.t.default(q)\n"
+    "w = aten.t.default(v)\nu = aten.t.default(w)\noutput q = q\noutput u = u\noutput r = r\n",
+    "graph calls\nchild f\n"
+    "input a : f32[2]\nb = aten.exp.default(a)\nc = aten.add.Tensor(b, a)\noutput c = c\nend\n"
+    "input x : f32[2]\ny = npu.call([x], body=graph 0) : f32[2]\nz = npu.call([y], body=graph 0) : f32[2]\n"
+    "output z = z\n",
 };
 
 typedef npu_status (*way)(const npu_graph *g, const npu_allocator *a);

@@ -2471,6 +2471,86 @@ static const row quantisation_rows[] = {
     { "_dyn_quant_matmul_4bit", "inp=f32[2,64] packed_weights=f32[102] block_size=32 in_features=64 out_features=9223372036854775807", "OVERFLOW" },
 };
 
+/* Sizes at both ends of what can be, and sizes that are not known. */
+static void test_far_sizes(void)
+{
+    static const row rows[] = {
+        { "full", "size=[2] fill_value=1 dtype=999", "ATTRIBUTE" },
+        { "conv1d", "input=f32[0,1,0x7fffffffffffffff] weight=f32[1,1,1] padding=[1]", "OVERFLOW" },
+        { "conv_transpose1d", "input=f32[0,1,0x7fffffffffffffff] weight=f32[1,1,3]", "OVERFLOW" },
+        { "conv_transpose1d", "input=f32[0,2,4] weight=f32[0,0x7fffffffffffffff,1] groups=2", "OVERFLOW" },
+        { "conv_transpose1d", "input=f32[1,0,4] weight=f32[0,0x7fffffffffffffff,1] groups=2", "OVERFLOW" },
+        { "flatten", "self=f32[0,0x7fffffffffffffff,2] start_dim=1", "OVERFLOW" },
+        { "flatten", "self=f32[s,3,2] start_dim=0 end_dim=1", "f32[?,2]" },
+        { "diagonal", "self=f32[?,3]", "f32[?]" },
+        { "diagonal", "self=f32[2,s] offset=1", "f32[?]" },
+        { "diag", "self=f32[s]", "f32[?,?]" },
+        { "diag", "self=f32[s] diagonal=1", "f32[?,?]" },
+        { "pixel_shuffle", "self=f32[0,4,0x7fffffffffffffff,1] upscale_factor=2", "OVERFLOW" },
+        { "pixel_shuffle", "self=f32[1,4,s,1] upscale_factor=2", "f32[1,1,?,2]" },
+        { "aten.repeat_interleave.self_int", "self=f32[0,0x7fffffffffffffff] repeats=2 dim=1", "OVERFLOW" },
+        { "aten.repeat_interleave.self_int", "self=f32[s,2] repeats=2 dim=0", "f32[?,2]" },
+        { "im2col", "self=f32[1,0,4,4] kernel_size=[2,2] dilation=[1,1] padding=[0,0] stride=[1,1]", "SHAPE" },
+        { "im2col",
+          "self=f32[0,0x7fffffffffffffff,4,4] kernel_size=[2,2] dilation=[1,1] padding=[0,0] stride=[1,1]",
+          "OVERFLOW" },
+        { "aten.histogram.bin_ct", "self=f32[3] bins=2 range=[0,1,2]", "ATTRIBUTE" },
+        { "aten.histogram.bin_ct", "self=f32[3] bins=2 range=[3,1]", "ATTRIBUTE" },
+        { "aten.histogram.bin_ct", "self=f32[3] bins=2 range=[1,3]", "f32[2] f32[3]" },
+        { "linear", "input=f32[2,3] weight=f32[3] bias=f32[]", "RANK" },
+        { "linear", "input=f32[2,2,3] weight=f32[3] bias=f32[]", "RANK" },
+        { "linear", "input=f32[2,3] weight=f32[3] bias=f32[2]", "RANK" },
+        { "linear", "input=f32[2,2,2,3] weight=f32[3] bias=f32[2]", "RANK" },
+        { "linear", "input=f32[3] weight=f32[3] bias=f32[]", "f32[]" },
+        { "kron", "self=f32[?] other=f32[3]", "f32[?]" },
+        { "kron", "self=f32[3] other=f32[s]", "f32[?]" },
+        { "kron", "self=f32[0,0x7fffffffffffffff] other=f32[0,2]", "OVERFLOW" },
+        { "adaptive_avg_pool2d", "self=f32[1,2,4,4] output_size=[]", "ATTRIBUTE" },
+        { "upsample_nearest2d", "self=f32[1,1,0,4] output_size=[2,2]", "SHAPE" },
+        { "grid_sampler_2d",
+          "input=f32[1,1,0,4] grid=f32[1,2,2,2] interpolation_mode=0 padding_mode=0 align_corners=false", "SHAPE" },
+        { "cdist", "x1=f32[2,3,4] x2=f32[5,3,4]", "SHAPE" },
+        { "cdist", "x1=f32[s,3,4] x2=f32[5,3,4]", "DYNAMIC_SHAPE" },
+        { "aten._pdist_forward", "self=f32[0x7fffffffffffffff,0]", "OVERFLOW" },
+        { "aten._pdist_forward", "self=f32[s,4]", "f32[?]" },
+        { "aten.arange.start_step", "start=0 end=5 step=0.5 dtype=:i64", "ATTRIBUTE" },
+        { "masked_select", "self=f32[?] mask=bool[?]", "f32[?]" },
+        { "masked_select", "self=f32[0,0x7fffffffffffffff] mask=bool[1,2]", "SHAPE" },
+        { "reshape", "self=f32[?,3] shape=[-1,3]", "f32[?,3]" },
+        { "reshape", "self=f32[s,3] shape=[3,-1]", "f32[3,s]" },
+        { "reshape", "self=f32[0,3] shape=[0,-1]", "SHAPE" },
+        { "reshape", "self=f32[2,3] shape=[4,-1]", "SHAPE" },
+        { "aten.repeat_interleave.Tensor", "repeats=i64[?]", "i64[?]" },
+        { "aten.scaled_dot_product_attention",
+          "query=f32[1,4,3,8] key=f32[1,0,3,8] value=f32[1,0,3,8] enable_gqa=true", "SHAPE" },
+        { "aten.scaled_dot_product_attention",
+          "query=f32[1,4,3,8] key=f32[1,3,3,8] value=f32[1,3,3,8] enable_gqa=true", "SHAPE" },
+        { "aten.linalg_qr", "A=f32[s,3]", "f32[s,?] f32[?,3]" },
+        { "aten.linalg_svd", "A=f32[2,?] full_matrices=false", "f32[2,?] f32[?] f32[?,?]" },
+        { "aten.index.Tensor", "self=f32[5,6] indices={bool[?],bool[6]}", "f32[?]" },
+        { "aten.index.Tensor", "self=f32[5,6] indices={i64[2],i64[3]}", "SHAPE" },
+        { "aten.put", "self=f32[5] index=i64[2] source=f32[3]", "SHAPE" },
+        { "aten.put", "self=f32[5] index=i64[s] source=f32[3]", "f32[5]" },
+        { "take_along_dim", "self=f32[5,2] indices=i64[5,?] dim=1", "f32[5,?]" },
+        { "take_along_dim", "self=f32[3] indices=i64[0,0x7fffffffffffffff]", "f32[0]" },
+        { "aten.bincount", "self=i64[3] weights=f32[2]", "SHAPE" },
+        { "aten.tensor_split.sections", "self=f32[7] sections=0", "ATTRIBUTE" },
+        { "aten.tensor_split.indices", "self=f32[7,2] indices=[2,5]", "f32[2,2] f32[3,2] f32[2,2]" },
+        { "aten.segment_reduce", "data=f32[6,2] reduce='sum' lengths=i64[3]", "f32[3,2]" },
+        { "aten.segment_reduce", "data=f32[6,2] reduce='sum' offsets=i64[4]", "f32[3,2]" },
+        { "aten.segment_reduce", "data=f32[6,2] reduce='sum' offsets=i64[0]", "SHAPE" },
+        { "aten.segment_reduce", "data=f32[6,2] reduce='sum' offsets=i64[?]", "f32[?,2]" },
+        { "aten.unflatten.int", "self=f32[6] dim=0 sizes=[0,-1]", "SHAPE" },
+        { "aten.unflatten.int", "self=f32[0] dim=0 sizes=[0,-1]", "SHAPE" },
+        { "aten.unflatten.int", "self=f32[s] dim=0 sizes=[2,-1]", "f32[2,?]" },
+        { "aten.unflatten.int", "self=f32[s] dim=0 sizes=[1,-1]", "f32[1,s]" },
+        { "aten.unflatten.int", "self=f32[6] dim=0 sizes=[-1,-1]", "ATTRIBUTE" },
+        { "aten.unflatten.int", "self=f32[6] dim=0 sizes=[4,-1]", "SHAPE" },
+        { "aten.unflatten.int", "self=f32[6] dim=0 sizes=[2,4]", "SHAPE" },
+    };
+    CHECK_ROWS(rows);
+}
+
 static void test_quantisation(void)
 {
     CHECK_ROWS(quantisation_rows);
@@ -2541,6 +2621,7 @@ int main(void)
     NPU_RUN(test_device_training);
     NPU_RUN(test_where_indices);
     NPU_RUN(test_spectral);
+    NPU_RUN(test_far_sizes);
     NPU_RUN(test_quantisation);
     NPU_RUN(test_composites);
     NPU_RUN(test_every_rank);

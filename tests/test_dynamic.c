@@ -614,6 +614,39 @@ static void test_fed(void)
     rig_end(&r);
 }
 
+/* Numbers of every integer type feed, as they are; one that i64 does not hold is out of range. */
+static void test_fed_types(void)
+{
+    static const struct { const char *dtype; uint64_t bits; int64_t row; } rows[] = { /* row -1: RANGE */
+        { "i8", 0xfe, 3 }, { "i8", 4, 4 }, { "i16", 0xfffe, 3 }, { "i32", 0xfffffffe, 3 }, { "i64", (uint64_t)-2, 3 },
+        { "u8", 3, 3 }, { "u8", 0xfe, -1 }, { "u16", 0x0102, -1 }, { "u16", 2, 2 }, { "u32", 1, 1 },
+        { "u32", 0xfffffffe, -1 }, { "u64", 4, 4 }, { "u64", 1ull << 63 | 1, -1 }, { "bool", 1, 1 },
+    };
+    for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+        char text[160];
+        float x[5][3];
+        uint8_t bytes[8];
+        size_t size = 0;
+        snprintf(text, sizeof text, "graph main\ninput x : f32[5,3]\ninput i : %s[]\ny = aten.select.int(x, 0, i)\n"
+                                    "output y = y\n", rows[k].dtype);
+        rig r = rig_text(text, 0);
+        fill(x[0], 15, 3);
+        NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+        npu_spec_size(npu_value_spec(r.graph, npu_graph_find(r.graph, "i")), &size);
+        for (size_t n = 0; n < size; n++) { /* as the machine has them */
+            const uint16_t one = 1;
+            bytes[*(const uint8_t *)&one ? n : size - 1 - n] = (uint8_t)(rows[k].bits >> 8 * n);
+        }
+        NPU_CHECK_STATUS(npu_test_input(r.exec, "x", x, sizeof x), NPU_OK);
+        NPU_CHECK_STATUS(npu_test_input(r.exec, "i", bytes, size), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), rows[k].row < 0 ? NPU_ERR_RANGE : NPU_OK);
+        if (rows[k].row >= 0) {
+            check_output(&r, "y", "f32[3]", x[rows[k].row], 3);
+        }
+        rig_end(&r);
+    }
+}
+
 /* Sizes can be fed, which ATen calls SymInt; other numbers, int, cannot. */
 static void test_not_fed(void)
 {
@@ -1252,6 +1285,7 @@ int main(void)
     NPU_RUN(test_classes);
     NPU_RUN(test_kernel_tells);
     NPU_RUN(test_fed);
+    NPU_RUN(test_fed_types);
     NPU_RUN(test_not_fed);
     NPU_RUN(test_inputs);
     NPU_RUN(test_threads);

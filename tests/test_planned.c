@@ -910,6 +910,47 @@ static void test_refused_descs(void)
     npu_graph_destroy(g);
 }
 
+/* Names that are no identifiers of C, alignments and libraries that are none: nothing is written. */
+static void test_refused_write_descs(void)
+{
+    static const char *const names[] = { "", "1net", "a-b", "a b", "net.c", "\xc3\xa4",
+                                         "a[", "a`", "a{", "a@", "a/", "a:" };
+    static const uint32_t alignments[] = { 1, 2, 4, 7, 12, 65, 128 };
+    const npu_planned_library *library = npu_ref_planned(), *none = NULL;
+    const npu_backend *cpu = npu_ref_backend();
+    npu_planned_library small = *library;
+    const npu_planned_library *older = &small;
+    npu_plan_desc plan_desc = { .backends = &cpu, .num_backends = 1 };
+    npu_graph *g = graph_of(SMALL);
+    npu_plan *plan = NULL;
+    npu_text file = npu_text_init(NULL);
+    npu_diag diag = { 0 };
+    small.size = 4;
+    NPU_CHECK_STATUS(npu_plan_create(&plan, g, &plan_desc, &diag), NPU_OK);
+    for (int i = 0; i < 26; i++) {
+        npu_plan_write_desc desc = { .libraries = &library, .num_libraries = 1 };
+        bool is_right = i > 23;
+        switch (i) {
+        case 19: desc._canary = 1; break;
+        case 20: desc.libraries = NULL; break;
+        case 21: desc.num_libraries = 0; break;
+        case 22: desc.libraries = &none; break;
+        case 23: desc.libraries = &older; break;
+        case 24: desc.name = "_aZ9z"; break;
+        case 25: desc.alignment = 32; break;
+        default: desc.name = i < 12 ? names[i] : "net", desc.alignment = i < 12 ? 0 : alignments[i - 12]; break;
+        }
+        memset(&diag, 0, sizeof diag);
+        NPU_CHECK_STATUS(npu_plan_write(plan, &desc, &file, &diag), is_right ? NPU_OK : NPU_ERR_INVALID_ARGUMENT);
+        NPU_CHECK_THAT((file.len == 0) != is_right && (diag.status == NPU_OK) == is_right, "desc %d", i);
+        npu_text_free(&file);
+    }
+    NPU_CHECK_STATUS(npu_plan_write(plan, NULL, &file, &diag), NPU_ERR_INVALID_ARGUMENT);
+    npu_text_free(&file);
+    npu_plan_destroy(plan);
+    npu_graph_destroy(g);
+}
+
 /* Every cut is refused, and every bit of the head that counts. A constant is told by its own checksum. */
 static void test_bits(void)
 {
@@ -1274,6 +1315,7 @@ int main(void)
     NPU_RUN(test_memory);
     NPU_RUN(test_spoiled);
     NPU_RUN(test_refused_descs);
+    NPU_RUN(test_refused_write_descs);
     NPU_RUN(test_bits);
     NPU_RUN(test_refused_plans);
     NPU_RUN(test_two_models);
