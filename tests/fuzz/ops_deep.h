@@ -226,7 +226,7 @@ static void ops_run_priced(ops_case *c, ops_priced *p, npu_program *program, con
         ops_way way = ops_way_of(NULL, 0);
         way.again = way.captured = way.other_dims = true;
         way.profile = desc->profile;
-        ops_run_ways(c, &way, exec, &r);
+        ops_run_ways(c, c->g, &way, exec, &r);
         if (desc->profile) {
             npu_rates_refine(&p->rates[0], exec, 0);
         }

@@ -260,10 +260,42 @@ static void ops_run_other(ops_case *c, npu_exec *exec, const ops_result *first)
     }
 }
 
-static void ops_run_ways(ops_case *c, const ops_way *way, npu_exec *exec, const ops_result *r)
+/* A second program with the weights of the first, and an exec with its states, all of which must have names. */
+static void ops_run_beside(ops_case *c, const npu_graph *g, const ops_way *way, npu_exec *exec, const ops_result *first)
+{
+    npu_plan_desc desc = way->plan;
+    npu_exec_desc exec_desc;
+    npu_plan *plan = NULL;
+    npu_program *program = NULL;
+    npu_exec *beside = NULL;
+    npu_diag diag;
+    memset(&diag, 0, sizeof diag);
+    memset(&exec_desc, 0, sizeof exec_desc);
+    desc.backends = way->backends;
+    desc.num_backends = way->num_backends;
+    desc.weights_of = npu_exec_program(exec);
+    exec_desc.states_of = exec;
+    exec_desc.parallel = way->threads;
+    desc.allocator = exec_desc.allocator = &c->w->allocator;
+    npu_status status = npu_plan_create(&plan, g, &desc, &diag);
+    status = status ? status : npu_program_create(&program, plan, &diag);
+    status = status ? status : npu_exec_create(&beside, program, &exec_desc, &diag);
+    if (status != NPU_ERR_NOT_FOUND && ops_must(c, status, &diag) &&
+        ops_must(c, ops_feed(c, beside, false), npu_exec_diag(beside))) {
+        ops_run_again(c, beside, first);
+    }
+    npu_exec_destroy(beside);
+    npu_program_destroy(program);
+    npu_plan_destroy(plan);
+}
+
+static void ops_run_ways(ops_case *c, const npu_graph *g, const ops_way *way, npu_exec *exec, const ops_result *r)
 {
     if (way->again) {
         ops_run_again(c, exec, r);
+    }
+    if (way->again && way->num_backends) {
+        ops_run_beside(c, g, way, exec, r);
     }
     if (way->captured) {
         ops_run_captured(c, exec, r);
@@ -310,7 +342,7 @@ static ops_result ops_run(ops_case *c, const npu_graph *g, const ops_way *way)
             r.diag = *npu_exec_diag(exec);
         } else {
             ops_result_take(&r, exec, npu_graph_num_outputs(g));
-            ops_run_ways(c, way, exec, &r);
+            ops_run_ways(c, g, way, exec, &r);
         }
     }
     ops_is_ok(c, r.status, &r.diag);
