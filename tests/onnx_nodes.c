@@ -69,6 +69,27 @@ static void name_bf16(const char *folder, npu_array *arrays, uint32_t count)
     }
 }
 
+/* Gives inputs whose files have no names those of the model's, in order; what is an initializer, too, is no input. */
+static void name_inputs(node_case *c)
+{
+    onnx_span graph = { (const uint8_t *)c->model.data, (const uint8_t *)c->model.data + c->model.len };
+    onnx_field f, g;
+    uint32_t i = 0;
+    graph = onnx_member(&c->reader, graph, 7);
+    for (onnx_span inputs = graph; i < c->num_in && onnx_next(&c->reader, &inputs, &f);) {
+        onnx_span name = f.number == 11 ? onnx_member(&c->reader, f.bytes, 1) : f.bytes;
+        bool is_wanted = f.number == 11;
+        for (onnx_span weights = graph; is_wanted && onnx_next(&c->reader, &weights, &g);) {
+            is_wanted = g.number != 5
+                        || !onnx_same(onnx_member(&c->reader, g.bytes, ONNX_TENSOR_NAME), name);
+        }
+        if (is_wanted) {
+            c->in[i].name = c->in[i].name && c->in[i].name[0] ? c->in[i].name : onnx_str(&c->reader, name);
+            i++;
+        }
+    }
+}
+
 /* Runs the model with the inputs from `first` to `last` known. */
 static npu_status run_once(node_case *c, uint32_t first, uint32_t last)
 {
@@ -127,6 +148,7 @@ static void run_case(const char *folder, const char *name, counts *n)
         return;
     }
     if (read_list(&c, folder, "input", c.in, &c.num_in, 0) && read_list(&c, folder, "output", c.out, &c.num_out, MAX_TENSORS / 2)) {
+        name_inputs(&c);
         name_bf16(name, c.in, c.num_in);
         name_bf16(name, c.out, c.num_out);
         status = run_once(&c, 0, 0);

@@ -678,6 +678,90 @@ static void test_quantised(void)
     }
 }
 
+/* ---- forms of one op --------------------------------------------------------------------------------------------- */
+
+/* x f32[1,2,2] is 1 -2 3 -4, of dims that a converter wrote as -1; c f32[2] 2 10; e f32[0,2]; w 4 bits [2,3], s its
+   scales. */
+static pb form_model(const char *op, const char *in, int64_t opset, const pb *attrs)
+{
+    static const float c[2] = { 2, 10 }, scales[4] = { 1, 10, 100, 1000 };
+    static const uint8_t nibbles[3] = { 0x21, 0x7f, 0x38 }; /* 1 2 -1, 7 -8 3: without a gap between the rows */
+    const pb values[] = { pb_tensor("c", 1, "2", c, 8), pb_tensor("e", 1, "02", c, 0),
+                          pb_tensor("w", 22, "23", nibbles, 3), pb_tensor("s", 1, "22", scales, 16) };
+    pb g = { .len = 0 }, n = { .len = 0 }, dim = { .len = 0 }, shape = { .len = 0 }, tensor = { .len = 0 };
+    pb type = { .len = 0 }, info = { .len = 0 };
+    pb_words(&n, 1, in);
+    pb_str(&n, 2, "y");
+    pb_str(&n, 4, op);
+    for (int i = 0; i < 4 && attrs[i].len; i++) {
+        pb_put(&n, 5, &attrs[i]);
+    }
+    pb_put(&g, 1, &n);
+    for (size_t i = 0; i < 4; i++) {
+        pb_put(&g, 5, &values[i]);
+    }
+    pb_int(&dim, 1, -1);
+    pb_put(&shape, 1, &dim);
+    pb_put(&shape, 1, &dim);
+    pb_put(&shape, 1, &dim);
+    pb_int(&tensor, 1, 1);
+    pb_put(&tensor, 2, &shape);
+    pb_put(&type, 1, &tensor);
+    pb_str(&info, 1, "x");
+    pb_put(&info, 2, &type);
+    pb_put(&g, 11, &info);
+    pb_value(&g, 12, "y", 1, "2");
+    return pb_model(&g, opset);
+}
+
+static void test_forms(void)
+{
+    static const int64_t two = 2, zero = 0;
+    static const float x[4] = { 1, -2, 3, -4 };
+    const pb kernel = pb_attr_ints("kernel_shape", &two, 1), dilation = pb_attr_ints("dilations", &two, 1);
+    const pb pads = pb_attr_ints("pads", (const int64_t[]){ 2, 2 }, 2), stride = pb_attr_ints("strides", &two, 1);
+    const pb far = pb_attr_ints("dilations", (const int64_t[]){ 3 }, 1), axes = pb_attr_ints("axes", &zero, 1);
+    const pb before = pb_attr_ints("pads", (const int64_t[]){ 1, 0 }, 2), one = pb_attr_int("p", 1);
+    const pb third = pb_attr_ints("strides", (const int64_t[]){ 3 }, 1), ceil = pb_attr_int("ceil_mode", 1);
+    const pb keep = pb_attr_int("keepdims", 0), counted = pb_attr_int("count_include_pad", 1);
+    const struct {
+        const char *op, *in;
+        int64_t opset;
+        pb attrs[4];
+        const char *spec;
+        float y[6];
+        size_t len;
+    } rows[] = {
+        { "Add", "x c", 6, { pb_attr_int("broadcast", 1), pb_attr_int("axis", 1) }, "f32[1,2,2]", { 3, 0, 13, 6 }, 4 },
+        { "Add", "x c", 7, { { .len = 0 } }, "f32[1,2,2]", { 3, 8, 5, 6 }, 4 },
+        { "PRelu", "x c", 6, { { .len = 0 } }, "f32[1,2,2]", { 1, -4, 3, -40 }, 4 },
+        { "PRelu", "x c", 7, { { .len = 0 } }, "f32[1,2,2]", { 1, -20, 3, -40 }, 4 },
+        { "AveragePool", "x", 19, { kernel, dilation, pads, stride }, "f32[1,2,2]", { 1, 1, 3, 3 }, 4 },
+        { "AveragePool", "x", 19, { kernel, far, pads, counted }, "f32[1,2,3]", { -1, 0, 0.5f, -2, 0, 1.5f }, 6 },
+        { "LpPool", "x", 18, { kernel, one, ceil, before }, "f32[1,2,2]", { 1, 3, 3, 7 }, 4 },
+        { "LpPool", "x", 18, { kernel, one, ceil, third }, "f32[1,2,1]", { 3, 7 }, 2 },
+        { "ReduceMax", "e", 13, { axes, keep }, "f32[2]", { -HUGE_VALF, -HUGE_VALF }, 2 },
+        { "ReduceMin", "e", 13, { axes, keep }, "f32[2]", { HUGE_VALF, HUGE_VALF }, 2 },
+        { "DequantizeLinear", "w s", 21, { pb_attr_int("block_size", 2), pb_attr_int("axis", 1) }, "f32[2,3]",
+          { 1, 2, -10, 700, -800, 3000 }, 6 },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        npu_onnx_desc desc = reading();
+        npu_onnx_dim dims[3] = { { "x.0", 1 }, { "x.1", 2 }, { "x.2", 2 } };
+        npu_diag diag;
+        desc.dims = dims;
+        desc.num_dims = 3;
+        pb m = form_model(rows[i].op, rows[i].in, rows[i].opset, rows[i].attrs);
+        npu_graph *g = read_from(m.at, m.len, &desc, &diag);
+        NPU_CHECK_THAT(g, "%s: %s", rows[i].op, diag.message);
+        if (g) {
+            const npu_array in = { "x", npu_spec_tensor(NPU_F32, 3, (int64_t[]){ 1, 2, 2 }), x };
+            run(g, &in, rows[i].y, rows[i].len, rows[i].spec);
+        }
+        npu_graph_destroy(g);
+    }
+}
+
 /* ---- data beside the model --------------------------------------------------------------------------------------- */
 
 static const uint8_t beside[12] = { 9, 9, 9, 9, 0, 0, 0x80, 0x3f, 0, 0, 0, 0x40 };
@@ -798,8 +882,7 @@ static void test_bad_nodes(void)
         { "Softmax", "x", "y", &far, NPU_ERR_AXIS, "axis 9 of 1 dims" },
         { "ReduceMax", "x", "y", &twice, NPU_ERR_AXIS, "axis 0 is there twice" },
         { "Cast", "x", "y", &string, NPU_ERR_UNSUPPORTED, "tensors of strings are not supported" },
-        { "QuantizeLinear", "x x", "y", &blocks, NPU_ERR_UNSUPPORTED, "scales of blocks are not supported" },
-        { "DequantizeLinear", "k x", "y", &blocks, NPU_ERR_UNSUPPORTED, "scales of blocks are not supported" },
+        { "QuantizeLinear", "x x", "y", &blocks, NPU_ERR_AXIS, "axis 1 of 1 dims" },
         { "DequantizeLinear", "k x", "y", &far, NPU_ERR_AXIS, "axis 9 of 1 dims" },
         { "Cast", "x", "y", &none, NPU_ERR_UNSUPPORTED, "dtype 0 is not supported" },
         { "Reshape", "x x", "y", &none, NPU_ERR_CONVERSION, "the shape must be known when the model is read" },
@@ -896,7 +979,7 @@ static void test_malformed(void)
     }
     pb g = { .len = 0 };
     m = pb_model(&g, 99);
-    check_bad(&m, NPU_ERR_VERSION, "opset 99, expected 1 to 21");
+    check_bad(&m, NPU_ERR_VERSION, "opset 99, expected 1 to 24");
 }
 
 /* Graphs in graphs have an end. */
@@ -962,6 +1045,7 @@ int main(void)
     NPU_RUN(test_loop_of_data);
     NPU_RUN(test_function);
     NPU_RUN(test_quantised);
+    NPU_RUN(test_forms);
     NPU_RUN(test_external);
     NPU_RUN(test_all_refused);
     NPU_RUN(test_bad_nodes);

@@ -1,4 +1,4 @@
-/* npu_onnx.h - reads ONNX files, opset 7 to 21 (and of older ones what has stayed the same), through the public functions of
+/* npu_onnx.h - reads ONNX files, opset 7 to 24 (and what older ones say the same way), through the public functions of
    npu_ir.h alone: protobuf by hand, one row for each ONNX op, and what ONNX computes of shapes folded to numbers.
 
        #define NPU_ONNX_IMPLEMENTATION      // in one C file
@@ -707,7 +707,8 @@ static uint32_t onnx_typed_field(npu_dtype dtype, uint32_t *wire)
            : dtype == NPU_U32 || dtype == NPU_U64 ? ONNX_UINT64S : ONNX_INT32S;
 }
 
-static npu_value onnx_typed_constant(onnx_reader *r, const npu_spec *spec, onnx_span message, size_t size)
+/* What a tensor without raw data has, as it lies in memory; NULL = not all of it is there. */
+static uint8_t *onnx_typed_data(onnx_reader *r, const npu_spec *spec, onnx_span message, size_t size)
 {
     uint32_t wire, field = onnx_typed_field((npu_dtype)spec->dtype, &wire), bytes = onnx_element(spec);
     size_t count = size / bytes;
@@ -715,7 +716,7 @@ static npu_value onnx_typed_constant(onnx_reader *r, const npu_spec *spec, onnx_
     uint8_t *own;
     if (count > onnx_len(message)) { /* a number takes a byte at least */
         onnx_fail(r, NPU_ERR_SHAPE, "a tensor of %llu bytes has less data", (unsigned long long)size);
-        return onnx_none();
+        return NULL;
     }
     bits = (uint64_t *)onnx_alloc(r, count * 8);
     own = (uint8_t *)onnx_alloc(r, size);
@@ -725,32 +726,55 @@ static npu_value onnx_typed_constant(onnx_reader *r, const npu_spec *spec, onnx_
     for (size_t i = 0; i < count && r->status == NPU_OK; i++) {
         onnx_store(own + i * bytes, bits[i], bytes);
     }
-    return r->status ? onnx_none() : npu_constant(r->g, NULL, *spec, own);
+    return r->status ? NULL : own;
+}
+
+/* Elements of 4 bits follow each other, and in memory each row begins with a byte. */
+static npu_value onnx_nibbles(onnx_reader *r, const npu_spec *spec, const uint8_t *from, size_t size)
+{
+    uint8_t *own = (uint8_t *)onnx_alloc(r, size);
+    int64_t len = spec->dims[spec->rank - 1];
+    size_t row = (size_t)((len + 1) / 2);
+    for (size_t i = 0; own && i < size / row * (size_t)len; i++) {
+        size_t at = i / (size_t)len * row + i % (size_t)len / 2;
+        own[at] |= (uint8_t)((from[i / 2] >> (i % 2 * 4) & 15) << (i % (size_t)len % 2 * 4));
+    }
+    return own ? npu_constant(r->g, NULL, *spec, own) : onnx_none();
 }
 
 /* The value of a TensorProto. */
 static npu_value onnx_tensor(onnx_reader *r, onnx_span message)
 {
     npu_spec spec;
-    size_t size = 0;
+    size_t size = 0, stored = 0;
     onnx_span raw = { NULL, NULL };
+    const uint8_t *data;
     npu_status status;
     if (!onnx_tensor_spec(r, message, &spec)) {
         return onnx_none();
     }
     status = npu_spec_size(&spec, &size);
+    status = status ? status : npu_spec_len(&spec, &stored);
     if (status) {
         onnx_fail(r, status, "a tensor: %s", npu_status_text(status));
         return onnx_none();
     }
-    raw = onnx_member_int(r, message, ONNX_LOCATION, 0) == 1 ? onnx_external(r, message, size)
+    stored = npu_dtype_bits((npu_dtype)spec.dtype) == 4 ? (stored + 1) / 2 : size;
+    raw = onnx_member_int(r, message, ONNX_LOCATION, 0) == 1 ? onnx_external(r, message, stored)
                                                              : onnx_member(r, message, ONNX_RAW);
-    if (r->status || (raw.at && onnx_len(raw) != size)) {
-        onnx_fail(r, NPU_ERR_SHAPE, "a tensor of %llu bytes has %llu bytes of data", (unsigned long long)size,
+    if (r->status || (raw.at && onnx_len(raw) != stored)) {
+        onnx_fail(r, NPU_ERR_SHAPE, "a tensor of %llu bytes has %llu bytes of data", (unsigned long long)stored,
                   (unsigned long long)onnx_len(raw));
         return onnx_none();
     }
-    return raw.at ? onnx_raw_constant(r, &spec, raw) : onnx_typed_constant(r, &spec, message, size);
+    if (raw.at && stored == size) {
+        return onnx_raw_constant(r, &spec, raw);
+    }
+    data = raw.at ? raw.at : onnx_typed_data(r, &spec, message, stored);
+    if (data && stored != size) {
+        return onnx_nibbles(r, &spec, data, size);
+    }
+    return data ? npu_constant(r->g, NULL, spec, data) : onnx_none();
 }
 
 /* ---- attributes -------------------------------------------------------------------------------------------------- */
@@ -1294,10 +1318,22 @@ static npu_value onnx_shrink(onnx_reader *r, onnx_node *n)
     return onnx_where(r, onnx_binary(r, "gt", x, onnx_like(r, x, lambd)), onnx_binary(r, "sub", x, bias), low);
 }
 
+/* v with its dims from `axis` of x on, as ops broadcast before opset 7. */
+static npu_value onnx_from_axis(onnx_reader *r, npu_value v, npu_value x, int64_t axis)
+{
+    int64_t dims[NPU_MAX_RANK];
+    uint32_t rank = onnx_rank(r, v), count = onnx_rank(r, x) - (uint32_t)axis;
+    for (uint32_t i = 0; i < count; i++) {
+        dims[i] = i < rank ? onnx_dim(r, v, i) : 1;
+    }
+    return count > rank ? onnx_reshape(r, v, dims, count) : v;
+}
+
 static npu_value onnx_prelu(onnx_reader *r, onnx_node *n)
 {
-    npu_value x = onnx_x(n, 0);
-    return onnx_where(r, onnx_binary(r, "lt", x, onnx_like(r, x, 0)), onnx_binary(r, "mul", x, onnx_x(n, 1)), x);
+    npu_value x = onnx_x(n, 0), slope = onnx_x(n, 1);
+    slope = r->opset < 7 && onnx_rank(r, slope) == 1 && onnx_rank(r, x) > 1 ? onnx_from_axis(r, slope, x, 1) : slope;
+    return onnx_where(r, onnx_binary(r, "lt", x, onnx_like(r, x, 0)), onnx_binary(r, "mul", x, slope), x);
 }
 
 static npu_value onnx_softsign(onnx_reader *r, onnx_node *n)
@@ -1372,8 +1408,35 @@ static npu_value onnx_sum(onnx_reader *r, npu_value x, const int64_t *axes, uint
     return onnx_emit(r, NULL, "aten.sum.dim_IntList(v, I, b, dtype=t)", x, axes, count, keep, (int)onnx_type(r, x));
 }
 
+/* The largest or smallest of none, which ATen refuses: the least number of the dtype, or the most, in a sum's shape. */
+static npu_value onnx_limit(onnx_reader *r, npu_value sum, npu_dtype dtype, bool is_least)
+{
+    uint32_t bits = npu_dtype_bits(dtype);
+    int64_t most = npu_dtype_is_signed(dtype) ? (int64_t)(UINT64_MAX >> (65 - bits)) : 0;
+    double infinity = is_least ? -HUGE_VAL : HUGE_VAL;
+    npu_value v;
+    if (npu_dtype_is_float(dtype)) {
+        return onnx_emit(r, NULL, "aten.full_like.default(v, f, dtype=t)", sum, infinity, (int)dtype);
+    }
+    v = onnx_emit(r, NULL, "aten.full_like.default(v, i, dtype=t)", sum, most, (int)dtype);
+    return npu_dtype_is_signed(dtype) == is_least ? onnx_unary(r, "bitwise_not", v) : v;
+}
+
+static bool onnx_is_none_of(const onnx_reader *r, npu_value x, const int64_t *axes, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (npu_value_spec(r->g, x)->dims[axes[i]] == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static npu_value onnx_reduce_by(onnx_reader *r, const char *how, npu_value x, const int64_t *axes, uint32_t count, bool keep)
 {
+    if (strncmp(how, "aten.am", 7) == 0 && onnx_is_none_of(r, x, axes, count)) {
+        return onnx_limit(r, onnx_sum(r, x, axes, count, keep), onnx_type(r, x), how[7] == 'a');
+    }
     if (strcmp(how, "prod") == 0) {
         return onnx_product(r, x, axes, count, keep);
     }
@@ -1630,6 +1693,54 @@ static npu_value onnx_max_pool(onnx_reader *r, onnx_node *n)
     return onnx_cast(r, both[0], dtype);
 }
 
+/* Zeros behind, which make room for the last window of ceil_mode: one begins in x, or in what is added before it. */
+static void onnx_ceil(onnx_reader *r, npu_value x, onnx_window *w)
+{
+    for (uint32_t i = 0; i < w->rank; i++) {
+        int64_t size = onnx_dim(r, x, i + 2), reach = (w->kernel[i] - 1) * w->dilation[i] + 1;
+        int64_t last = size + w->begin[i] + w->end[i] - reach;
+        int64_t steps = last < 0 ? 0 : (last + w->stride[i] - 1) / w->stride[i];
+        steps -= steps * w->stride[i] >= size + w->begin[i];
+        w->end[i] += steps * w->stride[i] > last ? steps * w->stride[i] - last : 0;
+    }
+}
+
+/* The sum of each window: a convolution of each channel with ones. */
+static npu_value onnx_window_sum(onnx_reader *r, const onnx_node *n, npu_value x, onnx_window w)
+{
+    static const int64_t zeros[3];
+    npu_value ones, sum;
+    int64_t dims[5], kernel[5] = { 1, 1, 1, 1, 1 };
+    if (onnx_i(r, n, "ceil_mode", 0)) {
+        onnx_ceil(r, x, &w);
+    }
+    x = onnx_padded(r, x, &w, 0);
+    for (uint32_t i = 0; i < w.rank; i++) {
+        kernel[i + 2] = w.kernel[i];
+        dims[i + 2] = onnx_dim(r, x, i + 2);
+    }
+    dims[0] = onnx_dim(r, x, 0) * onnx_dim(r, x, 1);
+    dims[1] = 1;
+    ones = onnx_emit(r, n, "aten.full.default(I, f, dtype=t)", kernel, w.rank + 2, 1.0, (int)onnx_type(r, x));
+    sum = onnx_emit(r, n, "aten.convolution.default(v, v, _, I, I, I, b, I, i)", onnx_reshape(r, x, dims, w.rank + 2),
+                    ones, w.stride, w.rank, zeros, w.rank, w.dilation, w.rank, false, zeros, w.rank, (int64_t)1);
+    for (uint32_t i = 0; i < w.rank + 2; i++) {
+        dims[i] = onnx_dim(r, i < 2 ? x : sum, i);
+    }
+    return onnx_reshape(r, sum, dims, w.rank + 2);
+}
+
+/* Averages with dilations: no op has them. What is added counts, or does not; what ceil_mode adds never does. */
+static npu_value onnx_dilated_average(onnx_reader *r, const onnx_node *n, npu_value x, onnx_window w, bool counts_added)
+{
+    npu_value ones = onnx_emit(r, n, "aten.ones_like.default(v)", x);
+    onnx_window whole = w;
+    if (counts_added) {
+        ones = onnx_padded(r, ones, &w, 1);
+    }
+    return onnx_binary(r, "div", onnx_window_sum(r, n, x, whole), onnx_window_sum(r, n, ones, w));
+}
+
 static npu_value onnx_average(onnx_reader *r, const onnx_node *n, npu_value x, const onnx_window *w, bool counts_added)
 {
     char text[80];
@@ -1642,7 +1753,7 @@ static npu_value onnx_average(onnx_reader *r, const onnx_node *n, npu_value x, c
 static npu_value onnx_avg_pool(onnx_reader *r, onnx_node *n)
 {
     npu_value x = onnx_x(n, 0), ones;
-    bool counts_added = onnx_i(r, n, "count_include_pad", 0) != 0, is_plain;
+    bool counts_added = onnx_i(r, n, "count_include_pad", 0) != 0, is_plain, is_dilated = false;
     onnx_window w, again;
     if (!onnx_window_of(r, n, x, onnx_none(), &w)) {
         return onnx_none();
@@ -1650,9 +1761,10 @@ static npu_value onnx_avg_pool(onnx_reader *r, onnx_node *n)
     is_plain = onnx_is_symmetric(&w);
     for (uint32_t i = 0; i < w.rank; i++) {
         is_plain = is_plain && w.begin[i] * 2 <= w.kernel[i];
-        if (w.dilation[i] != 1) {
-            return onnx_refuse(r, "averages with dilations are not supported");
-        }
+        is_dilated = is_dilated || w.dilation[i] != 1;
+    }
+    if (is_dilated) {
+        return onnx_dilated_average(r, n, x, w, counts_added);
     }
     if (is_plain || counts_added) {
         return onnx_average(r, n, is_plain ? x : onnx_padded(r, x, &w, 0), &w, counts_added);
@@ -1670,18 +1782,12 @@ static npu_value onnx_power(onnx_reader *r, npu_value x, double exponent)
 
 static npu_value onnx_lp_pool(onnx_reader *r, onnx_node *n)
 {
-    double p = (double)onnx_i(r, n, "p", 2), len = 1;
+    double p = (double)onnx_i(r, n, "p", 2);
     onnx_window w;
-    npu_value v;
     if (!onnx_window_of(r, n, onnx_x(n, 0), onnx_none(), &w)) {
         return onnx_none();
     }
-    for (uint32_t i = 0; i < w.rank; i++) {
-        len *= (double)w.kernel[i];
-    }
-    v = onnx_power(r, onnx_unary(r, "abs", onnx_x(n, 0)), p);
-    v = onnx_average(r, n, onnx_padded(r, v, &w, 0), &w, true);
-    return onnx_power(r, onnx_emit(r, n, "aten.mul.Scalar(v, f)", v, len), 1 / p);
+    return onnx_power(r, onnx_window_sum(r, n, onnx_power(r, onnx_unary(r, "abs", onnx_x(n, 0)), p), w), 1 / p);
 }
 
 /* Over all dims behind the channels. */
@@ -1950,12 +2056,32 @@ static npu_value onnx_dequantised_along(onnx_reader *r, npu_value x, npu_value s
                      axis, onnx_low(dtype), onnx_high(dtype), (int)dtype, (int)to);
 }
 
+/* Integers of 4 bits that are known, as weights are, in 8: few ops take fewer. */
+static npu_value onnx_widened(onnx_reader *r, npu_value v)
+{
+    npu_spec spec = v.id ? *npu_value_spec(r->g, v) : npu_spec_tensor(NPU_NONE, 0, NULL);
+    const uint8_t *data = (const uint8_t *)npu_value_data(r->g, v, NULL);
+    size_t count = 0, len = spec.rank ? (size_t)spec.dims[spec.rank - 1] : 1;
+    uint8_t *own;
+    if (npu_dtype_bits((npu_dtype)spec.dtype) != 4 || !data || npu_spec_len(&spec, &count)) {
+        return v;
+    }
+    own = (uint8_t *)onnx_alloc(r, count);
+    for (size_t i = 0; own && i < count; i++) {
+        uint8_t x = (uint8_t)(data[i / len * ((len + 1) / 2) + i % len / 2] >> (i % len % 2 * 4) & 15);
+        own[i] = (uint8_t)(x & 8 && spec.dtype == NPU_I4 ? x | 0xf0 : x);
+    }
+    spec.dtype = spec.dtype == NPU_I4 ? NPU_I8 : NPU_U8;
+    return own ? npu_constant(r->g, NULL, spec, own) : onnx_none();
+}
+
 /* (x - zero) scale, of aten's ops. */
 static npu_value onnx_rescaled(onnx_reader *r, npu_value x, npu_value scale, npu_value zero, int64_t axis)
 {
-    npu_value v = x;
+    npu_value v = x = onnx_widened(r, x);
     if (zero.id) {
-        v = onnx_binary(r, "sub", onnx_cast(r, x, NPU_I32), onnx_along(r, onnx_cast(r, zero, NPU_I32), onnx_rank(r, x), axis));
+        zero = onnx_cast(r, onnx_widened(r, zero), NPU_I32);
+        v = onnx_binary(r, "sub", onnx_cast(r, x, NPU_I32), onnx_along(r, zero, onnx_rank(r, x), axis));
     }
     return onnx_binary(r, "mul", onnx_cast(r, v, onnx_type(r, scale)), onnx_along(r, scale, onnx_rank(r, x), axis));
 }
@@ -1974,23 +2100,38 @@ static npu_value onnx_dequantised(onnx_reader *r, npu_value x, npu_value scale, 
 /* The axis of the scales of a QuantizeLinear or DequantizeLinear; scales of blocks are refused. */
 static int64_t onnx_scale_axis(onnx_reader *r, const onnx_node *n)
 {
-    if (onnx_i(r, n, "block_size", 0)) {
-        onnx_refuse(r, "scales of blocks are not supported");
-    }
     return onnx_rank(r, onnx_x(n, 1)) ? onnx_axis(r, onnx_i(r, n, "axis", 1), onnx_rank(r, onnx_x(n, 0))) : 0;
+}
+
+/* Scales or zero points of blocks along an axis of x: one for each element. */
+static npu_value onnx_of_blocks(onnx_reader *r, npu_value x, npu_value v, int64_t block, int64_t axis)
+{
+    if (!block || !v.id) {
+        return v;
+    }
+    v = onnx_emit(r, NULL, "aten.repeat_interleave.self_int(v, i, i)", onnx_widened(r, v), block, axis);
+    return onnx_slice(r, v, axis, 0, onnx_dim(r, x, (uint32_t)axis));
 }
 
 static npu_value onnx_quantize(onnx_reader *r, onnx_node *n)
 {
     npu_value zero = onnx_x(n, 2);
-    int64_t axis = onnx_scale_axis(r, n), to = onnx_i(r, n, "output_dtype", 0);
+    int64_t axis = onnx_scale_axis(r, n), block = onnx_i(r, n, "block_size", 0), to = onnx_i(r, n, "output_dtype", 0);
     npu_dtype dtype = zero.id ? onnx_type(r, zero) : to ? onnx_dtype(r, to) : NPU_U8;
+    if (r->status == NPU_OK && block) {
+        return onnx_saturated(r, onnx_x(n, 0), onnx_of_blocks(r, onnx_x(n, 0), onnx_x(n, 1), block, axis),
+                              onnx_of_blocks(r, onnx_x(n, 0), zero, block, axis), dtype, axis);
+    }
     return r->status ? onnx_none() : onnx_quantised(r, onnx_x(n, 0), onnx_x(n, 1), zero, dtype, axis);
 }
 
 static npu_value onnx_dequantize(onnx_reader *r, onnx_node *n)
 {
-    int64_t axis = onnx_scale_axis(r, n);
+    int64_t axis = onnx_scale_axis(r, n), block = onnx_i(r, n, "block_size", 0);
+    if (r->status == NPU_OK && block) {
+        return onnx_rescaled(r, onnx_x(n, 0), onnx_of_blocks(r, onnx_x(n, 0), onnx_x(n, 1), block, axis),
+                             onnx_of_blocks(r, onnx_x(n, 0), onnx_x(n, 2), block, axis), axis);
+    }
     return r->status ? onnx_none() : onnx_dequantised(r, onnx_x(n, 0), onnx_x(n, 1), onnx_x(n, 2), axis);
 }
 
@@ -4003,10 +4144,12 @@ static void onnx_node_build(onnx_reader *r, onnx_span message, const onnx_node *
         onnx_call_function(r, &n, function);
     } else if (!n.row || !onnx_row_is_read(n.row)) {
         onnx_fail(r, NPU_ERR_NOT_FOUND, "this op cannot be read");
-    } else if (r->opset < 7 && onnx_i(r, &n, "broadcast", 0) && onnx_has(r, &n, "axis")) {
-        onnx_fail(r, NPU_ERR_UNSUPPORTED, "broadcasting along an axis, as before opset 7, is not supported");
     } else {
-        npu_value v = n.row->fn ? n.row->fn(r, &n) : onnx_emit(r, &n, n.row->text);
+        npu_value v;
+        if (r->opset < 7 && n.num_x == 2 && onnx_i(r, &n, "broadcast", 0) && onnx_has(r, &n, "axis")) {
+            n.x[1] = onnx_from_axis(r, n.x[1], n.x[0], onnx_axis(r, onnx_i(r, &n, "axis", 0), onnx_rank(r, n.x[0])));
+        }
+        v = n.row->fn ? n.row->fn(r, &n) : onnx_emit(r, &n, n.row->text);
         if (onnx_check(r)) {
             onnx_result(r, &n, 0, v);
             if (!v.id && n.num_y && onnx_len(n.y[0])) {
@@ -4190,16 +4333,13 @@ static int64_t onnx_named_dim(onnx_reader *r, const char *name)
     return symbol;
 }
 
-/* A number, a name, or nothing, which is named after the input. */
+/* A number, a name, or nothing, which is named after the input; below 0, as some converters write, is nothing, too. */
 static int64_t onnx_dim_of(onnx_reader *r, onnx_span dim, const char *input, uint32_t i)
 {
     onnx_span param = onnx_member(r, dim, 2);
-    int64_t size = onnx_member_int(r, dim, 1, INT64_MIN);
+    int64_t size = onnx_member_int(r, dim, 1, -1);
     char name[80];
-    if (size != INT64_MIN) {
-        if (size < 0) {
-            onnx_fail(r, NPU_ERR_SHAPE, "dim %u of input '%.60s' is %lld", (unsigned)i, input, (long long)size);
-        }
+    if (size >= 0) {
         return size;
     }
     if (param.at && onnx_len(param) && onnx_len(param) < sizeof name) {
@@ -4320,8 +4460,8 @@ static void onnx_model(onnx_reader *r, onnx_span model)
     if (r->status == NPU_OK && r->has_refused) {
         r->status = NPU_ERR_NOT_FOUND;
     }
-    if (r->status == NPU_OK && (r->opset < 1 || r->opset > 21)) {
-        onnx_fail(r, NPU_ERR_VERSION, "opset %lld, expected 1 to 21", (long long)r->opset);
+    if (r->status == NPU_OK && (r->opset < 1 || r->opset > 24)) {
+        onnx_fail(r, NPU_ERR_VERSION, "opset %lld, expected 1 to 24", (long long)r->opset);
     }
     if (r->status == NPU_OK) {
         onnx_graph(r, graph);
