@@ -9309,17 +9309,25 @@ static bool npu__ref_conv_is_pointwise(const npu_op_info *op)
    that is not wanted. Weights are packed in panels as wide as a tile, [panel, k, channel], the last one filled with
    zeros. Sums are taken in the order of the tiles of a matrix product, so both give the same bits. */
 
+/* Has a line of memory come near, or does nothing. */
+#if defined(__GNUC__)
+#define NPU__REF_PREFETCH(p) __builtin_prefetch(p)
+#else
+#define NPU__REF_PREFETCH(p) ((void)(p))
+#endif
+
 typedef struct npu__ref_pixel_loops {
     int32_t pixels, channels; /* of the largest tile */
     /* c (count x channels) = or += x w, then + bias: x [count, k] has its element (i, j) at x[i + offsets[j]], w and c
-       are dense. bias NULL = none. */
+       are dense. bias NULL = none. ahead, ahead + ahead_step ... are fetched, one for each j: weights of the next tiles. */
     void (*product)(int32_t count, int64_t k, const float *x, const int64_t *offsets, const float *w, const float *bias,
-                    float *c, bool add);
+                    float *c, bool add, const float *ahead, int64_t ahead_step);
 } npu__ref_pixel_loops;
 
 #define NPU__REF_PIXELS_DEFINE(NAME, TARGET, vector, WIDTH, PIXELS, VECTORS, LOAD, STORE, SET, FMA)              \
     NPU__REF_INLINE TARGET void npu__ref_pixels_##NAME##_of(const int32_t count, int64_t k, const float *x,      \
-        const int64_t *offsets, const float *w, const float *bias, float *c, bool add)                           \
+        const int64_t *offsets, const float *w, const float *bias, float *c, bool add,                               \
+        const float *ahead, int64_t ahead_step)                                                                      \
     {                                                                                                            \
         vector sum[PIXELS][VECTORS], y[VECTORS];                                                                 \
         NPU__REF_UNROLL_LOOP                                                                                     \
@@ -9331,6 +9339,8 @@ typedef struct npu__ref_pixel_loops {
         }                                                                                                        \
         for (; k > 0; k--, offsets++, w += VECTORS * WIDTH) {                                                    \
             const float *from = x + *offsets;                                                                    \
+            NPU__REF_PREFETCH(ahead);                                                                                \
+            ahead += ahead_step;                                                                                     \
             NPU__REF_UNROLL_LOOP                                                                                 \
             for (int32_t v = 0; v < VECTORS; v++) {                                                              \
                 y[v] = LOAD(w + v * WIDTH);                                                                      \
@@ -9355,7 +9365,8 @@ typedef struct npu__ref_pixel_loops {
         }                                                                                                        \
     }                                                                                                            \
     static TARGET void npu__ref_pixels_##NAME##_product(int32_t count, int64_t k, const float *x,                \
-        const int64_t *offsets, const float *w, const float *bias, float *c, bool add)                           \
+        const int64_t *offsets, const float *w, const float *bias, float *c, bool add,                               \
+        const float *ahead, int64_t ahead_step)                                                                      \
     {                                                                                                            \
         switch (count) {                                                                                         \
         NPU__REF_PIXELS_##PIXELS(NAME)                                                                           \
@@ -9367,7 +9378,7 @@ typedef struct npu__ref_pixel_loops {
     };
 
 #define NPU__REF_PIXELS_CASE(NAME, n) \
-    case n: npu__ref_pixels_##NAME##_of(n, k, x, offsets, w, bias, c, add); break;
+    case n: npu__ref_pixels_##NAME##_of(n, k, x, offsets, w, bias, c, add, ahead, ahead_step); break;
 #define NPU__REF_PIXELS_4(NAME)                                            \
     NPU__REF_PIXELS_CASE(NAME, 1) NPU__REF_PIXELS_CASE(NAME, 2)            \
     NPU__REF_PIXELS_CASE(NAME, 3) NPU__REF_PIXELS_CASE(NAME, 4)
@@ -9401,6 +9412,7 @@ static const npu__ref_pixel_loops *const npu__ref_pixel_loops_of[] = {
 enum {
     NPU__REF_PIXELS = 256,       /* whose sums are taken before they go to the result, all in the first-level cache */
     NPU__REF_PIXEL_CHANNELS = 32, /* of the widest tile */
+    NPU__REF_PIXEL_AHEAD = 8,     /* floats of weights that are fetched with each one that is used, at least */
     NPU__REF_POINTWISE = 256     /* pixels up to which tiles of them are better than the image as a matrix */
 };
 
@@ -9411,19 +9423,25 @@ typedef struct npu__ref_pixel_source {
     const float *x;
     const int64_t *offsets;
     int64_t row, k;
+    const float *end; /* of the weights of all panels, which are used one after the other */
 } npu__ref_pixel_source;
 
-/* Sums of rows x cols pixels for the channels of one panel: sums [rows, cols, channels]. */
+/* Sums of rows x cols pixels for the channels of one panel: sums [rows, cols, channels]. What tiles of few pixels are
+   multiplied with comes from far away, so they fetch what follows. */
 static void npu__ref_pixels_sum(const npu__ref_pixel_source *s, int64_t rows, int64_t cols, const float *w,
                                 const float *bias, float *sums)
 {
     int64_t k = 0, tiles = npu__ref_ceil_div(cols, s->loops->pixels), channels = s->loops->channels;
     do {
-        int64_t depth = npu__ref_min(s->k - k, NPU__REF_GEMM_K);
+        int64_t depth = npu__ref_min(s->k - k, NPU__REF_GEMM_K), ready = (k + depth) * channels;
+        int64_t more = npu__ref_min(s->end - w - ready, depth * channels);
+        int64_t step = npu__ref_max(more / (rows * tiles * npu__ref_max(depth, 1)), NPU__REF_PIXEL_AHEAD);
         for (int64_t i = 0; i < rows * tiles; i++) {
             int64_t row = i / tiles, from = cols * (i % tiles) / tiles, to = cols * (i % tiles + 1) / tiles;
+            bool is_ahead = (i + 1) * depth * step <= more;
             s->loops->product((int32_t)(to - from), depth, s->x + row * s->row + from, s->offsets + k, w + k * channels,
-                              k + depth < s->k ? NULL : bias, sums + (row * cols + from) * channels, k > 0);
+                              k + depth < s->k ? NULL : bias, sums + (row * cols + from) * channels, k > 0,
+                              is_ahead ? w + ready + i * depth * step : w, is_ahead ? step : 0);
         }
         k += depth;
     } while (k < s->k);
@@ -10183,9 +10201,10 @@ static void npu__ref_conv_pixels(const npu__ref_conv_blocked *s, const npu__ref_
                                  int64_t panel, int64_t end, const npu__ref_conv_place *place, float *sums,
                                  const npu_epilogue *after)
 {
-    npu__ref_pixel_source source = { s->pixels, NULL, s->offsets, s->row, g->k };
-    npu__ref_product plain = *g;
     int64_t width = s->pixels->channels, rows = place->rows, cols = s->dim[2].out, high, wide;
+    npu__ref_pixel_source source = { s->pixels, NULL, s->offsets, s->row, g->k,
+                                     (const float *)g->a.x + end * width * g->k };
+    npu__ref_product plain = *g;
     if (s->row == cols && place->step == cols) { /* rows follow one another */
         cols *= rows, rows = 1;
     }
@@ -10580,6 +10599,7 @@ static void npu__ref_winograd_band(const npu__ref_winograd *s, const npu_launch 
     int64_t plane = npu__ref_volume(s->conv.out);
     float *products = pixels + 16 * s->step, *results = products + 16 * step;
     npu__ref_pixel_source source = s->source;
+    source.end = w + s->panels * 16 * in * width;
     for (int64_t panel = 0; panel < s->panels; panel++) {
         float bias[NPU__REF_PIXEL_CHANNELS] = { 0 };
         if (s->conv.bias) {
