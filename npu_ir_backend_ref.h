@@ -8567,6 +8567,16 @@ static void npu__ref_gemm_blocked(const npu__ref_product *g, uint32_t part, uint
 
 /* ---- matrix product: vector times matrix ---- */
 
+/* Has some bytes of each of some columns of B come near, which follow those that are multiplied now. */
+static void npu__ref_gemv_fetch(const char *from, int64_t col_bytes, int32_t count, int64_t bytes)
+{
+    for (int32_t j = 0; j < count; j++) {
+        for (int64_t i = 0; i < bytes; i += 64) {
+            NPU__REF_PREFETCH((const char *)((uintptr_t)from + (uintptr_t)(j * col_bytes + i))); /* perhaps beyond B */
+        }
+    }
+}
+
 /* Eight columns of B, strided by k at will, times the row A. */
 static void npu__ref_gemv_dots(const npu__ref_product *g, const npu__ref_tile_loops *tile, int64_t col, int32_t count,
                                void *sums)
@@ -8584,6 +8594,11 @@ static void npu__ref_gemv_dots(const npu__ref_product *g, const npu__ref_tile_lo
             for (int32_t i = 0; !direct && i < some; i++) {
                 npu__ref_load_numbers(g->isa, (char *)b + (size_t)i * NPU__STRIP * size, g->b.x, g->b.dtype,
                                      k * g->b.row + (col + j + i) * g->b.col, g->b.row, n);
+            }
+            if (direct) { /* the next strip, or the next columns' first */
+                int64_t next = k + NPU__STRIP < g->k ? NPU__STRIP : 8 * g->b.col - k;
+                npu__ref_gemv_fetch((const char *)((uintptr_t)from + (uintptr_t)(next * (int64_t)size)),
+                                    g->b.col * (int64_t)size, some, (int64_t)(n * size));
             }
             tile->dots(some, (int64_t)n, &x, direct ? from : b, direct ? g->b.col : NPU__STRIP,
                        (char *)sums + (size_t)j * size);
@@ -9309,17 +9324,10 @@ static bool npu__ref_conv_is_pointwise(const npu_op_info *op)
    that is not wanted. Weights are packed in panels as wide as a tile, [panel, k, channel], the last one filled with
    zeros. Sums are taken in the order of the tiles of a matrix product, so both give the same bits. */
 
-/* Has a line of memory come near, or does nothing. */
-#if defined(__GNUC__)
-#define NPU__REF_PREFETCH(p) __builtin_prefetch(p)
-#else
-#define NPU__REF_PREFETCH(p) ((void)(p))
-#endif
-
 typedef struct npu__ref_pixel_loops {
     int32_t pixels, channels; /* of the largest tile */
     /* c (count x channels) = or += x w, then + bias: x [count, k] has its element (i, j) at x[i + offsets[j]], w and c
-       are dense. bias NULL = none. ahead, ahead + ahead_step ... are fetched, one for each j: weights of the next tiles. */
+       are dense. bias NULL = none. Each j fetches one of ahead, ahead + ahead_step ...: weights of the next tiles. */
     void (*product)(int32_t count, int64_t k, const float *x, const int64_t *offsets, const float *w, const float *bias,
                     float *c, bool add, const float *ahead, int64_t ahead_step);
 } npu__ref_pixel_loops;
@@ -9413,7 +9421,7 @@ enum {
     NPU__REF_PIXELS = 256,       /* whose sums are taken before they go to the result, all in the first-level cache */
     NPU__REF_PIXEL_CHANNELS = 32, /* of the widest tile */
     NPU__REF_PIXEL_AHEAD = 8,     /* floats of weights that are fetched with each one that is used, at least */
-    NPU__REF_POINTWISE = 256     /* pixels up to which tiles of them are better than the image as a matrix */
+    NPU__REF_POINTWISE = 256      /* pixels up to which tiles of them need fewer channels than the image as a matrix */
 };
 
 /* Where an image lies that pixels are read of: rows are `row` apart. K numbers are summed for each pixel,
@@ -9681,12 +9689,12 @@ static int64_t npu__ref_conv_planes(const npu__ref_conv_blocked *s)
 /* Bands as high as a slab in the second-level cache allows, and more where there is work for more parts. */
 static void npu__ref_conv_cut_bands(npu__ref_conv_blocked *s, int64_t wanted)
 {
-    int64_t height = s->dim[1].out, row_bytes, fitting;
+    int64_t height = s->dim[1].out, least = height >= 6 && !s->is_in_place ? 2 : 1, row_bytes, fitting;
     s->row = npu__ref_conv_reach(&s->dim[2], s->dim[2].out);
     row_bytes = npu__ref_max(npu__ref_conv_planes(s) * s->row * (int64_t)s->plan.size, 1);
     fitting = NPU__REF_GEMM_SLAB / row_bytes - npu__ref_conv_reach(&s->dim[1], 0);
     s->bands = npu__ref_ceil_div(height, npu__ref_max(npu__ref_min(fitting, height), 1));
-    s->bands = npu__ref_max(s->bands, npu__ref_min(wanted, height / 8));
+    s->bands = npu__ref_max(s->bands, npu__ref_min(wanted, npu__ref_max(height / 8, least)));
     s->band = npu__ref_ceil_div(height, s->bands);
     s->bands = npu__ref_ceil_div(height, s->band);
     s->rows = npu__ref_conv_reach(&s->dim[1], s->band);
@@ -10337,9 +10345,10 @@ static npu_status npu__ref_conv_prepare_pointwise(npu_prepare *p)
     const npu__ref_pixel_loops *loops = npu__ref_pixel_loops_of[c.isa];
     int64_t places = npu__ref_volume(c.out), width = loops->channels;
     npu__ref_pointwise *s = npu_prepare_alloc(p, sizeof *s);
+    int64_t filled = npu__ref_ceil_div(c.out_channels, width) * width;
     bool by_pixels = c.dtype == NPU_F32 && p->op->in_data && p->op->in_data[1] && !p->op->dynamic &&
-                     npu__ref_ceil_div(c.out_channels, width) * width <= c.out_channels / 3 * 4 &&
-                     places <= NPU__REF_POINTWISE;
+                     (places <= NPU__REF_POINTWISE ? filled <= c.out_channels / 3 * 4
+                                                   : filled <= c.out_channels / 8 * 9 && c.in_channels >= width);
     npu_status status;
     if (!s) {
         return NPU_ERR_NO_MEMORY;

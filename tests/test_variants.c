@@ -603,8 +603,12 @@ static conv_case random_conv(bool is_winograd)
         return w;
     }
     c.pad = c.dilation == 1 && pick(0, 3) == 0 ? 0 : c.pad;
-    if (pick(0, 3) == 0) { /* one tap */
+    if (pick(0, 3) == 0) { /* one tap, every second time of a large image with many channels */
         c.kernel[0] = c.kernel[1] = 1, c.pad = 0, c.dilation = 1;
+        if (pick(0, 1) == 0) {
+            c.in = pick(32, 40), c.out = pick(60, 64), c.groups = 1;
+            c.stride = 1, c.size[0] = 19, c.size[1] = pick(16, 31);
+        }
     } else if (pick(0, 1) == 0) { /* depthwise */
         c.groups = pick(2, 40), c.in = 1, c.out = pick(1, 2);
         c.kernel[0] = pick(0, 1) ? 3 : c.kernel[0], c.kernel[1] = pick(0, 1) ? 3 : c.kernel[1];
