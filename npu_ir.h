@@ -31752,7 +31752,7 @@ static bool npu__json_bits(const npu__json *e, npu_dtype dtype, uint64_t *bits)
 }
 
 /* Elements of nested lists, from dim `axis` on; those of a complex tensor are pairs. */
-static npu_status npu__json_elements(npu__loader *l, const npu__json *data, const npu_spec *spec,
+static npu_status npu__json_elements(npu__loader *l, const char *name, const npu__json *data, const npu_spec *spec,
                                      uint32_t axis, uint8_t **out)
 {
     npu_dtype dtype = (npu_dtype)spec->dtype;
@@ -31763,16 +31763,16 @@ static npu_status npu__json_elements(npu__loader *l, const npu__json *data, cons
     if (axis < depth) {
         int64_t count = axis < spec->rank ? spec->dims[axis] : 2;
         if (data->type != NPU__JSON_ARRAY || data->count != count) {
-            return npu__json_fail(l, data, NPU_ERR_SHAPE, "the data of a constant is not of its shape");
+            return npu__json_fail(l, data, NPU_ERR_SHAPE, "constant '%.80s': its data is not of its shape", name);
         }
         for (const npu__json *m = data->as.first; m && status == NPU_OK; m = m->next) {
-            status = npu__json_elements(l, m, spec, axis + 1, out);
+            status = npu__json_elements(l, name, m, spec, axis + 1, out);
         }
         return status;
     }
     dtype = dtype == NPU_C64 ? NPU_F32 : dtype == NPU_C128 ? NPU_F64 : dtype;
     if (!npu__is_readable_dtype(dtype) || !npu__json_bits(data, dtype, &bits)) {
-        return npu__json_fail(l, data, NPU_ERR_DTYPE, "the data of a constant holds what is no %s",
+        return npu__json_fail(l, data, NPU_ERR_DTYPE, "constant '%.80s': its data holds what is no %s", name,
                               npu_dtype_name(dtype));
     }
     npu__element_store(*out, bits, bytes);
@@ -31781,8 +31781,8 @@ static npu_status npu__json_elements(npu__loader *l, const npu__json *data, cons
 }
 
 /* The bytes in hex, elements little-endian: for types that JSON has no numbers for. */
-static npu_status npu__json_hex(npu__loader *l, const npu__json *data, const npu_spec *spec, uint8_t *out,
-                                size_t size)
+static npu_status npu__json_hex(npu__loader *l, const char *name, const npu__json *data, const npu_spec *spec,
+                                uint8_t *out, size_t size)
 {
     size_t len = strlen(data->as.str);
     for (size_t i = 2; i < len; i++) {
@@ -31790,7 +31790,7 @@ static npu_status npu__json_hex(npu__loader *l, const npu__json *data, const npu
     }
     if (len < 2 || strncmp(data->as.str, "0x", 2) != 0) {
         return npu__json_fail(l, data, NPU_ERR_PARSE,
-                              "the data of a constant is a text, but no 0x and digits");
+                              "constant '%.80s': its data is a text, but no 0x and digits", name);
     }
     npu__json_locate(l, data->at);
     return npu__parse_hex(&l->p, data->as.str + 2, len - 2, spec, out, size);
@@ -31842,8 +31842,8 @@ static npu_status npu__json_constant(npu__loader *l, const char *name, const npu
     if (!own) {
         return npu__parse_no_memory(&l->p);
     }
-    status = data->type == NPU__JSON_STRING ? npu__json_hex(l, data, spec, own, size)
-                                            : npu__json_elements(l, data, spec, 0, &at);
+    status = data->type == NPU__JSON_STRING ? npu__json_hex(l, name, data, spec, own, size)
+                                            : npu__json_elements(l, name, data, spec, 0, &at);
     return status                                              ? status
            : npu__constant(l->p.g, name, spec, own, true).id ? NPU_OK
                                                                : npu__parse_built(&l->p);
@@ -31860,7 +31860,8 @@ static npu_status npu__json_lone_constant(npu__loader *l, const npu__json *entry
     npu_status status = npu__json_need_name(l, entry, "dtype", &dtype);
     npu_dtype code = npu_dtype_parse(dtype);
     if (status || !code) {
-        return status ? status : npu__json_fail(l, entry, NPU_ERR_DTYPE, "'%.80s' is no dtype", dtype);
+        return status ? status : npu__json_fail(l, entry, NPU_ERR_DTYPE, "constant '%.80s': '%.80s' is no dtype",
+                                                entry->key, dtype);
     }
     for (; npu__json_is(m, NPU__JSON_ARRAY) && rank <= NPU_MAX_RANK; m = m->as.first) {
         dims[rank++] = m->count;

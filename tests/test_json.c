@@ -969,6 +969,30 @@ static void test_constants(void)
     }
 }
 
+/* Numbers that the dtype does not hold, lists of another shape, and what is no list of numbers. */
+static void test_bad_constants(void)
+{
+    static const struct { const char *dtype, *data; npu_status status; } rows[] = {
+        { "int8", "[128]", NPU_ERR_DTYPE }, { "int8", "[-129]", NPU_ERR_DTYPE }, { "uint8", "[256]", NPU_ERR_DTYPE },
+        { "uint8", "[-1]", NPU_ERR_DTYPE }, { "int32", "[2147483648]", NPU_ERR_DTYPE },
+        { "uint64", "[-1]", NPU_ERR_DTYPE }, { "uint64", "[18446744073709551616]", NPU_ERR_DTYPE },
+        { "int64", "[9223372036854775808]", NPU_ERR_DTYPE }, { "bool", "[2]", NPU_ERR_DTYPE },
+        { "bool", "[0.5]", NPU_ERR_DTYPE }, { "bool", "['true']", NPU_ERR_DTYPE }, { "int32", "[1.5]", NPU_ERR_DTYPE },
+        { "float32", "['a']", NPU_ERR_DTYPE }, { "float32", "[null]", NPU_ERR_DTYPE },
+        { "float32", "{}", NPU_ERR_DTYPE }, { "float32", "'01020304'", NPU_ERR_PARSE },
+        { "float32", "'0x0102030g'", NPU_ERR_PARSE }, { "float32", "'0'", NPU_ERR_PARSE },
+        { "nope", "[1]", NPU_ERR_DTYPE }, { "complex64", "[1.0]", NPU_ERR_SHAPE },
+        { "complex64", "[[1.0]]", NPU_ERR_SHAPE }, { "float32", "[[1],[1,2]]", NPU_ERR_SHAPE },
+        { "float32", "[[1],2]", NPU_ERR_SHAPE }, { "float32", "[[[[[[[[[1]]]]]]]]]", NPU_ERR_RANK },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char more[200];
+        document d = { "x=float32[1]", rows[i].data[0] == '\'' ? "k=float32[1]" : "", "x=float32[1]", more, { NULL } };
+        snprintf(more, sizeof more, "'constants': {'k': {'data': %s, 'dtype': '%s'}}, ", rows[i].data, rows[i].dtype);
+        refuse(&d, rows[i].status, "constant 'k'");
+    }
+}
+
 /* A tensor made in forward() of a model without data has none either: said by name, with what to do instead. */
 static void test_constant_without_data(void)
 {
@@ -2069,6 +2093,7 @@ int main(void)
     NPU_RUN(test_print_storage);
     NPU_RUN(test_weights);
     NPU_RUN(test_constants);
+    NPU_RUN(test_bad_constants);
     NPU_RUN(test_constant_without_data);
     NPU_RUN(test_given_constants);
     NPU_RUN(test_decoder_idioms);
