@@ -630,6 +630,8 @@ encoder --input batchxlengthx16 --dim batch=1:4 --dim length=2:9
 Remembers --input 4
 Sizes --input batchx3xHxW --dim batch=1:4 --dim H=16:48 --dim W=16:48
 END
+    out=$OUT/exported_flow
+    $PYTHON tests/models/flow.py "$out" && run_exported "$out" && run_exported "$out.other" || return 1
     ! grep out.weight "$OUT/exported_Tied.json" && ! $PYTHON examples/pytorch/export.py tests/models/nets.py:Bad --input 2x4 -o "$OUT/bad" 2> "$OUT/bad.txt" &&
         grep 'in inner (Linear)' "$OUT/bad.txt" && ! $PYTHON examples/pytorch/export.py tests/models/nets.py:Recurrent --input 2xstepsx5:int64 \
         --input 2xsteps --dim steps=9:2 -o "$OUT/bad" 2> "$OUT/bad.txt" && grep 'dim steps=9:2: expected NAME=LEAST:MOST' "$OUT/bad.txt"

@@ -19,7 +19,8 @@ Such a model is traced three times, at sizes of the ranges (H=32:224:32: of mult
 follows from the input's in each run. --check writes a second example, NAME.other.input0.npy .., of sizes that were not
 traced. torch.export traces where it is there (torch 2.x), make_fx else (torch 1.13) and what torch.export refuses: both
 give ATen ops with their schemas. Weights that modules share are written once. A buffer that forward changes is a
-state of the graph, which each run finds as the one before has left it; --runs 3 checks what the third gives."""
+state of the graph, which each run finds as the one before has left it; --runs 3 checks what the third gives.
+torch.cond and while_loop of torch 2.x become npu.if and npu.while, their graphs child graphs."""
 import argparse, copy, importlib, importlib.util, inspect, json, operator, os, struct, sys
 import numpy
 import torch
@@ -30,6 +31,8 @@ DTYPES = {torch.float32: ("float32", "F32"), torch.float64: ("float64", "F64"), 
                   "U8"), torch.bool: ("bool", "BOOL"),
           torch.complex64: ("complex64", "C64")}
 MISSING = object()
+# Of torch.ops.higher_order: where its graphs stand among the arguments, and what a file calls them.
+FLOWS = {"cond": ((1, "true_graph"), (2, "false_graph")), "while_loop": ((0, "cond_fn"), (1, "body_fn"))}
 
 
 def fail(message):
@@ -369,11 +372,30 @@ def trace_make_fx(net, inputs):
     return module, kinds, before, list(zip((n.name for n in flat[len(flat) - len(replaced):]), replaced))
 
 
+def flow_of(node):
+    """"cond" or "while_loop", where a node is control flow (torch 2.x: torch.ops.higher_order); else None."""
+    is_op = node.op == "call_function" and not isinstance(node.target, torch._ops.OpOverload)
+    name = getattr(node.target, "__name__", None) if is_op else None
+    return name if name in FLOWS else None
+
+
 class ShapesOf(torch.fx.Interpreter):
-    """Runs a graph once and keeps what each node gives, as dtype and shape."""
+    """Runs a graph once and keeps what each node gives, as dtype and shape; of control flow all its graphs."""
+
+    def run_flow(self, node):
+        args = list(self.fetch_args_kwargs_from_env(node)[0])
+        copies = lambda values: [v.clone() if isinstance(v, torch.Tensor) else v for v in values]
+        if flow_of(node) == "cond":
+            results = [ShapesOf(graph).run(*copies(args[3] if len(args) > 3 else ())) for graph in args[1:3]]
+            return results[0 if bool(args[0]) else 1]
+        carried, others = list(args[2]), list(args[3]) if len(args) > 3 else []
+        ShapesOf(args[1]).run(*copies(carried + others))
+        while bool(ShapesOf(args[0]).run(*copies(carried + others))):
+            carried = list(ShapesOf(args[1]).run(*copies(carried + others)))
+        return tuple(carried)
 
     def run_node(self, node):
-        value = super().run_node(node)
+        value = self.run_flow(node) if flow_of(node) else super().run_node(node)
         several = isinstance(value, (tuple, list))
         node.meta["val"] = [self.shape_of(v) for v in value] if several else self.shape_of(value)
         return value
@@ -549,8 +571,10 @@ class Document:
             self.inputs.append(meta(name, node.meta["val"]))
 
     def get_attr(self, node):
-        """A tensor that forward() makes: it is kept as a weight."""
+        """A tensor that forward() makes: it is kept as a weight. Graphs of control flow are read with it."""
         tensor = operator.attrgetter(node.target)(self.module)
+        if isinstance(tensor, torch.nn.Module):
+            return
         key = "constant." + node.target.strip("_")
         self.state[key] = tensor.detach()
         self.weight(node, key)
@@ -558,6 +582,8 @@ class Document:
     def call_function(self, node):
         if node.target is operator.getitem:
             self.values[node] = self.values[node.args[0]][node.args[1]]
+        elif flow_of(node):
+            self.flow(node)
         elif not isinstance(node.target, torch._ops.OpOverload):
             fail("'%s' calls %s, which is no ATen op" % (node.name, node.target))
         elif node.users or node.target._schema.is_mutable:
@@ -568,6 +594,9 @@ class Document:
         op_type = str(node.target)
         if op_type in ("aten.as_strided.default", "aten.as_strided_.default"):
             op_type, attrs = view_of_strides(op_type, inputs[0][1], attrs)
+        self.result(node, op_type, inputs, attrs)
+
+    def result(self, node, op_type, inputs, attrs):
         values = node.meta["val"]
         several = isinstance(values, (list, tuple))
         results = [None if not isinstance(v, torch.Tensor) else
@@ -576,6 +605,38 @@ class Document:
         self.values[node] = results if several else results[0]
         self.nodes.append({"name": node.name, "op_type": op_type, "inputs": [meta(*t) for t in inputs],
                            "outputs": [meta(*t) for t in results if t], "attrs": attrs})
+
+    def flow(self, node):
+        """Control flow: its graphs are documents among its attributes, its operands one or two lists of tensors."""
+        name, graphs, inputs, sizes = flow_of(node), FLOWS[flow_of(node)], [], []
+        if name == "cond":
+            inputs.append(self.operand(node, node.args[0]))
+        for i in (3,) if name == "cond" else (2, 3):
+            values = node.args[i] if i < len(node.args) else ()
+            sizes.append(len(values))
+            inputs += [self.operand(node, v) for v in values]
+        attrs = {key: self.child(node, node.args[i]) for i, key in graphs}
+        attrs["_tensor_list_sizes"] = sizes
+        self.result(node, "torch.ops.higher_order." + name, inputs, attrs)
+
+    def operand(self, node, value):
+        if not isinstance(value, torch.fx.Node) or not isinstance(self.values[value][1], torch.Tensor):
+            fail("'%s': an operand that is no tensor has no form here: %s" % (node.name, value))
+        return self.values[value]
+
+    def child(self, node, graph):
+        """A graph of control flow as a document. What it does not take from outside are its constants."""
+        module = operator.attrgetter(graph.target)(self.module)
+        kinds = {n: ("input", n.name) for n in module.graph.nodes if n.op == "placeholder"}
+        document = Document(module, kinds, {}, None)
+        results = torch.utils._pytree.tree_flatten([n for n in module.graph.nodes if n.op == "output"][0].args[0])[0]
+        if len(document.outputs) != len(results):
+            fail("'%s': a result of %s is no tensor" % (node.name, graph.target))
+        record = document.json(graph.target)
+        constants = {key: {**meta(key, document.state[key]), "data": document.state[key].tolist()}
+                     for key in document.used}
+        keys = "graph_inputs", "graph_outputs", "weight_name_mapping", "nodes"
+        return {**{key: record[key] for key in keys}, "weights": [], "constants": constants}
 
     def arguments(self, node):
         """The tensors in the order of the schema, and all else by name."""
