@@ -571,6 +571,176 @@ static void test_passes(void)
     }
 }
 
+/* What a pass takes and what it leaves, condition by condition: the kinds of ops afterwards, and the same numbers. */
+static void test_neighbours(void)
+{
+    static const struct { uint32_t passes; const char *before, *kinds; } near[] = {
+        { PASS(ATEN_TO_AICF),
+          "input x : f32[2,3]\ninput w : f32[3,4]\ny = aten.mm.default(x, w)",
+          "aicf.gemm" },
+        { PASS(ATEN_TO_AICF),
+          "input x : f32[2,3]\ninput w : f32[3,4]\ninput b : f32[4]\ny = aten.addmm.default(b, x, w)",
+          "aicf.gemm aicf.bias_add" },
+        { PASS(ATEN_TO_AICF),
+          "input x : f32[2,3]\ninput w : f32[3,4]\ninput b : f32[4]\ny = aten.addmm.default(b, x, w, beta=2)",
+          "aten.addmm.default" },
+        { PASS(ATEN_TO_AICF),
+          "input x : f32[2,3]\ninput w : f32[3,4]\ninput b : f32[4]\ny = aten.addmm.default(b, x, w, alpha=2)",
+          "aten.addmm.default" },
+        { PASS(ATEN_TO_AICF),
+          "input x : f32[2,3]\ninput w : f32[3,4]\ninput b : f32[2,4]\ny = aten.addmm.default(b, x, w)",
+          "aten.addmm.default" },
+        { PASS(ATEN_TO_AICF),
+          "input x : f32[2,3]\ninput w : f32[3,4]\ninput b : f32[1]\ny = aten.addmm.default(b, x, w)",
+          "aten.addmm.default" },
+        { PASS(ATEN_TO_AICF),
+          "input x : f32[2,3]\ninput w : f32[4,3]\ny = aten.linear.default(x, w)",
+          "aicf.gemm" },
+        { PASS(ATEN_TO_AICF),
+          "input x : f32[2,2,3]\ninput w : f32[4,3]\ny = aten.linear.default(x, w)",
+          "aten.linear.default" },
+        { PASS(ATEN_TO_AICF),
+          "input x : f32[2,3]\ny = aten.softmax.int(x, -1)",
+          "aicf.softmax" },
+        { PASS(ATEN_TO_AICF),
+          "input x : f32[2,3]\ny = aten.softmax.int(x, 0)",
+          "aten.softmax.int" },
+        { PASS(ATEN_TO_AICF),
+          "input x : f32[2,3]\ny = aten.softmax.int(x, 1, f64)",
+          "aten.softmax.int" },
+        { PASS(ATEN_TO_AICF),
+          "input x : f32[2,3,4]\ny = aten.softmax.int(x, -1)",
+          "aten.softmax.int" },
+        { PASS(ATEN_TO_AICF),
+          "input x : f32[2,3]\ninput b : f32[3]\ny = aten.add.Tensor(x, b)",
+          "aicf.bias_add" },
+        { PASS(ATEN_TO_AICF),
+          "input x : f32[2,3]\ninput b : f32[3]\ny = aten.add.Tensor(b, x)",
+          "aten.add.Tensor" },
+        { PASS(ATEN_TO_AICF),
+          "input x : f32[2,3]\ninput b : f32[3]\ny = aten.add.Tensor(x, b, alpha=2)",
+          "aten.add.Tensor" },
+        { PASS(ATEN_TO_AICF),
+          "input x : f32[2,3]\ninput b : f32[2,1]\ny = aten.add.Tensor(x, b)",
+          "aten.add.Tensor" },
+        { PASS(ATEN_TO_AICF),
+          "input x : f32[2,3]\ninput b : f64[3]\ny = aten.add.Tensor(x, b)",
+          "aten.add.Tensor" },
+        { PASS(ATEN_TO_AICF),
+          "input x : f32[2,3]\ninput b : f32[1]\ny = aten.add.Tensor(x, b)",
+          "aten.add.Tensor" },
+        { PASS(ATEN_TO_AICF),
+          "input x : f32[3]\ninput b : f32[1]\ny = aten.add.Tensor(x, b)",
+          "aten.add.Tensor" },
+        { PASS(AICF_TO_ATEN),
+          "input x : f32[2,3]\ny = aicf.copy(x)",
+          "aten.clone.default" },
+        { PASS(AICF_TO_ATEN),
+          "input x : f32[3,2]\ninput w : f32[3,4]\ny = aicf.gemm(x, w, transA=true)",
+          "aten.transpose.int aten.mm.default" },
+        { PASS(AICF_TO_ATEN),
+          "input x : f32[2,3]\ninput w : f32[4,3]\ny = aicf.gemm(x, w, transB=true)",
+          "aten.linear.default" },
+        { PASS(AICF_TO_ATEN),
+          "input x : f32[2,3]\ninput w : f32[3,4]\ninput b : f32[4]\ny = aicf.gemm_epilogue(x, w, b)",
+          "aten.mm.default aten.add.Tensor aten.relu.default" },
+        { PASS(AICF_TO_ATEN),
+          "input x : f32[2,3]\ninput w : f32[3,4]\ninput b : f32[4]\n"
+          "y = aicf.gemm_epilogue(x, w, b, relu=false)",
+          "aten.mm.default aten.add.Tensor" },
+        { PASS(AICF_TO_ATEN),
+          "input x : f32[2,3]\ninput b : f32[3]\ny = aicf.bias_add(x, b)",
+          "aten.add.Tensor" },
+        { PASS(AICF_TO_ATEN),
+          "input x : f32[2,3]\ny = aicf.softmax(x)",
+          "aten.softmax.int" },
+        { PASS(CONV_ACTIVATION),
+          "input x : f32[1,2,5,5]\ninput w : f32[2,2,3,3]\n"
+          "c = aten.convolution.default(x, w, none, [1, 1], [0, 0], [1, 1], true, [0, 0], 1)\n"
+          "y = aten.relu.default(c)",
+          "aten.convolution.default aten.relu.default" },
+        { PASS(CONV_ACTIVATION),
+          "input x : f32[1,2,5,5]\ninput w : f32[2,2,3,3]\n"
+          "c = aten.convolution.default(x, w, none, [1, 1], [0, 0], [1, 1], false, [0, 0], 1)\n"
+          "y = aten.relu.default(c)",
+          "npu.call" },
+        { PASS(CONV_ACTIVATION),
+          "input x : f32[1,2,5]\ninput w : f32[2,2,3]\nc = aten.conv1d.default(x, w)\ny = aten.relu.default(c)",
+          "npu.call" },
+        { PASS(CONV_ACTIVATION),
+          "input x : f32[1,2,4,4,4]\ninput w : f32[2,2,2,2,2]\nc = aten.conv3d.default(x, w)\n"
+          "y = aten.relu.default(c)",
+          "npu.call" },
+        { PASS(CONV_ACTIVATION),
+          "input x : f32[1,2,5,5]\ninput w : f32[2,2,3,3]\nc = aten.conv2d.default(x, w)\n"
+          "s = aten.sigmoid.default(c)\ny = aten.mul.Tensor(s, c)",
+          "aten.conv2d.default aten.sigmoid.default aten.mul.Tensor" },
+        { PASS(CONV_ACTIVATION),
+          "input x : f32[1,2,5,5]\ninput w : f32[2,2,3,3]\nc = aten.conv2d.default(x, w)\n"
+          "s = aten.sigmoid.default(c)\ny = aten.mul.Tensor(c, s)",
+          "aten.conv2d.default aten.sigmoid.default aten.mul.Tensor" },
+        { PASS(CONV_ACTIVATION),
+          "input x : f32[1,2,5,5]\ninput w : f32[2,2,3,3]\nc = aten.conv2d.default(x, w)\n"
+          "s = aten.sigmoid.default(c)\ny = aten.mul.Tensor(s, s)",
+          "npu.call aten.mul.Tensor" },
+        { PASS(BATCH_NORM),
+          "input x : f32[1,2,5,5]\nconst k : f32[2,2,1,1] {1, 2, 3, 4}\nconst m : f32[2] {1, 2}\n"
+          "c = aten.conv2d.default(x, k)\nn = aten.batch_norm.default(c, m, m, m, m, false, 0.1, 1e-5, false)\n"
+          "y = aten.neg.default(n)",
+          "aten.conv2d.default aten.neg.default" },
+        { PASS(BATCH_NORM),
+          "input x : f32[1,2,5,5]\nconst k : f32[2,2,1,1] {1, 2, 3, 4}\nconst m : f32[2] {1, 2}\n"
+          "c = aten.conv2d.default(x, k)\nn = aten.batch_norm.default(c, m, m, m, m, true, 0.1, 1e-5, false)\n"
+          "y = aten.neg.default(n)",
+          "aten.conv2d.default aten.batch_norm.default aten.neg.default" },
+        { PASS(BATCH_NORM),
+          "input x : f32[1,2,5,5]\nconst k : f32[2,2,1,1] {1, 2, 3, 4}\nconst m : f32[2] {1, 2}\n"
+          "c = aten.conv2d.default(x, k)\nz = aten.abs.default(c)\noutput z = z\n"
+          "n = aten.batch_norm.default(c, m, m, m, m, false, 0.1, 1e-5, false)\ny = aten.neg.default(n)",
+          "aten.conv2d.default aten.abs.default aten.batch_norm.default aten.neg.default" },
+        { PASS(BATCH_NORM),
+          "input x : f32[1,2,5,5]\nconst k : f32[2,2,1,1] {1, 2, 3, 4}\nconst m : f32[2] {1, 2}\n"
+          "c = aten.relu.default(x)\nn = aten.batch_norm.default(c, m, m, m, m, false, 0.1, 1e-5, false)\n"
+          "y = aten.neg.default(n)",
+          "aten.relu.default aten.batch_norm.default aten.neg.default" },
+        { PASS(BATCH_NORM),
+          "input x : f32[1,2,5,5]\ninput m : f32[2]\nconst k : f32[2,2,1,1] {1, 2, 3, 4}\n"
+          "c = aten.conv2d.default(x, k)\nn = aten.batch_norm.default(c, m, m, m, m, false, 0.1, 1e-5, false)\n"
+          "y = aten.neg.default(n)",
+          "aten.conv2d.default aten.batch_norm.default aten.neg.default" },
+        { PASS(BATCH_NORM),
+          "input x : f32[1,2,5,5]\nconst k : f32[2,2,1,1] {1, 2, 3, 4}\nconst m : f32[2] {1, 2}\n"
+          "c = aten.convolution.default(x, k, none, [1, 1], [0, 0], [1, 1], false, [0, 0], 1)\n"
+          "n = aten.batch_norm.default(c, m, m, m, m, false, 0.1, 1e-5, false)\ny = aten.neg.default(n)",
+          "aten.convolution.default aten.neg.default" },
+        { PASS(BATCH_NORM),
+          "input x : f32[1,2,5,5]\nconst k : f32[2,2,1,1] {1, 2, 3, 4}\nconst m : f32[2] {1, 2}\n"
+          "c = aten.convolution.default(x, k, none, [1, 1], [0, 0], [1, 1], true, [0, 0], 1)\n"
+          "n = aten.batch_norm.default(c, m, m, m, m, false, 0.1, 1e-5, false)\ny = aten.neg.default(n)",
+          "aten.convolution.default aten.batch_norm.default aten.neg.default" },
+    };
+    const npu_backend *cpu = npu_ref_backend();
+    for (size_t i = 0; i < sizeof near / sizeof near[0]; i++) {
+        npu_optimize_desc desc = { .backends = &cpu, .num_backends = 1, .passes = near[i].passes };
+        npu_pass_options options = { .validate = true };
+        npu_text text = npu_text_init(NULL), kinds = npu_text_init(NULL);
+        npu_graph *after = NULL, *before;
+        npu_text_printf(&text, "graph main\n%s\noutput y = y\n", near[i].before);
+        before = parse(text.data, NPU_OK);
+        NPU_CHECK_STATUS(npu_graph_optimize(&after, before, &desc, &options, NULL), NPU_OK);
+        for (uint32_t k = 1; k <= npu_graph_num_ops(after); k++) {
+            npu_op op = { k };
+            npu_text_printf(&kinds, "%s%s", k > 1 ? " " : "", npu_op_definition(after, op)->name);
+        }
+        NPU_CHECK_THAT(strcmp(kinds.data, near[i].kinds) == 0, "%s\n-> %s", text.data, kinds.data);
+        check_numbers(near[i].before, before, after, 1e-5);
+        npu_graph_destroy(after);
+        npu_graph_destroy(before);
+        npu_text_free(&kinds);
+        npu_text_free(&text);
+    }
+}
+
 /* ---- passes and accelerators ---- */
 
 #define SPLIT \
@@ -1374,6 +1544,7 @@ int main(void)
     NPU_RUN(test_fused_types);
     NPU_RUN(test_fused_numbers);
     NPU_RUN(test_passes);
+    NPU_RUN(test_neighbours);
     NPU_RUN(test_inline_symbols);
     NPU_RUN(test_keeping_row);
     return npu_test_done();
