@@ -196,9 +196,13 @@ typedef struct npu_ref_desc {
    UNSUPPORTED (this machine has no such instruction set; the message lists those it has), NO_MEMORY. */
 NPU_IR_API npu_status npu_ref_create(npu_backend **out, const npu_ref_desc *desc);
 NPU_IR_API void npu_ref_destroy(npu_backend *backend);
-/* Names of the instruction sets that kernels are compiled for and this machine has, the best one first: "avx512_vnni",
-   "avx512", "avx2_vnni", "avx2", "neon", and always "base", what every machine of its kind has. NULL past the last one.
-   npu_ref_backend() takes the first. Static strings; thread-safe.
+/* Names of the instruction sets that kernels are compiled for and this machine has, the best one first: "avx512_bf16",
+   "avx512_vnni", "avx512", "avx2_vnni", "avx2", "neon", and always "base", what every machine of its kind has. NULL
+   past the last one. npu_ref_backend() takes the first. Static strings; thread-safe.
+
+   "avx512_bf16" multiplies matrices of bf16 by VDPBF16PS: as f32, two numbers at a time, in the order of k. Each of the
+   k products and sums is rounded to f32, so a result errs by at most k 2^-23 times the sum of the products' magnitudes
+   before it is rounded to bf16. Numbers and sums below 2^-126 count as 0, which they do under no other set.
 
    "base" gives the same bits on every machine, of either byte order, with any C library and any number of threads: its
    functions are its own (errors stand at each npu__math function), its sums have one order. A NaN is a NaN, but its
@@ -605,14 +609,21 @@ static int npu__ref_compare(npu_kind a, npu_kind b) { return a < b ? -1 : a > b;
    processor.
 
    X(set, narrow, wide): `narrow` is the set whose loops it takes in families that do not gain by this one, `wide` in
-   those that gain by wide registers alone. Sets of "_vnni" have dot products of bytes besides. The functions of a
+   those that gain by wide registers alone. Sets of "_vnni" have dot products of bytes besides, "_bf16" of bytes and of
+   pairs of bf16. The functions of a
    family are stamped for all sets that stand in a column by NPU__REF_ON_NARROW and NPU__REF_ON_WIDE, as calls of a body
    that is inlined: NPU__REF_LOOP_OF(set, name, parameters, arguments), or NPU__REF_VALUE_OF where it returns one. */
 #if (defined(__x86_64__) || defined(__i386__)) && (defined(__clang__) ? __clang_major__ >= 12 : __GNUC__ >= 11)
 #define NPU__REF_HAS_VNNI
+#ifdef __x86_64__ /* elsewhere two bf16 that are moved as a float may become others */
+#define NPU__REF_HAS_BF16
+#define NPU__REF_ISA_OF_BF16(X) X(avx512_bf16, avx2, avx512)
+#else
+#define NPU__REF_ISA_OF_BF16(X)
+#endif
 #define NPU__REF_ISAS(X) \
     X(base, base, base) X(avx2, avx2, avx2) X(avx2_vnni, avx2, avx2) X(avx512, avx2, avx512) \
-    X(avx512_vnni, avx2, avx512)
+    X(avx512_vnni, avx2, avx512) NPU__REF_ISA_OF_BF16(X)
 #elif defined(__x86_64__) || defined(__i386__)
 #define NPU__REF_ISAS(X) X(base, base, base) X(avx2, avx2, avx2) X(avx512, avx2, avx512)
 #elif defined(__aarch64__)
@@ -7655,6 +7666,7 @@ typedef struct npu__ref_product {
     bool is_own;          /* it is this part's alone */
     bool plain;           /* the naive loop */
     bool onto;            /* C0 lies as C does, and may be C: sums are not taken there */
+    bool pairs;           /* of bf16, which the blocked product takes two at a time */
     uint32_t isa;         /* of its loops */
     const npu_epilogue *epilogue; /* of a C of f32 whose rows are dense; not by the naive loop */
 } npu__ref_product;
@@ -8000,6 +8012,50 @@ NPU__REF_TILE_DEFINE(neon_f64, , double, float64x2_t, 2, 8, 2, vld1q_f64, vst1q_
                  NPU__REF_NEON_FMA_F64)
 #endif
 
+#ifdef NPU__REF_HAS_BF16
+/* Numbers are pairs of bf16, the earlier one in the lower half; sums and all else are floats. */
+#define NPU__REF_TILE_BF16 __attribute__((target("avx512f,avx512bw,avx512bf16")))
+NPU__REF_INLINE NPU__REF_TILE_BF16 void npu__ref_tile_avx512_bf16_rows(const int32_t rows, int64_t k, const int32_t *a,
+    int64_t a_row, const int32_t *b, const int64_t *offsets, float *c, int64_t c_row, bool add)
+{
+    __m512 sum[12][2];
+    NPU__REF_UNROLL_LOOP
+    for (int32_t i = 0; i < 2 * rows; i++) {
+        sum[i / 2][i % 2] = add ? _mm512_loadu_ps(c + i / 2 * c_row + i % 2 * 16) : _mm512_setzero_ps();
+    }
+    for (; k > 0; k--, a++, offsets++) {
+        const int32_t *from = b + *offsets;
+        const __m512i y[2] = { _mm512_loadu_si512(from), _mm512_loadu_si512(from + 16) };
+        NPU__REF_UNROLL_LOOP
+        for (int32_t i = 0; i < rows; i++) {
+            const __m512bh x = (__m512bh)_mm512_set1_epi32(a[i * a_row]);
+            sum[i][0] = _mm512_dpbf16_ps(sum[i][0], x, (__m512bh)y[0]);
+            sum[i][1] = _mm512_dpbf16_ps(sum[i][1], x, (__m512bh)y[1]);
+        }
+    }
+    NPU__REF_UNROLL_LOOP
+    for (int32_t i = 0; i < 2 * rows; i++) {
+        _mm512_storeu_ps(c + i / 2 * c_row + i % 2 * 16, sum[i / 2][i % 2]);
+    }
+}
+static NPU__REF_TILE_BF16 void npu__ref_tile_avx512_bf16_product(int32_t rows, int64_t k, const void *a, int64_t a_row,
+    const void *b, const int64_t *offsets, void *c, int64_t c_row, bool add)
+{
+    switch (rows) {
+    NPU__REF_TILE_CASE(avx512_bf16, 1)
+    NPU__REF_TILE_CASE(avx512_bf16, 2)
+    NPU__REF_TILE_CASE(avx512_bf16, 3)
+    NPU__REF_TILE_CASE(avx512_bf16, 4)
+    NPU__REF_TILE_ROWS_12(avx512_bf16)
+    default: break;
+    }
+}
+static const npu__ref_tile_loops npu__ref_tile_avx512_bf16 = {
+    12, 32, npu__ref_tile_avx512_bf16_product, npu__ref_tile_avx512_f32_row, npu__ref_tile_avx512_f32_dots,
+    npu__ref_tile_avx512_f32_add_rows, npu__ref_tile_avx512_f32_copy, npu__ref_tile_avx512_f32_combine
+};
+#endif
+
 /* By set: for float and for double. */
 static const npu__ref_tile_loops *const npu__ref_product_loops_of[][2] = {
 #define NPU_X(set, narrow, wide) { &npu__ref_tile_##wide##_f32, &npu__ref_tile_##wide##_f64 },
@@ -8009,6 +8065,11 @@ static const npu__ref_tile_loops *const npu__ref_product_loops_of[][2] = {
 
 static const npu__ref_tile_loops *npu__ref_tile(const npu__ref_product *g)
 {
+#ifdef NPU__REF_HAS_BF16
+    if (g->pairs) {
+        return &npu__ref_tile_avx512_bf16;
+    }
+#endif
     return npu__ref_product_loops_of[g->isa][npu__ref_compute_class(g->a.dtype) != NPU__F32];
 }
 
@@ -8117,6 +8178,40 @@ static void npu__ref_gemm_finish(const npu__ref_product *g, int64_t row, int64_t
     npu__ref_gemm_finish_at(g, row, col, row * g->c_row + col * g->c_col, sums, n);
 }
 
+/* Whether it may take pairs: set `pairs` to it where nothing but this and the functions below packs or copies. */
+static bool npu__ref_gemm_takes_pairs(const npu__ref_product *g)
+{
+#ifdef NPU__REF_HAS_BF16
+    return g->isa == NPU__REF_ISA_avx512_bf16 && g->a.dtype == NPU_BF16 && g->b.dtype == NPU_BF16;
+#else
+    (void)g;
+    return false;
+#endif
+}
+
+/* Numbers, or pairs of them, along k; how many elements `depth` of them are from number k on. */
+static int64_t npu__ref_gemm_depth(const npu__ref_product *g) { return g->pairs ? npu__ref_ceil_div(g->k, 2) : g->k; }
+static int64_t npu__ref_gemm_elements(const npu__ref_product *g, int64_t k, int64_t depth)
+{
+    return g->pairs ? npu__ref_min(2 * depth, g->k - 2 * k) : depth;
+}
+
+/* n elements of bf16, `stride` apart, as pairs, `step` apart; an odd one has 0 beside it. */
+static void npu__ref_pair_up(uint32_t *to, int64_t step, const uint16_t *from, int64_t stride, int64_t n)
+{
+    int64_t i = 0;
+    if (stride == 1 && step == 1) {
+        memcpy(to, from, (size_t)(n / 2) * sizeof *to); /* the lower half first, as on every x86 */
+        i = n / 2;
+    }
+    for (; i < n / 2; i++) {
+        to[i * step] = from[2 * i * stride] | (uint32_t)from[(2 * i + 1) * stride] << 16;
+    }
+    if (n % 2) {
+        to[i * step] = from[2 * i * stride];
+    }
+}
+
 /* How a product is cut, from its sizes alone. Rows are cut evenly into tiles, columns into panels of the
    tile's width. */
 typedef struct npu__ref_product_plan {
@@ -8182,7 +8277,7 @@ static npu__ref_product_plan npu__ref_gemm_plan(const npu__ref_product *g)
     plan.panels = npu__ref_ceil_div(g->n, plan.tile->cols);
     npu__ref_gemm_cut(g, &plan);
     plan.block_rows = npu__ref_min(8 * plan.tile->rows, g->m);
-    plan.block_k = npu__ref_min(g->k, NPU__REF_GEMM_K);
+    plan.block_k = npu__ref_min(npu__ref_gemm_depth(g), NPU__REF_GEMM_K);
     plan.block_panels = npu__ref_min(NPU__REF_GEMM_COLS / plan.tile->cols, plan.panels);
     block_cols = (size_t)(plan.block_panels * plan.tile->cols);
     /* Rows of the copy are 64 bytes longer than a power of two, so that they do not share cache sets. */
@@ -8303,13 +8398,36 @@ static void npu__ref_gemm_pack_columns(const npu__ref_product *g, int64_t first,
     }
 }
 
+/* The same of pairs, wherever columns lie; what is not there is 0 already. Eight columns that lie each in a run go
+   into a line of the cache together. */
+static void npu__ref_gemm_pack_pairs(const npu__ref_product *g, int64_t first, int64_t cols, int64_t width,
+                                     uint32_t *to)
+{
+    const uint16_t *from = (const uint16_t *)g->b.x + first * g->b.col;
+    int64_t row = g->b.row, k = 0;
+    for (; g->b.col == 1 && k + 2 <= g->k; k += 2, to += width) {
+        const uint16_t *next = from + (k + 1) * row, *now = from + k * row;
+        NPU__REF_EACH((size_t)cols, to[i] = now[i] | (uint32_t)next[i] << 16)
+    }
+    for (int64_t n; k < g->k; k += n, to += n / 2 * width) {
+        n = npu__ref_min(32, g->k - k);
+        for (int64_t j = 0; j < cols; j++) {
+            npu__ref_pair_up(to + j, width, from + k * row + j * g->b.col, row, n);
+        }
+    }
+}
+
 /* Columns first .. first + cols of B as a panel: to[k * width + column]. */
 static void npu__ref_gemm_pack_panel(const npu__ref_product *g, int64_t first, int64_t cols, int64_t width, void *to)
 {
     size_t size = npu__ref_sum_size(g->a.dtype);
     bool direct = g->b.dtype == npu__ref_sum_dtype(g->b.dtype);
     if (cols < width && g->k > 0) {
-        memset(to, 0, (size_t)(g->k * width) * size);
+        memset(to, 0, (size_t)(npu__ref_gemm_depth(g) * width) * size);
+    }
+    if (g->pairs) {
+        npu__ref_gemm_pack_pairs(g, first, cols, width, (uint32_t *)to);
+        return;
     }
     if (g->b.col != 1) {
         npu__ref_gemm_pack_columns(g, first, cols, width, to);
@@ -8328,7 +8446,7 @@ static void npu__ref_gemm_pack_panel(const npu__ref_product *g, int64_t first, i
 /* Panels first .. end of B, all rows of it, at `to`. */
 static void npu__ref_gemm_pack_panels(const npu__ref_product *g, int64_t width, int64_t first, int64_t end, char *to)
 {
-    size_t bytes = (size_t)(g->k * width) * npu__ref_sum_size(g->a.dtype);
+    size_t bytes = (size_t)(npu__ref_gemm_depth(g) * width) * npu__ref_sum_size(g->a.dtype);
     for (int64_t i = first; i < end; i++, to += bytes) {
         npu__ref_gemm_pack_panel(g, i * width, npu__ref_min(width, g->n - i * width), width, to);
     }
@@ -8342,14 +8460,15 @@ static npu_status npu__ref_gemm_pack(npu_prepare *p, npu__ref_product *g)
     int64_t panels = npu__ref_ceil_div(g->n, tile->cols);
     size_t bytes, size = npu__ref_sum_size(g->a.dtype) * (size_t)tile->cols;
     npu_prepare_key key = { g->b.x, "gemm panels",
-                            { g->n, g->k, g->b.row, g->b.col, g->b.dtype, g->a.dtype, tile->cols, 0 } };
+                            { g->n, g->k, g->b.row, g->b.col, g->b.dtype, g->a.dtype, tile->cols, g->pairs } };
     bool is_made;
     char *packed;
     g->packed_b = NULL;
     if (npu__ref_gemm_is_naive(g) || npu__ref_gemm_is_vector(g) || g->m == 0 || g->n == 0) {
         return NPU_OK;
     }
-    if (!npu_size_mul(size, (size_t)g->k, &bytes) || !npu_size_mul(bytes, (size_t)panels, &bytes)) {
+    if (!npu_size_mul(size, (size_t)npu__ref_gemm_depth(g), &bytes) ||
+        !npu_size_mul(bytes, (size_t)panels, &bytes)) {
         return NPU_ERR_OVERFLOW;
     }
     packed = npu_prepare_share(p, &key, bytes, &is_made);
@@ -8408,7 +8527,12 @@ static const char *npu__ref_gemm_copy_a(const npu__ref_product_sum *s, int64_t r
         return (const char *)a->x + (row * a->row + k) * (int64_t)size;
     }
     *stride = s->plan->block_k + (int64_t)(64 / size);
-    for (int64_t i = 0; i < rows; i++) {
+    for (int64_t i = 0; i < rows && s->g->pairs; i++) {
+        npu__ref_pair_up((uint32_t *)(void *)s->a + i * *stride, 1,
+                         (const uint16_t *)a->x + (row + i) * a->row + 2 * k * a->col, a->col,
+                         npu__ref_gemm_elements(s->g, k, depth));
+    }
+    for (int64_t i = 0; i < rows && !s->g->pairs; i++) {
         npu__ref_load_numbers(s->g->isa, s->a + (size_t)(i * *stride) * size, a->x, a->dtype,
                               (row + i) * a->row + k * a->col, a->col, (size_t)depth);
     }
@@ -8445,10 +8569,10 @@ static void npu__ref_gemm_sum(const npu__ref_product_sum *s, int64_t row, int64_
 {
     int64_t k = 0, depth;
     do {
-        depth = npu__ref_min(s->plan->block_k, s->g->k - k);
+        depth = npu__ref_min(s->plan->block_k, npu__ref_gemm_depth(s->g) - k);
         npu__ref_gemm_sum_slice(s, row, rows, cols, k, depth, c, c_row);
         k += depth;
-    } while (k < s->g->k);
+    } while (k < npu__ref_gemm_depth(s->g));
 }
 
 /* Where the sums of rows from `row` and columns from `col` on are taken: in C if it can hold them. */
@@ -8479,21 +8603,22 @@ static void npu__ref_gemm_block(const npu__ref_product_sum *s, int64_t row, int6
 static void npu__ref_gemm_block_packing(npu__ref_product_sum *s, int64_t first, int64_t end, int64_t col,
                                         int64_t cols, char *packed, char *sums)
 {
-    int64_t width = s->plan->tile->cols, size = (int64_t)s->plan->size, k = 0, c_row;
+    int64_t width = s->plan->tile->cols, size = (int64_t)s->plan->size, k = 0, c_row, depth;
     char *c = npu__ref_gemm_sums(s->g, first, col, cols, sums, &c_row);
     npu__ref_product slice = *s->g;
     s->b = packed;
     do {
-        slice.k = npu__ref_min(s->plan->block_k, s->g->k - k);
-        slice.b.x = npu__ref_address(s->g->b.x, slice.b.dtype, k * slice.b.row);
+        depth = npu__ref_min(s->plan->block_k, npu__ref_gemm_depth(s->g) - k);
+        slice.k = npu__ref_gemm_elements(s->g, k, depth);
+        slice.b.x = npu__ref_address(s->g->b.x, slice.b.dtype, (s->g->pairs ? 2 * k : k) * slice.b.row);
         npu__ref_gemm_pack_panels(&slice, width, col / width, npu__ref_ceil_div(col + cols, width), packed);
-        s->panel_step = slice.k * width, s->k_step = 0;
+        s->panel_step = depth * width, s->k_step = 0;
         for (int64_t row = first; row < end; row += s->plan->block_rows) {
-            npu__ref_gemm_sum_slice(s, row, npu__ref_min(s->plan->block_rows, end - row), cols, k, slice.k,
+            npu__ref_gemm_sum_slice(s, row, npu__ref_min(s->plan->block_rows, end - row), cols, k, depth,
                                     c + (row - first) * c_row * size, c_row);
         }
-        k += slice.k;
-    } while (k < s->g->k);
+        k += depth;
+    } while (k < npu__ref_gemm_depth(s->g));
     for (int64_t i = first; i < end; i++) {
         npu__ref_gemm_finish(s->g, i, col, c + (i - first) * c_row * size, cols);
     }
@@ -8513,9 +8638,9 @@ static void npu__ref_gemm_rows(npu__ref_product_sum *s, int64_t first_row, int64
 {
     const npu__ref_product *g = s->g;
     int64_t width = s->plan->tile->cols, size = (int64_t)s->plan->size;
-    s->panel_step = g->k * width, s->k_step = width;
+    s->panel_step = npu__ref_gemm_depth(g) * width, s->k_step = width;
     if (g->packed_b) {
-        s->b = (const char *)g->packed_b + col * g->k * size;
+        s->b = (const char *)g->packed_b + col * npu__ref_gemm_depth(g) * size;
     } else {
         s->panel_step = width, s->k_step = g->b.row;
         s->b = (const char *)g->b.x + col * size;
@@ -8890,6 +9015,8 @@ static npu_status npu__ref_matmul_state(npu_prepare *p, bool plain)
     s->gemm.c_dtype = p->out[0].dtype;
     s->gemm.c_row = s->gemm.n, s->gemm.c_col = 1;
     s->gemm.b.x = p->op->in_data ? p->op->in_data[s->b_index] : NULL;
+    s->gemm.pairs = !npu__ref_gemm_is_naive(&s->gemm) && !npu__ref_gemm_is_vector(&s->gemm) &&
+                    npu__ref_gemm_takes_pairs(&s->gemm);
     if (s->gemm.b.x && s->batch == 1) {
         npu_status status = npu__ref_gemm_pack(p, &s->gemm);
         if (status) {
@@ -22511,6 +22638,7 @@ NPU__REF_BYTE_VNNI(avx512_vnni, __attribute__((target("avx512f,avx512bw,avx512vn
 #define NPU__REF_BYTE_OF_avx2_vnni 6, 16, 4, 0, { npu__ref_byte_avx2_vnni_b_product, npu__ref_byte_avx2_vnni_a_product }
 #define NPU__REF_BYTE_OF_avx512_vnni \
     12, 32, 4, 0, { npu__ref_byte_avx512_vnni_b_product, npu__ref_byte_avx512_vnni_a_product }
+#define NPU__REF_BYTE_OF_avx512_bf16 NPU__REF_BYTE_OF_avx512_vnni
 #endif
 #if defined(__GNUC__) && defined(__aarch64__)
 #ifdef __ARM_FEATURE_DOTPROD
@@ -22641,6 +22769,7 @@ NPU__REF_BYTE_PACK(avx2, 4)
 NPU__REF_BYTE_PACK(avx512, 4)
 #define NPU__REF_BYTE_PACK_avx2_vnni npu__ref_byte_pack4_avx2, npu__ref_byte_columns4_avx2
 #define NPU__REF_BYTE_PACK_avx512_vnni npu__ref_byte_pack4_avx512, npu__ref_byte_columns4_avx512
+#define NPU__REF_BYTE_PACK_avx512_bf16 NPU__REF_BYTE_PACK_avx512_vnni
 #endif
 #if defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD)
 NPU__REF_BYTE_PACK(neon, 4)
@@ -25658,7 +25787,7 @@ static npu_status npu__ref_byte_lanes_prepare(npu_prepare *p)
     *planes = *(const npu__ref_byte_planes *)p->state;
     p->state = s;
     c = &planes->plain.c;
-    if (p->isa != NPU__REF_ISA_avx512_vnni || !planes->packed || planes->scales.is_bias_apart || c->groups < 12) {
+    if (p->isa < NPU__REF_ISA_avx512_vnni || !planes->packed || planes->scales.is_bias_apart || c->groups < 12) {
         return NPU_OK;
     }
     s->tile = c->stride[1] * c->dilation[1] == 1 && c->kernel[1] % 4 != 0 && c->out[1] > 1 ? 2 : 1;
@@ -27092,6 +27221,10 @@ static bool npu__ref_has_isa(uint32_t isa)
 #ifdef NPU__REF_HAS_VNNI
     case NPU__REF_ISA_avx512_vnni:
         return npu__ref_has_isa(NPU__REF_ISA_avx512) && __builtin_cpu_supports("avx512vnni");
+#ifdef NPU__REF_HAS_BF16
+    case NPU__REF_ISA_avx512_bf16:
+        return npu__ref_has_isa(NPU__REF_ISA_avx512_vnni) && __builtin_cpu_supports("avx512bf16");
+#endif
     case NPU__REF_ISA_avx2_vnni: return npu__ref_has_isa(NPU__REF_ISA_avx2) && npu__ref_has_avx_vnni();
 #endif
     case NPU__REF_ISA_avx2: return !!__builtin_cpu_supports("avx2") & !!__builtin_cpu_supports("fma");

@@ -1106,7 +1106,78 @@ static void test_avx2(void) { check_isa("avx2"); }
 static void test_avx512(void) { check_isa("avx512"); }
 static void test_avx2_vnni(void) { check_isa("avx2_vnni"); }
 static void test_avx512_vnni(void) { check_isa("avx512_vnni"); }
+static void test_avx512_bf16(void) { check_isa("avx512_bf16"); }
 static void test_neon(void) { check_isa("neon"); }
+
+/* Products of bf16 under each set, beside sums in double: within the bound of "avx512_bf16", then a step of bf16. The
+   first element of row 0 is the least number times 2^100, alone in its row: 0 where small numbers count as none. */
+static void check_bf16(const npu_backend *cpu, const char *set, const int sizes[3], bool is_linear, bool is_known)
+{
+    const int64_t m = sizes[0], k = sizes[1], n = sizes[2];
+    npu_graph *g = npu_graph_create(NULL);
+    npu_exec *exec = NULL;
+    npu_diag diag;
+    uint16_t *a = (uint16_t *)calloc((size_t)(m * k), 2), *b = (uint16_t *)calloc((size_t)(k * n), 2);
+    npu_spec bs = npu_spec_tensor(NPU_BF16, 2, is_linear ? (int64_t[]){ n, k } : (int64_t[]){ k, n });
+    uint64_t rng = (uint64_t)(m * 1000 + k * 10 + n);
+    size_t size = 0, wrong = 0;
+    for (int64_t i = 0; i < m * k; i++) {
+        a[i] = npu_f32_to_bf16(i < k ? 0.0f : (float)(int)(npu_test_random(&rng) % 2001) / 512.0f - 2.0f);
+    }
+    for (int64_t i = 0; i < k * n; i++) {
+        b[i] = npu_f32_to_bf16((float)(int)(npu_test_random(&rng) % 2001) / 512.0f - 2.0f);
+    }
+    a[0] = 1;
+    b[0] = npu_f32_to_bf16(0x1p100f);
+    npu_value x = npu_input(g, "a", npu_spec_tensor(NPU_BF16, 2, (int64_t[]){ m, k }));
+    npu_value w = is_known ? npu_constant(g, NULL, bs, b) : npu_input(g, "b", bs);
+    npu_output(g, "y", is_linear ? npu_linear(g, x, w, (npu_value){ 0 }) : npu_mm(g, x, w));
+    NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &cpu, 1, &diag), NPU_OK);
+    npu_test_input(exec, "a", a, (size_t)(m * k) * 2);
+    if (!is_known) {
+        npu_test_input(exec, "b", b, (size_t)(k * n) * 2);
+    }
+    NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
+    const uint16_t *y = (const uint16_t *)npu_exec_output(exec, 0, &size);
+    for (int64_t i = 0; i < m * n && size; i++) {
+        double sum = 0, all = 0;
+        for (int64_t q = 0; q < k; q++) {
+            double p = (double)npu_bf16_to_f32(a[i / n * k + q]) *
+                       (double)npu_bf16_to_f32(b[is_linear ? i % n * k + q : q * n + i % n]);
+            sum += p;
+            all += fabs(p);
+        }
+        double error = fabs((double)npu_bf16_to_f32(y[i]) - sum);
+        wrong += i && error > all * (double)k * 0x1p-23 + fabs(sum) * 0x1p-8 + 0x1p-125;
+    }
+    NPU_CHECK_THAT(size == (size_t)(m * n) * 2 && wrong == 0, "%s: %d x %d x %d: %lu wrong", set, sizes[0],
+                   sizes[1], sizes[2], (unsigned long)wrong);
+    if (m > 1 && n > 1) {
+        double least = strcmp(set, "avx512_bf16") == 0 ? 0.0 : ldexp(1.0, -33);
+        NPU_CHECK_NEAR(npu_bf16_to_f32(y[0]), least, 0);
+    }
+    npu_exec_destroy(exec);
+    npu_graph_destroy(g);
+    free(a);
+    free(b);
+}
+
+static void test_bf16_products(void)
+{
+    static const int sizes[][3] = {
+        { 1, 7, 5 },    { 2, 1, 2 },     { 3, 2, 33 },    { 13, 31, 32 },   { 12, 512, 64 }, { 40, 513, 31 },
+        { 97, 515, 70 }, { 5, 1030, 129 }, { 100, 64, 300 }, { 25, 1025, 1 },
+    };
+    for (uint32_t set = 0; npu_ref_isa(set); set++) {
+        npu_ref_desc desc = { .isa = npu_ref_isa(set), .with_built_in = true };
+        npu_backend *cpu = NULL;
+        NPU_CHECK_STATUS(npu_ref_create(&cpu, &desc), NPU_OK);
+        for (size_t i = 0; i < 4 * sizeof sizes / sizeof sizes[0]; i++) {
+            check_bf16(cpu, npu_ref_isa(set), sizes[i / 4], i % 2, i / 2 % 2);
+        }
+        npu_ref_destroy(cpu);
+    }
+}
 
 static void test_unknown_isa(void)
 {
@@ -1155,6 +1226,8 @@ int main(void)
     NPU_RUN(test_neon);
     NPU_RUN(test_avx2_vnni);
     NPU_RUN(test_avx512_vnni);
+    NPU_RUN(test_avx512_bf16);
+    NPU_RUN(test_bf16_products);
     NPU_RUN(test_unknown_isa);
     isa_free();
     npu_ref_destroy(plain);
