@@ -32,6 +32,7 @@ WAYS =
 OPS =
 OP =
 MODELS =
+CMSIS_NN =
 # Looked for only where it is used, the system's first.
 PYTHON = $(shell for p in /usr/bin/python3 python3; do $$p -c 'import torch, numpy' 2> /dev/null && echo $$p && break; done)
 N = 1000
@@ -71,8 +72,8 @@ ops: $(BUILD)/ops ## every op: name, category, schema, shapes, kernels, traits, 
 onnx: $(BUILD)/onnx_nodes ## the ONNX project's node tests through examples/onnx: make onnx [NODES=dir]
 	@$(RUN) $(BUILD)/onnx_nodes $(NODES)
 
-firmware: ## planned models on microcontrollers under qemu: sizes, memory, instructions, and the host's bits
-	@CC="$(CC)" bash examples/firmware/firmware.sh $(BUILD)/firmware
+firmware: ## planned models on microcontrollers under qemu: sizes, memory, instructions, and the host's bits [CMSIS_NN=folder]
+	@CC="$(CC)" CMSIS_NN="$(CMSIS_NN)" bash examples/firmware/firmware.sh $(BUILD)/firmware
 
 zoo: $(BUILD)/zoo ## some 330 small models of as many architectures, exported from PyTorch and run: make zoo [MODELS="resnet18 gpt2"]
 	@if [ "$(PYTHON)" ]; then $(PYTHON) -B examples/pytorch/zoo.py $(BUILD)/models $(MODELS) && $(RUN) $(BUILD)/zoo $(BUILD)/models; \

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Planned models on microcontrollers that qemu has: the files of 15_planned_model, built with -Os, and what they take.
 # usage: firmware.sh [folder for what is built]      from the repository's root; CC = the host's compiler, IMAGES = how
-# many of the 2500 of the digits' test set are compared with the executor
+# many of the 2500 of the digits' test set are compared with the executor; CMSIS_NN = a folder with CMSIS-NN's Include
+# and Source: models of i8 are built once more, with its kernels (make firmware CMSIS_NN=folder)
 # Fails where an output is not the host's, bit for bit, or where a figure is above its limit.
 BUILD=${1:-build/firmware} CC=${CC:-cc} failed=0
 mkdir -p "$BUILD"
@@ -38,18 +39,33 @@ build_machine() { # machine
         $compiler $flags -c examples/firmware/runtime.c -o "$out.runtime.o"
 }
 
-# model, machine: builds $BUILD/model_machine.elf; model_calls: of the model as C calls
+# The functions of CMSIS-NN that examples/firmware/cmsis_nn.h calls.
+build_cmsis() { # machine
+    local name
+    for name in NNSupportFunctions/arm_nn_mat_mult_nt_t_s8 BasicMathFunctions/arm_elementwise_add_s8 \
+        BasicMathFunctions/arm_elementwise_mul_s8; do
+        $compiler -std=c99 -Os -ffunction-sections -fdata-sections -w -I"$CMSIS_NN/Include" \
+            -c "$CMSIS_NN/Source/$name.c" -o "$BUILD/$1.${name#*/}.o" || return 1
+    done
+}
+
+# model, machine: builds $BUILD/model_machine.elf; model_calls: of the model as C calls, model_cmsis: with CMSIS-NN
 build() {
     local model=${1%_calls} out=$BUILD/$1_$2 with=$BUILD/$2 calls="" compiler memory board
     machine "$2"
-    if [ $model != $1 ]; then
+    if [ $model != ${model%_cmsis} ]; then
+        model=${model%_cmsis}
+        calls="-DWITH_CMSIS_NN -isystem $CMSIS_NN/Include"
+        build_cmsis "$2" || return 1
+    elif [ $model != $1 ]; then
         calls="-DIN=$(grep -o 'MODEL_IN_[A-Z]*_PLACE' "$BUILD/$model.c" | head -n 1)"
         calls="-DCALLS=\"$model.c\" $calls -DOUT=$(grep -o 'MODEL_OUT_[A-Z]*_PLACE' "$BUILD/$model.c" | head -n 1)"
     fi
     # with memory beside that of the core
     [ $model != accelerator ] || calls="$calls -DVECTOR_UNIT=0x21000000u -DVECTOR_UNIT_IS_MEMORY"
     $compiler $flags "-DMODEL=\"$model.h\"" "-DCASES=\"${model}_cases.h\"" $calls -c examples/firmware/run.c -o "$out.o" &&
-        $compiler -nostdlib -Wl,--gc-sections -T "$with.ld" "$out.o" "$with.machine.o" "$with.runtime.o" -lgcc -o "$out.elf"
+        $compiler -nostdlib -Wl,--gc-sections -T "$with.ld" "$out.o" "$with.machine.o" "$with.runtime.o" \
+            $([ "$1" = "${1%_cmsis}" ] || ls "$with".arm_*.o) -lgcc -o "$out.elf"
 } > "$BUILD/$1_$2.log" 2>&1
 
 run() { # model, machine: leaves what it prints in $BUILD/model_machine.out
@@ -129,6 +145,14 @@ for m in $machines; do
         line $model $m
     done
 done
+
+if [ -z "$CMSIS_NN" ]; then
+    skip "kernels of CMSIS-NN" "CMSIS_NN names no folder with its Include and Source"
+else
+    for m in $machines; do
+        [[ $m = M4 || $m = M33 || $m = M55 ]] && line digits_i8_cmsis $m && line spotter_i8_cmsis $m
+    done
+fi
 
 # What README.md says, of a Cortex-M4: models with memory to be faster.
 case $machines in

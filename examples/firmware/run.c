@@ -2,7 +2,7 @@
    and 24 bytes of memory. -DMODEL names that file, -DCASES the one beside it with inputs and what the host makes of
    them: the outputs are the same, bit for bit. What it takes is printed: instructions, and in machine.c the stack.
    With -DVECTOR_UNIT there is an accelerator. With -DCALLS it is the file of C calls instead, -DIN and -DOUT the places
-   of its ports. firmware.sh builds it for its machines.
+   of its ports; with -DWITH_CMSIS_NN products are those of CMSIS-NN. firmware.sh builds it for its machines.
    arm-none-eabi-gcc -std=c99 -Os -I../.. '-DMODEL="digits_i8.h"' '-DCASES="digits_i8_cases.h"' run.c runtime.c machine.c ... */
 #ifdef CALLS
 #ifdef VECTOR_UNIT /* its kernels are part of this file, so what the calls would define is defined before */
@@ -21,6 +21,11 @@
 #include "npu_ir_backend_ref.h"
 #ifdef VECTOR_UNIT
 #include "vector_unit.h"
+#endif
+#ifdef WITH_CMSIS_NN
+#include "cmsis_nn.h"
+#else
+#define CMSIS_NN_KERNELS
 #endif
 #include MODEL
 #endif
@@ -53,7 +58,7 @@ static npu_status run(void) { return model_run(arena); }
 static void *input(void) { return (uint8_t *)arena + IN; }
 static const void *output(void) { return (uint8_t *)arena + OUT; }
 #else
-static const npu_planned_kernel kernels[] = { MODEL_KERNELS(NPU_PLANNED_KERNEL) };
+static const npu_planned_kernel kernels[] = { CMSIS_NN_KERNELS MODEL_KERNELS(NPU_PLANNED_KERNEL) };
 static npu_planned open_model;
 static npu_status run(void) { return npu_planned_run(&open_model); }
 static void *input(void) { return npu_planned_data(&open_model, 0); }
