@@ -57982,21 +57982,32 @@ static void npu__planned_put_int(npu_text *text, int32_t x)
     npu_text_printf(text, x == INT32_MIN ? "-2147483647 - 1" : "%ld", (long)x);
 }
 
-static void npu__planned_put_number(npu_text *text, const npu__planned_memory *m, const uint8_t *from)
+/* What numbers are written as: with NaN among them, which C has no word for, as whole ones of their bits (NPU_U8). */
+static npu_dtype npu__planned_dtype(const npu__planned_memory *m)
 {
-    uint64_t bits = npu__element_load(from, m->element);
+    bool has_nan = false;
+    for (size_t i = 0; i < m->size && !has_nan && (m->dtype == NPU_F32 || m->dtype == NPU_F64); i += m->element) {
+        double x = npu__element_value(m->dtype, (const uint8_t *)m->data + i, 0);
+        has_nan = x != x;
+    }
+    return has_nan ? NPU_U8 : m->dtype;
+}
+
+static void npu__planned_put_number(npu_text *text, npu_dtype dtype, uint32_t element, const uint8_t *from)
+{
+    uint64_t bits = npu__element_load(from, element);
     float single;
     double real;
     int32_t whole;
-    if (m->dtype == NPU_F32) {
+    if (dtype == NPU_F32) {
         memcpy(&single, from, 4);
         npu__planned_put_float(text, (double)single, "f");
-    } else if (m->dtype == NPU_F64) {
+    } else if (dtype == NPU_F64) {
         memcpy(&real, from, 8);
         npu__planned_put_float(text, real, "");
-    } else if (m->dtype == NPU_I8) {
+    } else if (dtype == NPU_I8) {
         npu_text_printf(text, "%d", (int)(int8_t)from[0]);
-    } else if (m->dtype == NPU_I32) {
+    } else if (dtype == NPU_I32) {
         memcpy(&whole, from, 4);
         npu__planned_put_int(text, whole);
     } else {
@@ -58027,8 +58038,9 @@ static void npu__planned_put_constant_name(const npu_planned_writer *w, npu_text
 
 static const char *npu__planned_type(const npu__planned_memory *m)
 {
-    return m->dtype == NPU_F32 ? "float" : m->dtype == NPU_F64 ? "double" : m->dtype == NPU_I8 ? "int8_t" :
-           m->dtype == NPU_I32 ? "int32_t" : m->element == 1 ? "uint8_t" : m->element == 2 ? "uint16_t" :
+    npu_dtype dtype = npu__planned_dtype(m);
+    return dtype == NPU_F32 ? "float" : dtype == NPU_F64 ? "double" : dtype == NPU_I8 ? "int8_t" :
+           dtype == NPU_I32 ? "int32_t" : m->element == 1 ? "uint8_t" : m->element == 2 ? "uint16_t" :
            m->element == 4 ? "uint32_t" : "uint64_t";
 }
 
@@ -58057,6 +58069,7 @@ static void npu__planned_put_constant(const npu_planned_writer *w, npu_text *tex
 static void npu__planned_put_numbers(const npu_planned_writer *w, npu_text *text, uint32_t memory)
 {
     const npu__planned_memory *m = &w->memories[memory];
+    npu_dtype dtype = npu__planned_dtype(m);
     size_t line = 0;
     npu_text_printf(text, "    .");
     npu__planned_put_constant_name(w, text, memory);
@@ -58067,7 +58080,7 @@ static void npu__planned_put_numbers(const npu_planned_writer *w, npu_text *text
             npu_text_printf(text, "\n       ");
         }
         npu_text_printf(text, " ");
-        npu__planned_put_number(text, m, (const uint8_t *)m->data + i);
+        npu__planned_put_number(text, dtype, m->element, (const uint8_t *)m->data + i);
         npu_text_printf(text, ",");
     }
     npu_text_printf(text, "%s },\n", m->size ? "\n   " : "");
