@@ -7827,6 +7827,7 @@ typedef struct npu__threads {
     void *arg;
     uint32_t parts;
     uint32_t left, unfinished; /* parts that nobody has taken, parts that are not done */
+    uint32_t first, end;     /* those that nobody has taken begin and end there */
     uint32_t begun;          /* runs */
     uint32_t sleepers;       /* workers that want to be woken */
     uint32_t is_waiting;     /* the caller of run wants to be woken */
@@ -7862,16 +7863,20 @@ static void npu__threads_look(const npu__threads *t, const uint32_t *count, uint
     *vain = *vain < 8 ? *vain + 1 : 8;
 }
 
-/* Takes parts until none is left, without the lock: threads that begin together would wait for each other. The last
-   part of a run may be done by a worker, which then wakes the caller if that sleeps. */
+/* Takes parts until none is left, without the lock: threads that begin together would wait for each other. Every second
+   thread takes them from the end, so that of two each works on a half, which is likely near it since the op before. The
+   last part of a run may be done by a worker, which then wakes the caller if that sleeps. */
 static void npu__threads_work(npu__threads *t, uint32_t worker)
 {
     uint32_t left = __atomic_load_n(&t->left, __ATOMIC_ACQUIRE);
     while (left > 0) {
+        uint32_t part;
         if (!__atomic_compare_exchange_n(&t->left, &left, left - 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
             continue;
         }
-        t->task(t->arg, t->parts - left, t->parts, worker);
+        part = worker % 2 ? __atomic_sub_fetch(&t->end, 1, __ATOMIC_RELAXED)
+                          : __atomic_fetch_add(&t->first, 1, __ATOMIC_RELAXED);
+        t->task(t->arg, part, t->parts, worker);
         if (__atomic_sub_fetch(&t->unfinished, 1, __ATOMIC_SEQ_CST) == 0 &&
             __atomic_load_n(&t->is_waiting, __ATOMIC_SEQ_CST)) {
             npu__mutex_lock(&t->lock);
@@ -7934,6 +7939,8 @@ static void npu__threads_run(void *ctx, npu_task task, void *arg, uint32_t parts
     t->task = task;
     t->arg = arg;
     t->parts = parts;
+    __atomic_store_n(&t->first, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&t->end, parts, __ATOMIC_RELAXED);
     __atomic_store_n(&t->unfinished, parts, __ATOMIC_RELAXED);
     __atomic_store_n(&t->left, parts, __ATOMIC_RELEASE);
     npu__threads_call(t);
