@@ -63,7 +63,7 @@ run: $(BUILD)/examples/$(DIGITS) $(BUILD)/examples/13_two_devices ## build and r
 conformance: $(BUILD)/conformance ## run ATen vectors: make conformance VECTORS=dir [OPS="aten.relu.default ..." or OPS=registered] [WAYS=all]
 	@$(RUN) $(BUILD)/conformance $(if $(filter all,$(WAYS)),-a) -j $(JOBS) -v -t $(BUILD)/conformance.tsv $(if $(filter registered,$(OPS)),-r,$(OPS:%=-o %)) $(VECTORS)
 
-bench: $(BUILD)/bench ## measure executor, graphs, kernels beside PyTorch's: make bench [BENCH="kernels softmax"]
+bench: $(BUILD)/bench ## measure executor, graphs, kernels beside PyTorch's, models: make bench [BENCH="kernels softmax" | peers | models]
 	@$(RUN) $(BUILD)/bench $(BENCH)
 
 ops: $(BUILD)/ops ## every op: name, category, schema, shapes, kernels, traits, dtypes, where it is tested: make ops [OP=conv]
@@ -150,7 +150,7 @@ $(BUILD)/zoo: tests/zoo.c $(wildcard examples/files/*.h) examples/sim/npu_sim.h 
 $(BUILD)/onnx_nodes: tests/onnx_nodes.c examples/onnx/npu_onnx.h $(IMPL)
 	$(COMPILE) $< $(IMPL) $(LIBS) -o $@
 
-$(BUILD)/bench: tests/bench.c tests/bench_kernels.h tests/bench_passes.h $(IMPL)
+$(BUILD)/bench: tests/bench.c tests/bench_kernels.h tests/bench_passes.h tests/bench_peers.h examples/onnx/npu_onnx.h $(IMPL)
 	$(COMPILE) -I. $< $(IMPL) $(LIBS) -ldl -o $@
 
 $(BUILD)/fuzz_ops: $(wildcard tests/fuzz/*.[ch]) tests/conformance/cases.h examples/sim/npu_sim.h $(IMPL)

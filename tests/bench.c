@@ -1,5 +1,6 @@
 /* bench.c - what the library costs: bench [PART]   parts: executor graphs plan gemm int8 passes kernels; default all.
    bench kernels [WORD]...   only ops, or groups of them, that contain a word.
+   bench peers, bench models [FILE.onnx]...   beside other libraries, see bench_peers.h; only where asked for.
 
    One thread, processor time, median of 9 repetitions of at least 20 ms each (kernels: 5 ms; graphs: of 3, 1 for a million
    ops). Compare numbers of one run only: machines differ, and so do hours of one machine. */
@@ -853,6 +854,7 @@ static void bench_kernels(char **wanted, int num_wanted)
 }
 
 #include "bench_passes.h"
+#include "bench_peers.h"
 
 int main(int argc, char **argv)
 {
@@ -867,6 +869,12 @@ int main(int argc, char **argv)
     }
     if (argc < 2 || strcmp(argv[1], "kernels") == 0) {
         bench_kernels(argv + 2, argc < 2 ? 0 : argc - 2);
+    }
+    if (argc >= 2 && strcmp(argv[1], "peers") == 0) {
+        bench_peers();
+    }
+    if (argc >= 2 && strcmp(argv[1], "models") == 0) {
+        bench_models(argv + 2, argc - 2);
     }
     return 0;
 }
