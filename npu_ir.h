@@ -5704,8 +5704,11 @@ typedef struct npu_op_call_desc {
     uint64_t stream;        /* 0 = default */
 } npu_op_call_desc;
 /* Runs it. Result specs are deduced, from the operands' data too where the op's sizes depend on it and the backend is
-   host memory, and compared with `out`. Errors: NOT_FOUND (kind), BAD_SCHEMA, BAD_ATTR_SIZE, ARITY, UNSUPPORTED (an
-   op with a child graph), those of the type rule, NOT_IMPLEMENTED (no kernel). Source: document 002, op_call. */
+   host memory, and compared with `out`. A tensor that is there has a buffer, one without elements, too. Errors:
+   NOT_FOUND (kind), BAD_SCHEMA, BAD_ATTR_SIZE, ARITY, RANK, DYNAMIC_SHAPE and OVERFLOW (dims that are no numbers, or
+   too many), INVALID_ARGUMENT (no memory), SHAPE (less than dims and strides reach), UNSUPPORTED (an op with a child
+   graph, an address that elements cannot have), those of the type rule, NOT_IMPLEMENTED (no kernel). Source: document
+   002, op_call. */
 NPU_IR_API npu_status npu_op_call(const npu_backend *backend, const npu_op_call_desc *desc, npu_diag *diag);
 /* A dense tensor over host memory, for backends with NPU_BACKEND_HOST: fills `buffer` and `tensor` (which
    points to it). */
@@ -35265,20 +35268,53 @@ static npu_status npu__call_check_results(npu__call *c, const npu_op_def *def, n
     return status;
 }
 
-/* Whether the buffer holds what dims and strides reach; what is less than a byte is not looked at. */
-static bool npu__tensor_fits(const npu_tensor *t, const npu_spec *spec)
+/* Whether the buffer holds what dims and strides reach, below the offset, too; of what is less than a byte, the strides
+   are not looked at. */
+static bool npu__tensor_fits(const npu_tensor *t, const npu_spec *spec, size_t len)
 {
-    size_t len, part, end = 1, bits = npu_dtype_bits((npu_dtype)t->dtype);
-    bool fits = true;
-    if (npu_spec_len(spec, &len) || !len || bits % 8) {
-        return true;
+    size_t part, low = 0, end = 1, bits = npu_dtype_bits((npu_dtype)t->dtype);
+    bool fits = t->offset <= SIZE_MAX;
+    if (!len || bits % 8) {
+        return !len || t->buffer->bytes > 0;
     }
     for (uint32_t i = 0; i < spec->rank; i++) {
-        size_t stride = t->strides[i] > 0 ? (size_t)t->strides[i] : 0;
-        fits = fits && npu_size_mul((size_t)(spec->dims[i] - 1), stride, &part) && npu_size_add(end, part, &end);
+        int64_t stride = t->strides[i];
+        uint64_t step = stride < 0 ? (uint64_t)-(stride + 1) + 1 : (uint64_t)stride;
+        size_t *reach = stride < 0 ? &low : &end;
+        fits = fits && step <= SIZE_MAX && npu_size_mul((size_t)(spec->dims[i] - 1), (size_t)step, &part) &&
+            npu_size_add(*reach, part, reach);
     }
-    return fits && npu_size_mul(end, bits / 8, &end) && npu_size_add(end, (size_t)t->offset, &end) &&
-           t->buffer && end <= t->buffer->bytes;
+    return fits && npu_size_mul(low, bits / 8, &low) && low <= t->offset && npu_size_mul(end, bits / 8, &end) &&
+           npu_size_add(end, (size_t)t->offset, &end) && end <= t->buffer->bytes;
+}
+
+/* One tensor of a call: dims that are numbers, in memory that is there and that its elements can have. */
+static npu_status npu__call_check_tensor(const npu_backend *b, const npu_op_def *def, const npu_tensor *t,
+                                         const npu_spec *spec, const char *what, uint32_t i, npu_diag *diag)
+{
+    bool is_host = (b->traits & NPU_BACKEND_HOST) != 0;
+    size_t len = 0, bytes = npu_dtype_bits((npu_dtype)t->dtype) / 8;
+    npu_status status = npu_spec_len(spec, &len);
+    char label[64];
+    if (status) {
+        return npu__fail(diag, status, "%s: %s %u is %s: %s", def->name, what, (unsigned)i,
+                         npu__spec_label(NULL, spec, label), npu_status_text(status));
+    }
+    if (!t->buffer || (len && is_host && !t->buffer->handle)) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "%s: %s %u has no %s", def->name, what, (unsigned)i,
+                         t->buffer ? "memory: the handle of its buffer is NULL" : "buffer");
+    }
+    if (!npu__tensor_fits(t, spec, len)) {
+        return npu__fail(diag, NPU_ERR_SHAPE, "%s: %s %u is %s, but its buffer has %llu bytes", def->name, what,
+                         (unsigned)i, npu__spec_label(NULL, spec, label), (unsigned long long)t->buffer->bytes);
+    }
+    bytes /= npu_dtype_is_complex((npu_dtype)t->dtype) ? 2 : 1;
+    if (len && is_host && bytes && ((uintptr_t)t->buffer->handle + (uintptr_t)t->offset) % bytes) {
+        return npu__fail(diag, NPU_ERR_UNSUPPORTED, "%s: %s %u begins at byte %llu of its buffer, where no %s can be",
+                         def->name, what, (unsigned)i, (unsigned long long)t->offset,
+                         npu_dtype_name((npu_dtype)t->dtype));
+    }
+    return NPU_OK;
 }
 
 static npu_status npu__call_bind(npu__call *c, const npu_backend *b, const npu_op_def *def,
@@ -35297,12 +35333,11 @@ static npu_status npu__call_bind(npu__call *c, const npu_backend *b, const npu_o
         const npu_tensor *t = c->tensors[i] = i < num_in ? &d->in[i] : &d->out[i - num_in];
         c->specs[i] = npu__tensor_spec(t);
         c->spec_pointers[i] = t->dtype ? &c->specs[i] : NULL;
-        if (t->dtype && !npu__tensor_fits(t, &c->specs[i])) {
-            char spec[64];
-            return npu__fail(diag, NPU_ERR_SHAPE, "%s: %s %u is %s, but its buffer has %llu bytes", def->name,
-                             i < num_in ? "operand" : "result", (unsigned)(i < num_in ? i : i - num_in),
-                             npu__spec_label(NULL, &c->specs[i], spec),
-                             (unsigned long long)(t->buffer ? t->buffer->bytes : 0));
+        status = !t->dtype ? NPU_OK
+                           : npu__call_check_tensor(b, def, t, &c->specs[i], i < num_in ? "operand" : "result",
+                                                    i < num_in ? i : i - num_in, diag);
+        if (status) {
+            return status;
         }
         if (t->dtype && (def->traits & NPU_DATA) && (b->traits & NPU_BACKEND_HOST)) {
             c->data[i] = (const char *)t->buffer->handle + t->offset; /* sizes may depend on it */

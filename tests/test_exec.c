@@ -989,6 +989,55 @@ static void test_op_call(void)
     NPU_CHECK_STATUS(call(NPU_ATEN_RELU, in, 65, out, 1, NULL, 0, &diag), NPU_ERR_ARITY);
 }
 
+/* Tensors that cannot be: each refused before a kernel sees it, as operand and as result. */
+static void test_op_call_tensors(void)
+{
+    static const struct {
+        const char *what;
+        npu_status status;
+        uint32_t rank;
+        int64_t dim, stride;
+        uint64_t offset;
+        int memory; /* 0: 16 bytes; 1: no buffer; 2: no handle; 3: 32 bytes */
+    } rows[] = {
+        { "as it should be", NPU_OK, 1, 4, 1, 0, 0 }, { "backwards", NPU_OK, 1, 4, -1, 12, 3 },
+        { "below its buffer", NPU_ERR_SHAPE, 1, 4, -1, 8, 3 },
+        { "backwards without end", NPU_ERR_SHAPE, 1, 4, INT64_MIN, 12, 3 },
+        { "without end", NPU_ERR_SHAPE, 1, 4, INT64_MAX, 0, 0 }, { "behind its end", NPU_ERR_SHAPE, 1, 4, 1, 4, 0 },
+        { "far behind its end", NPU_ERR_SHAPE, 1, 4, 1, UINT64_MAX, 0 },
+        { "between elements", NPU_ERR_UNSUPPORTED, 1, 4, 1, 2, 3 },
+        { "any dim", NPU_ERR_DYNAMIC_SHAPE, 1, -1, 1, 0, 0 }, { "a symbol", NPU_ERR_DYNAMIC_SHAPE, 1, -2, 1, 0, 0 },
+        { "the smallest dim", NPU_ERR_DYNAMIC_SHAPE, 1, INT64_MIN, 1, 0, 0 },
+        { "nine dims", NPU_ERR_RANK, 9, 1, 1, 0, 0 },
+        { "257 dims", NPU_ERR_RANK, 257, 1, 1, 0, 0 },
+        { "no buffer", NPU_ERR_INVALID_ARGUMENT, 1, 4, 1, 0, 1 },
+        { "no handle", NPU_ERR_INVALID_ARGUMENT, 1, 4, 1, 0, 2 },
+        { "nothing", NPU_OK, 1, 0, 1, 0, 0 }, { "nothing, nowhere", NPU_OK, 1, 0, 1, 0, 2 },
+        { "nothing without a buffer", NPU_ERR_INVALID_ARGUMENT, 1, 0, 1, 0, 1 },
+    };
+    float memory[2][8] = { { 0 } };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        for (int side = 0; side < 2; side++) {
+            npu_tensor t[2];
+            npu_buffer buffers[2];
+            npu_diag diag;
+            for (int k = 0; k < 2; k++) {
+                npu_tensor_set_host(&t[k], &buffers[k], NPU_F32, 1, DIMS(rows[i].dim > 0 ? rows[i].dim : 0), memory[k]);
+            }
+            t[side].rank = rows[i].rank;
+            t[side].dims[0] = rows[i].dim;
+            t[side].strides[0] = rows[i].stride;
+            t[side].offset = rows[i].offset;
+            buffers[side].bytes = rows[i].memory == 3 ? 32 : 16;
+            buffers[side].handle = rows[i].memory == 2 ? NULL : buffers[side].handle;
+            t[side].buffer = rows[i].memory == 1 ? NULL : t[side].buffer;
+            npu_status status = call(NPU_ATEN_RELU, t, 1, t + 1, 1, NULL, 0, &diag);
+            NPU_CHECK_THAT(status == rows[i].status, "%s: %s", rows[i].what, diag.message);
+            NPU_CHECK(!rows[i].status || strstr(diag.message, side ? "result 0" : "operand 0"));
+        }
+    }
+}
+
 /* What failed is named: the op, the operand, and the status. */
 static void test_op_call_message(void)
 {
@@ -1122,6 +1171,7 @@ int main(void)
     NPU_RUN(test_no_allocation);
     NPU_RUN(test_debug_order);
     NPU_RUN(test_op_call);
+    NPU_RUN(test_op_call_tensors);
     NPU_RUN(test_op_call_message);
     NPU_RUN(test_op_call_by_group);
     return npu_test_done();
