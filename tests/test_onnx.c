@@ -681,13 +681,21 @@ static void test_quantised(void)
 /* ---- forms of one op --------------------------------------------------------------------------------------------- */
 
 /* x f32[1,2,2] is 1 -2 3 -4, of dims that a converter wrote as -1; c f32[2] 2 10; e f32[0,2]; w 4 bits [2,3], s its
-   scales. */
+   scales; p f32[1,1,1,2] a picture, o offsets in it; i its identity; n1, n2 .. sizes. */
 static pb form_model(const char *op, const char *in, int64_t opset, const pb *attrs)
 {
     static const float c[2] = { 2, 10 }, scales[4] = { 1, 10, 100, 1000 };
     static const uint8_t nibbles[3] = { 0x21, 0x7f, 0x38 }; /* 1 2 -1, 7 -8 3: without a gap between the rows */
-    const pb values[] = { pb_tensor("c", 1, "2", c, 8), pb_tensor("e", 1, "02", c, 0),
-                          pb_tensor("w", 22, "23", nibbles, 3), pb_tensor("s", 1, "22", scales, 16) };
+    static const float picture[2] = { 2, 4 }, three = 3, offsets[4] = { 0, 0, 0.5f, -1 };
+    static const float identity[6] = { 1, 0, 0, 0, 1, 0 };
+    static const int64_t sizes[4] = { 1, 1, 1, 2 }, pair[2] = { 1, 3 };
+    const pb values[] = {
+        pb_tensor("p", 1, "1112", picture, 8), pb_tensor("k", 1, "1111", &three, 4),
+        pb_tensor("o", 1, "1212", offsets, 16), pb_tensor("i", 1, "123", identity, 24),
+        pb_ints("n1112", sizes, 4), pb_ints("n13", pair, 2), pb_ints("n3", pair + 1, 1), pb_ints("n2", sizes + 3, 1),
+        pb_tensor("c", 1, "2", c, 8), pb_tensor("e", 1, "02", c, 0), pb_tensor("w", 22, "23", nibbles, 3),
+        pb_tensor("s", 1, "22", scales, 16)
+    };
     pb g = { .len = 0 }, n = { .len = 0 }, dim = { .len = 0 }, shape = { .len = 0 }, tensor = { .len = 0 };
     pb type = { .len = 0 }, info = { .len = 0 };
     pb_words(&n, 1, in);
@@ -697,7 +705,7 @@ static pb form_model(const char *op, const char *in, int64_t opset, const pb *at
         pb_put(&n, 5, &attrs[i]);
     }
     pb_put(&g, 1, &n);
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
         pb_put(&g, 5, &values[i]);
     }
     pb_int(&dim, 1, -1);
@@ -723,6 +731,8 @@ static void test_forms(void)
     const pb far = pb_attr_ints("dilations", (const int64_t[]){ 3 }, 1), axes = pb_attr_ints("axes", &zero, 1);
     const pb before = pb_attr_ints("pads", (const int64_t[]){ 1, 0 }, 2), one = pb_attr_int("p", 1);
     const pb third = pb_attr_ints("strides", (const int64_t[]){ 3 }, 1), ceil = pb_attr_int("ceil_mode", 1);
+    const pb around = pb_attr_ints("pads", (const int64_t[]){ 1, 1 }, 2);
+    const pb both = pb_attr_ints("axes", (const int64_t[]){ 1, 2 }, 2);
     const pb keep = pb_attr_int("keepdims", 0), counted = pb_attr_int("count_include_pad", 1);
     const struct {
         const char *op, *in;
@@ -744,6 +754,11 @@ static void test_forms(void)
         { "ReduceMin", "e", 13, { axes, keep }, "f32[2]", { HUGE_VALF, HUGE_VALF }, 2 },
         { "DequantizeLinear", "w s", 21, { pb_attr_int("block_size", 2), pb_attr_int("axis", 1) }, "f32[2,3]",
           { 1, 2, -10, 700, -800, 3000 }, 6 },
+        { "CenterCropPad", "x n13", 18, { both }, "f32[1,1,3]", { 1, -2, 0 }, 3 },
+        { "Col2Im", "x n3 n2", 18, { { .len = 0 } }, "f32[1,1,3]", { 1, 1, -4 }, 3 },
+        { "Col2Im", "x n2 n2", 18, { around, stride }, "f32[1,1,2]", { 3, -2 }, 2 },
+        { "AffineGrid", "i n1112", 20, { pb_attr_int("align_corners", 1) }, "f32[1,1,2,2]", { -1, 0, 1, 0 }, 4 },
+        { "DeformConv", "p k o", 19, { { .len = 0 } }, "f32[1,1,1,2]", { 9, 6 }, 2 },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         npu_onnx_desc desc = reading();
@@ -758,6 +773,30 @@ static void test_forms(void)
             const npu_array in = { "x", npu_spec_tensor(NPU_F32, 3, (int64_t[]){ 1, 2, 2 }), x };
             run(g, &in, rows[i].y, rows[i].len, rows[i].spec);
         }
+        npu_graph_destroy(g);
+    }
+}
+
+static void test_composed(void)
+{
+    static const char *const rows[][3] = {
+        { "Swish", "x", "silu.default" },
+        { "RMSNormalization", "x c", "_fused_rms_norm.default mul.Tensor" },
+        { "SimplifiedLayerNormalization", "x c", "_fused_rms_norm.default mul.Tensor" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const pb none[4] = { { .len = 0 } };
+        npu_onnx_dim dims[3] = { { "x.0", 1 }, { "x.1", 2 }, { "x.2", 2 } };
+        npu_onnx_desc desc = reading();
+        npu_diag diag;
+        char names[128];
+        desc.dims = dims;
+        desc.num_dims = 3;
+        pb m = form_model(rows[i][0], rows[i][1], 24, none);
+        npu_graph *g = read_from(m.at, m.len, &desc, &diag);
+        NPU_CHECK_THAT(g, "%s: %s", rows[i][0], diag.message);
+        op_names(g, names, sizeof names);
+        NPU_CHECK_STR(names, rows[i][2]);
         npu_graph_destroy(g);
     }
 }
@@ -1046,6 +1085,7 @@ int main(void)
     NPU_RUN(test_function);
     NPU_RUN(test_quantised);
     NPU_RUN(test_forms);
+    NPU_RUN(test_composed);
     NPU_RUN(test_external);
     NPU_RUN(test_all_refused);
     NPU_RUN(test_bad_nodes);

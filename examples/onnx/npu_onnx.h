@@ -1548,6 +1548,9 @@ static bool onnx_window_of(onnx_reader *r, const onnx_node *n, npu_value x, npu_
         w->kernel[i] = weights.id ? onnx_dim(r, weights, i + 2) : w->kernel[i];
         w->begin[i] = pads[i];
         w->end[i] = pads[i + w->rank];
+        if (w->begin[i] != (int32_t)w->begin[i] || w->end[i] != (int32_t)w->end[i]) {
+            onnx_fail(r, NPU_ERR_ATTRIBUTE, "padding of %lld and %lld", (long long)w->begin[i], (long long)w->end[i]);
+        }
         if (w->kernel[i] < 1 || w->stride[i] < 1 || w->dilation[i] < 1 || w->kernel[i] > INT32_MAX || w->stride[i] > INT32_MAX ||
             w->dilation[i] > INT32_MAX) {
             onnx_fail(r, NPU_ERR_ATTRIBUTE, "a window of size %lld, stride %lld, dilation %lld", (long long)w->kernel[i],
@@ -1886,6 +1889,29 @@ static npu_value onnx_layer_norm(onnx_reader *r, onnx_node *n)
     onnx_result(r, n, 1, all[1]);
     onnx_result(r, n, 2, all[2]);
     return all[0];
+}
+
+static npu_value onnx_rms_norm(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0), scale = onnx_x(n, 1), both[2];
+    uint32_t rank = onnx_rank(r, x), count = 0;
+    int64_t dims[NPU_MAX_RANK];
+    for (uint32_t i = (uint32_t)onnx_axis(r, onnx_i(r, n, "axis", -1), rank); i < rank; i++) {
+        dims[count++] = onnx_dim(r, x, i);
+    }
+    onnx_emit_many(r, n, both, 2, "aten._fused_rms_norm.default(v, I, _, epsilon:1/100000)", x, dims, count);
+    onnx_result(r, n, 1, both[1]);
+    return onnx_cast(r, onnx_binary(r, "mul", onnx_cast(r, both[0], onnx_type(r, scale)), scale), onnx_type(r, scale));
+}
+
+static npu_value onnx_swish(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0);
+    double alpha = onnx_f(r, n, "alpha", 1);
+    if (alpha == 1) {
+        return onnx_unary(r, "silu", x);
+    }
+    return onnx_binary(r, "mul", x, onnx_unary(r, "sigmoid", onnx_emit(r, n, "aten.mul.Scalar(v, f)", x, alpha)));
 }
 
 /* Scale and bias are of groups before opset 21. */
@@ -3091,6 +3117,166 @@ static npu_value onnx_grid_sample(onnx_reader *r, onnx_node *n)
     return onnx_emit(r, n, "aten.grid_sampler.default(0, 1, i, i, b)", how, border, onnx_i(r, n, "align_corners", 0) != 0);
 }
 
+static npu_value onnx_affine_grid(onnx_reader *r, onnx_node *n)
+{
+    int64_t size[NPU_MAX_RANK];
+    uint32_t rank = onnx_known(r, onnx_x(n, 1), "the size", size, NPU_MAX_RANK);
+    bool is_aligned = onnx_i(r, n, "align_corners", 0) != 0;
+    return onnx_emit(r, n, "aten.affine_grid_generator.default(0, I, b)", size, rank, is_aligned);
+}
+
+/* The middle of each axis, or zeros around it. */
+static npu_value onnx_center_crop_pad(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0);
+    int64_t axes[NPU_MAX_RANK], size[NPU_MAX_RANK], pads[2 * NPU_MAX_RANK] = { 0 };
+    uint32_t rank = onnx_rank(r, x), count = onnx_axes(r, n, UINT32_MAX, rank, axes);
+    uint32_t given = onnx_known(r, onnx_x(n, 1), "the shape", size, NPU_MAX_RANK);
+    if (r->status == NPU_OK && given != (count ? count : rank)) {
+        return onnx_refuse(r, "the shape has another size for each axis than there are");
+    }
+    for (uint32_t i = 0; i < given && r->status == NPU_OK; i++) {
+        uint32_t axis = count ? (uint32_t)axes[i] : i;
+        int64_t more = (size[i] < 0 ? 0 : size[i]) - onnx_dim(r, x, axis), begin = more < 0 ? -more / 2 : more / 2;
+        x = more < 0 ? onnx_slice(r, x, axis, begin, begin + size[i]) : x;
+        pads[2 * (rank - 1 - axis)] = more > 0 ? begin : 0;
+        pads[2 * (rank - 1 - axis) + 1] = more > 0 ? more - begin : 0;
+    }
+    return onnx_emit(r, NULL, "aten.constant_pad_nd.default(v, I, i)", x, pads, 2 * rank, (int64_t)0);
+}
+
+static npu_value onnx_padded_behind(onnx_reader *r, npu_value x, uint32_t dim, int64_t count)
+{
+    int64_t pads[2 * NPU_MAX_RANK] = { 0 };
+    uint32_t rank = onnx_rank(r, x);
+    if (count == 0 || rank <= dim) {
+        return x;
+    }
+    pads[2 * (rank - 1 - dim) + 1] = count;
+    return onnx_emit(r, NULL, "aten.constant_pad_nd.default(v, I, i)", x, pads, 2 * rank, (int64_t)0);
+}
+
+/* Adds each column's window to a picture: a transposed convolution whose weights put each row in a place of its own. */
+static npu_value onnx_col2im(onnx_reader *r, onnx_node *n)
+{
+    static const int64_t zeros[3];
+    npu_value x = onnx_x(n, 0), unit;
+    int64_t image[3], dims[5], weight[5] = { 0, 1, 1, 1, 1 }, repeats[5] = { 0, 1, 1, 1, 1 }, pads[6], places = 1;
+    onnx_window w;
+    memset(&w, 0, sizeof w);
+    w.rank = onnx_known(r, onnx_x(n, 2), "the block", w.kernel, 3);
+    onnx_ints_or(r, n, "strides", w.stride, w.rank, 1);
+    onnx_ints_or(r, n, "dilations", w.dilation, w.rank, 1);
+    onnx_ints_or(r, n, "pads", pads, 2 * w.rank, 0);
+    if (r->status || onnx_known(r, onnx_x(n, 1), "the image", image, 3) != w.rank) {
+        return onnx_refuse(r, "an image and its block have a size for each of up to three dims");
+    }
+    for (uint32_t i = 0; i < w.rank; i++) {
+        int64_t room, all[6] = { image[i], w.kernel[i], w.stride[i], w.dilation[i], pads[i], pads[i + w.rank] };
+        for (int k = 0; k < 6; k++) {
+            if (all[k] < (k == 0 || k > 3 ? 0 : 1) || all[k] > INT32_MAX) {
+                return onnx_refuse(r, "a size, stride, dilation or padding is out of range");
+            }
+        }
+        room = image[i] + pads[i] + pads[i + w.rank] - w.dilation[i] * (w.kernel[i] - 1) - 1;
+        weight[i + 2] = w.kernel[i];
+        places *= w.kernel[i];
+        if (places > ONNX_MAX_LIST / 4 || room < 0) {
+            return onnx_refuse(r, "no block of this size fits the image");
+        }
+        dims[i + 2] = room / w.stride[i] + 1;
+        w.end[i] = room % w.stride[i];
+    }
+    dims[0] = onnx_dim(r, x, 0);
+    dims[1] = onnx_dim(r, x, 1);
+    weight[0] = places;
+    unit = onnx_emit(r, NULL, "aten.eye.default(i, dtype=t)", places, (int)onnx_type(r, x));
+    unit = onnx_reshape(r, unit, weight, w.rank + 2);
+    repeats[0] = dims[1] / places;
+    unit = onnx_emit(r, NULL, "aten.repeat.default(v, I)", unit, repeats, w.rank + 2);
+    x = onnx_reshape(r, x, dims, w.rank + 2);
+    x = onnx_emit(r, n, "aten.convolution.default(v, v, _, I, I, I, b, I, i)", x, unit, w.stride, w.rank, zeros,
+                  w.rank, w.dilation, w.rank, true, zeros, w.rank, repeats[0]);
+    for (uint32_t i = 0; i < w.rank; i++) {
+        x = onnx_padded_behind(r, x, i + 2, w.end[i]);
+        x = onnx_slice(r, x, i + 2, pads[i], pads[i] + image[i]);
+    }
+    return x;
+}
+
+/* Where the window's places lie in a picture, in y and x: f32[1,places,2,rows,columns]. */
+static npu_value onnx_deformed_places(onnx_reader *r, const onnx_window *w, int64_t rows, int64_t columns)
+{
+    const int64_t dims[5] = { 1, w->kernel[0] * w->kernel[1], 2, rows, columns };
+    float *at = (float *)onnx_alloc(r, (size_t)(dims[1] * 2 * rows * columns) * sizeof *at);
+    for (int64_t i = 0, k = 0; at && k < dims[1] * 2; k++) {
+        int64_t d = k % 2, place = d ? k / 2 % w->kernel[1] : k / 2 / w->kernel[1];
+        for (int64_t j = 0; j < rows * columns; j++) {
+            at[i++] = (float)((d ? j % columns : j / columns) * w->stride[d] - w->begin[d] + place * w->dilation[d]);
+        }
+    }
+    return at ? npu_constant(r->g, NULL, npu_spec_tensor(NPU_F32, 5, dims), at) : onnx_none();
+}
+
+/* What lies at the places that are moved by offsets, between pixels: [batch,channels,places,rows,columns]. */
+static npu_value onnx_deformed_columns(onnx_reader *r, onnx_node *n, const onnx_window *w)
+{
+    npu_value x = onnx_x(n, 0), offset = onnx_x(n, 2), mask = onnx_x(n, 4), both[2];
+    int64_t places = w->kernel[0] * w->kernel[1], groups = onnx_i(r, n, "offset_group", 1);
+    int64_t batch = onnx_dim(r, x, 0) * groups;
+    int64_t rows = onnx_dim(r, offset, 2), columns = onnx_dim(r, offset, 3);
+    int64_t picture[4] = { batch, onnx_dim(r, x, 1) / groups, onnx_dim(r, x, 2), onnx_dim(r, x, 3) };
+    int64_t moved[5] = { batch, places, 2, rows, columns }, flat[4] = { batch, places * rows, columns, 2 };
+    offset = onnx_cast(r, onnx_reshape(r, offset, moved, 5), NPU_F32);
+    offset = onnx_binary(r, "add", offset, onnx_deformed_places(r, w, rows, columns));
+    for (int64_t d = 0; d < 2; d++) { /* x, then y, as -1 to 1 of the picture with the outer half of its pixels */
+        npu_value v = onnx_emit(r, NULL, "aten.select.int(v, i, i)", offset, (int64_t)2, 1 - d);
+        double size = (double)picture[3 - d];
+        v = onnx_emit(r, NULL, "aten.mul.Scalar(v, f)", onnx_emit(r, NULL, "aten.add.Scalar(v, f)", v, 0.5), 2 / size);
+        both[d] = onnx_emit(r, NULL, "aten.sub.Scalar(v, f)", v, 1.0);
+    }
+    offset = onnx_reshape(r, onnx_emit(r, NULL, "aten.stack.default(V, i)", both, (uint32_t)2, (int64_t)-1), flat, 4);
+    x = onnx_emit(r, n, "aten.grid_sampler.default(v, v, i, i, b)", onnx_reshape(r, x, picture, 4),
+                  onnx_cast(r, offset, onnx_type(r, x)), (int64_t)0, (int64_t)0, false);
+    moved[2] = places;
+    moved[1] = picture[1];
+    x = onnx_reshape(r, x, moved, 5);
+    moved[1] = 1;
+    x = mask.id ? onnx_binary(r, "mul", x, onnx_reshape(r, mask, moved, 5)) : x;
+    moved[0] = batch / groups;
+    moved[1] = picture[1] * groups;
+    return onnx_reshape(r, x, moved, 5);
+}
+
+static npu_value onnx_deform_conv(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0), weight = onnx_x(n, 1), bias = onnx_x(n, 3);
+    int64_t groups = onnx_i(r, n, "group", 1), parts = onnx_i(r, n, "offset_group", 1), wide[4], flat[3], dims[4];
+    onnx_window w;
+    bool is_picture = onnx_window_of(r, n, x, weight, &w) && w.rank == 2 && onnx_rank(r, onnx_x(n, 2)) == 4;
+    if (!is_picture || groups < 1 || parts < 1) {
+        return onnx_refuse(r, "only pictures are supported");
+    }
+    dims[0] = onnx_dim(r, onnx_x(n, 2), 1);
+    if (dims[0] % parts || dims[0] / parts % 2 || dims[0] / parts / 2 != w.kernel[0] * w.kernel[1]) {
+        return onnx_refuse(r, "offsets are two for each place of the window, in each of offset_group");
+    }
+    x = onnx_deformed_columns(r, n, &w);
+    dims[0] = wide[0] = onnx_dim(r, x, 0);
+    dims[1] = onnx_dim(r, weight, 0);
+    dims[2] = onnx_dim(r, x, 3);
+    dims[3] = onnx_dim(r, x, 4);
+    wide[1] = flat[0] = groups;
+    wide[2] = flat[2] = onnx_dim(r, x, 1) / groups * onnx_dim(r, x, 2);
+    wide[3] = dims[2] * dims[3];
+    flat[1] = dims[1] / groups;
+    x = onnx_emit(r, n, "aten.matmul.default(v, v)", onnx_reshape(r, weight, flat, 3), onnx_reshape(r, x, wide, 4));
+    x = onnx_reshape(r, x, dims, 4);
+    flat[0] = dims[1];
+    flat[1] = flat[2] = 1;
+    return bias.id ? onnx_binary(r, "add", x, onnx_reshape(r, bias, flat, 3)) : x;
+}
+
 /* ---- ops: recurrent ---------------------------------------------------------------------------------------------- */
 
 /* One direction of a layer; operands as ONNX has them: gates of W and R one behind the other, B both biases. */
@@ -3857,6 +4043,7 @@ static const onnx_row onnx_rows[] = {
     { "Acos", NULL, "aten.acos.default(0)" },
     { "Acosh", NULL, "aten.acosh.default(0)" },
     { "Add", NULL, "aten.add.Tensor(0, 1)" },
+    { "AffineGrid", onnx_affine_grid, NULL },
     { "And", NULL, "aten.logical_and.default(0, 1)" },
     { "ArgMax", onnx_argmax, "aten.argmax.default(v, i, b)" },
     { "ArgMin", onnx_argmax, "aten.argmin.default(v, i, b)" },
@@ -3877,7 +4064,9 @@ static const onnx_row onnx_rows[] = {
     { "CastLike", onnx_cast_like, NULL },
     { "Ceil", NULL, "aten.ceil.default(0)" },
     { "Celu", NULL, "aten.celu.default(0, alpha:1.0)" },
+    { "CenterCropPad", onnx_center_crop_pad, NULL },
     { "Clip", onnx_clip, NULL },
+    { "Col2Im", onnx_col2im, NULL },
     { "Compress", onnx_compress, NULL },
     { "Concat", onnx_concat, NULL },
     { "ConcatFromSequence", NULL, "sequences" },
@@ -3890,6 +4079,7 @@ static const onnx_row onnx_rows[] = {
     { "Cosh", NULL, "aten.cosh.default(0)" },
     { "CumSum", onnx_cumsum, NULL },
     { "DFT", onnx_dft, NULL },
+    { "DeformConv", onnx_deform_conv, NULL },
     { "DepthToSpace", onnx_depth_to_space, NULL },
     { "DequantizeLinear", onnx_dequantize, NULL },
     { "Det", NULL, "aten.linalg_det.default(0)" },
@@ -3925,6 +4115,7 @@ static const onnx_row onnx_rows[] = {
     { "Hardmax", onnx_softmax, NULL },
     { "Identity", onnx_identity, NULL },
     { "If", onnx_if, NULL },
+    { "ImageDecoder", NULL, "files of pictures" },
     { "InstanceNormalization", onnx_instance_norm, NULL },
     { "IsInf", onnx_is_inf, NULL },
     { "IsNaN", NULL, "aten.isnan.default(0)" },
@@ -3968,6 +4159,7 @@ static const onnx_row onnx_rows[] = {
     { "QLinearConv", onnx_qlinear_conv, NULL },
     { "QLinearMatMul", onnx_qlinear_matmul, NULL },
     { "QuantizeLinear", onnx_quantize, NULL },
+    { "RMSNormalization", onnx_rms_norm, NULL },
     { "RNN", onnx_recurrent, NULL },
     { "RandomNormal", NULL, "random numbers" },
     { "RandomNormalLike", NULL, "random numbers" },
@@ -3985,6 +4177,7 @@ static const onnx_row onnx_rows[] = {
     { "ReduceProd", onnx_reduce, "prod" },
     { "ReduceSum", onnx_reduce, "sum" },
     { "ReduceSumSquare", onnx_reduce, "squares" },
+    { "RegexFullMatch", NULL, "strings" },
     { "Relu", NULL, "aten.relu.default(0)" },
     { "Reshape", onnx_reshape_op, NULL },
     { "Resize", onnx_resize_op, NULL },
@@ -4008,6 +4201,7 @@ static const onnx_row onnx_rows[] = {
     { "Shrink", onnx_shrink, NULL },
     { "Sigmoid", NULL, "aten.sigmoid.default(0)" },
     { "Sign", NULL, "aten.sign.default(0)" },
+    { "SimplifiedLayerNormalization", onnx_rms_norm, NULL },
     { "Sin", NULL, "aten.sin.default(0)" },
     { "Sinh", NULL, "aten.sinh.default(0)" },
     { "Size", onnx_size, NULL },
@@ -4021,9 +4215,12 @@ static const onnx_row onnx_rows[] = {
     { "SplitToSequence", NULL, "sequences" },
     { "Sqrt", NULL, "aten.sqrt.default(0)" },
     { "Squeeze", onnx_squeeze, NULL },
+    { "StringConcat", NULL, "strings" },
     { "StringNormalizer", NULL, "strings" },
+    { "StringSplit", NULL, "strings" },
     { "Sub", NULL, "aten.sub.Tensor(0, 1)" },
     { "Sum", onnx_variadic, "aten.add.Tensor(v, v)" },
+    { "Swish", onnx_swish, NULL },
     { "Tan", NULL, "aten.tan.default(0)" },
     { "Tanh", NULL, "aten.tanh.default(0)" },
     { "TfIdfVectorizer", NULL, "words" },
