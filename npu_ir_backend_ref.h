@@ -23254,6 +23254,21 @@ NPU__REF_INLINE uint32_t npu__ref_lean_word(const void *p)
 #define NPU__REF_LEAN_U8_avx512(p) \
     (npu__ref_lean_i_avx512)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)(p)))
 
+/* The lower and the higher four bits of bytes in lanes: what converts and masks them, or the places of a table. */
+#define NPU__REF_LEAN_LOW(set, b) __builtin_convertvector((b) & 15, npu__ref_lean_f_##set)
+#define NPU__REF_LEAN_HIGH(set, b) __builtin_convertvector((b) >> 4, npu__ref_lean_f_##set)
+#define NPU__REF_LEAN_LOW_base(b) NPU__REF_LEAN_LOW(base, b)
+#define NPU__REF_LEAN_HIGH_base(b) NPU__REF_LEAN_HIGH(base, b)
+#define NPU__REF_LEAN_LOW_neon(b) NPU__REF_LEAN_LOW(neon, b)
+#define NPU__REF_LEAN_HIGH_neon(b) NPU__REF_LEAN_HIGH(neon, b)
+#define NPU__REF_LEAN_LOW_avx2(b) NPU__REF_LEAN_LOW(avx2, b)
+#define NPU__REF_LEAN_HIGH_avx2(b) NPU__REF_LEAN_HIGH(avx2, b)
+#define NPU__REF_LEAN_SIXTEEN \
+    _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+#define NPU__REF_LEAN_LOW_avx512(b) _mm512_permutexvar_ps((__m512i)(b), NPU__REF_LEAN_SIXTEEN)
+#define NPU__REF_LEAN_HIGH_avx512(b) \
+    _mm512_permutexvar_ps(_mm512_srli_epi32((__m512i)(b), 4), NPU__REF_LEAN_SIXTEEN)
+
 /* W lanes. Few rows of x have several sums each, so that an addition need not wait for the one before. */
 #define NPU__REF_LEAN_LOOPS(set, W)                                                                                \
     typedef float npu__ref_lean_f_##set __attribute__((vector_size(4 * W)));                                       \
@@ -23300,31 +23315,35 @@ NPU__REF_INLINE uint32_t npu__ref_lean_word(const void *p)
         }                                                                                                          \
     }                                                                                                              \
     NPU__REF_AT_##set NPU__REF_INLINE void npu__ref_int4_rows_##set(float *sums, const float *x, int64_t step,     \
-                                                                   const int32_t rows, const npu__ref_int4_row *w) \
+                                                                   const int32_t rows, const npu__ref_int4_row *w, \
+                                                                   const bool is_short)                            \
     {                                                                                                              \
         npu__ref_lean_f_##set all[NPU__REF_LEAN_ROWS] = { { 0 } };                                                 \
         const uint8_t *bytes = w->bytes;                                                                           \
+        const int64_t group = is_short ? 32 : w->group;                                                            \
         for (int64_t g = 0; g < w->groups; g++) {                                                                  \
             npu__ref_lean_f_##set acc[NPU__REF_LEAN_ROWS] = { { 0 } }, more = { 0 };                               \
             const npu__ref_lean_f_##set factor = NPU__REF_LEAN_ALL_##set(w->factors[g]);                           \
-            for (int64_t i = g * w->group; i < (g + 1) * w->group; i += 32) {                                      \
+            for (int64_t i = g * group; i < (g + 1) * group; i += 32) {                                            \
                 NPU__REF_PREFETCH(bytes + NPU__REF_LEAN_AHEAD);                                                    \
                 NPU__REF_UNROLL                                                                                    \
                 for (int32_t h = 0; h < 16; h += W) {                                                              \
                     npu__ref_lean_i_##set b = NPU__REF_LEAN_U8_##set(bytes + h);                                   \
-                    npu__ref_lean_f_##set low = __builtin_convertvector(b & 15, npu__ref_lean_f_##set);            \
-                    npu__ref_lean_f_##set high = __builtin_convertvector(b >> 4, npu__ref_lean_f_##set);           \
+                    npu__ref_lean_f_##set low = NPU__REF_LEAN_LOW_##set(b);                                        \
+                    npu__ref_lean_f_##set high = NPU__REF_LEAN_HIGH_##set(b);                                      \
                     NPU__REF_UNROLL                                                                                \
                     for (int32_t r = 0; r < rows; r++) {                                                           \
                         const float *at = x + r * step + i + h;                                                    \
-                        npu__ref_lean_f_##set *second = rows == 1 ? &more : &acc[r];                               \
+                        npu__ref_lean_f_##set *second = rows == 1 && !is_short ? &more : &acc[r];                  \
                         acc[r] = NPU__REF_LEAN_FMA_##set(*(const npu__ref_lean_x_##set *)at, low, acc[r]);         \
                         *second = NPU__REF_LEAN_FMA_##set(*(const npu__ref_lean_x_##set *)(at + 16), high, *second); \
                     }                                                                                              \
                 }                                                                                                  \
                 bytes += 16;                                                                                       \
             }                                                                                                      \
-            acc[0] += more;                                                                                        \
+            if (rows == 1 && !is_short) {                                                                          \
+                acc[0] += more;                                                                                    \
+            }                                                                                                      \
             NPU__REF_UNROLL                                                                                        \
             for (int32_t r = 0; r < rows; r++) {                                                                   \
                 all[r] = NPU__REF_LEAN_FMA_##set(acc[r], factor, all[r]);                                          \
@@ -23357,10 +23376,16 @@ NPU__REF_INLINE uint32_t npu__ref_lean_word(const void *p)
                                                       const npu__ref_int4_row *w)                                  \
     {                                                                                                              \
         switch (rows) {                                                                                            \
-        case 1: npu__ref_int4_rows_##set(sums, x, step, 1, w); break;                                              \
-        case 2: npu__ref_int4_rows_##set(sums, x, step, 2, w); break;                                              \
-        case 4: npu__ref_int4_rows_##set(sums, x, step, 4, w); break;                                              \
-        default: npu__ref_int4_rows_##set(sums, x, step, 8, w); break;                                             \
+        case 1:                                                                                                    \
+            if (w->group == 32) {                                                                                  \
+                npu__ref_int4_rows_##set(sums, x, step, 1, w, true);                                               \
+            } else {                                                                                               \
+                npu__ref_int4_rows_##set(sums, x, step, 1, w, false);                                              \
+            }                                                                                                      \
+            break;                                                                                                 \
+        case 2: npu__ref_int4_rows_##set(sums, x, step, 2, w, false); break;                                       \
+        case 4: npu__ref_int4_rows_##set(sums, x, step, 4, w, false); break;                                       \
+        default: npu__ref_int4_rows_##set(sums, x, step, 8, w, false); break;                                      \
         }                                                                                                          \
     }
 NPU__REF_LEAN_LOOPS(base, 4)
