@@ -701,6 +701,9 @@ static pb form_model(const char *op, const char *in, int64_t opset, const pb *at
     pb_words(&n, 1, in);
     pb_str(&n, 2, "y");
     pb_str(&n, 4, op);
+    if (strncmp(op, "Fused", 5) == 0) {
+        pb_str(&n, 7, "com.microsoft");
+    }
     for (int i = 0; i < 4 && attrs[i].len; i++) {
         pb_put(&n, 5, &attrs[i]);
     }
@@ -734,6 +737,9 @@ static void test_forms(void)
     const pb around = pb_attr_ints("pads", (const int64_t[]){ 1, 1 }, 2);
     const pb both = pb_attr_ints("axes", (const int64_t[]){ 1, 2 }, 2);
     const pb keep = pb_attr_int("keepdims", 0), counted = pb_attr_int("count_include_pad", 1);
+    pb leaky = { .len = 0 };
+    pb_str(&leaky, 1, "activation");
+    pb_str(&leaky, 4, "LeakyRelu");
     const struct {
         const char *op, *in;
         int64_t opset;
@@ -758,6 +764,9 @@ static void test_forms(void)
         { "Col2Im", "x n3 n2", 18, { { .len = 0 } }, "f32[1,1,3]", { 1, 1, -4 }, 3 },
         { "Col2Im", "x n2 n2", 18, { around, stride }, "f32[1,1,2]", { 3, -2 }, 2 },
         { "AffineGrid", "i n1112", 20, { pb_attr_int("align_corners", 1) }, "f32[1,1,2,2]", { -1, 0, 1, 0 }, 4 },
+        { "FusedMatMul", "x x", 13, { pb_attr_int("transB", 1) }, "f32[1,2,2]", { 5, 11, 11, 25 }, 4 },
+        { "FusedMatMul", "x x", 13, { pb_attr_int("transA", 1) }, "f32[1,2,2]", { 10, -14, -14, 20 }, 4 },
+        { "FusedConv", "p k", 13, { leaky }, "f32[1,1,1,2]", { 6, 12 }, 2 },
         { "DeformConv", "p k o", 19, { { .len = 0 } }, "f32[1,1,1,2]", { 9, 6 }, 2 },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -1068,8 +1077,13 @@ static void test_table(void)
 {
     for (size_t i = 1; i < sizeof onnx_rows / sizeof onnx_rows[0]; i++) {
         NPU_CHECK_THAT(strcmp(onnx_rows[i - 1].op, onnx_rows[i].op) < 0, "%s, %s", onnx_rows[i - 1].op, onnx_rows[i].op);
-        NPU_CHECK(onnx_row_of(onnx_literal(onnx_rows[i].op)) == &onnx_rows[i]);
+        NPU_CHECK(onnx_row_of(onnx_literal(onnx_rows[i].op), onnx_literal("")) == &onnx_rows[i]);
     }
+    for (size_t i = 0; i < sizeof onnx_runtime_rows / sizeof onnx_runtime_rows[0]; i++) {
+        const onnx_row *row = &onnx_runtime_rows[i];
+        NPU_CHECK(onnx_row_of(onnx_literal(row->op), onnx_literal("com.microsoft")) == row);
+    }
+    NPU_CHECK(!onnx_row_of(onnx_literal("Add"), onnx_literal("of.another")));
 }
 
 int main(void)

@@ -4035,6 +4035,123 @@ static npu_value onnx_scan(onnx_reader *r, onnx_node *n)
     return r->status ? onnx_none() : out[0];
 }
 
+/* ---- ops: what ONNX Runtime fuses (com.microsoft) ---------------------------------------------------------------- */
+
+/* The op behind a convolution or product, by its name in ONNX; its numbers are activation_params. */
+static npu_value onnx_activated(onnx_reader *r, const onnx_node *n, npu_value x)
+{
+    onnx_span how = onnx_s(r, n, "activation", "");
+    uint64_t words[2] = { 0, 0 };
+    double p[2];
+    uint32_t count = onnx_repeated(r, onnx_attr(r, n, "activation_params"), ONNX_A_FLOATS, 5, words, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t word = (uint32_t)words[i];
+        float f;
+        memcpy(&f, &word, 4);
+        p[i] = (double)f;
+    }
+    if (onnx_is(how, "") || onnx_is(how, "Relu")) {
+        return onnx_is(how, "") ? x : onnx_unary(r, "relu", x);
+    }
+    if (onnx_is(how, "Tanh") || onnx_is(how, "Sigmoid")) {
+        return onnx_unary(r, onnx_is(how, "Tanh") ? "tanh" : "sigmoid", x);
+    }
+    if (onnx_is(how, "LeakyRelu")) {
+        p[0] = count ? p[0] : onnx_f(r, n, "activation_alpha", 0.01);
+        return onnx_emit(r, n, "aten.leaky_relu.default(v, f)", x, p[0]);
+    }
+    if (onnx_is(how, "Clip") && count == 2) {
+        return onnx_emit(r, n, "aten.clamp.default(v, f, f)", x, p[0], p[1]);
+    }
+    if (onnx_is(how, "HardSigmoid") && count == 2) {
+        x = onnx_emit(r, n, "aten.add.Scalar(v, f)", onnx_emit(r, n, "aten.mul.Scalar(v, f)", x, p[0]), p[1]);
+        return onnx_emit(r, n, "aten.clamp.default(v, f, f)", x, 0.0, 1.0);
+    }
+    return onnx_refuse(r, "this activation is not supported");
+}
+
+static npu_value onnx_fused_conv(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_conv(r, n);
+    return onnx_activated(r, n, onnx_x(n, 3).id ? onnx_binary(r, "add", x, onnx_x(n, 3)) : x);
+}
+
+static npu_value onnx_fused_gemm(onnx_reader *r, onnx_node *n) { return onnx_activated(r, n, onnx_gemm(r, n)); }
+
+static npu_value onnx_fused_matmul(onnx_reader *r, onnx_node *n)
+{
+    npu_value a = onnx_x(n, 0), b = onnx_x(n, 1);
+    double alpha = onnx_f(r, n, "alpha", 1);
+    if (onnx_i(r, n, "transBatchA", 0) || onnx_i(r, n, "transBatchB", 0)) {
+        return onnx_refuse(r, "batches behind the rows are not supported");
+    }
+    a = onnx_i(r, n, "transA", 0) ? onnx_emit(r, n, "aten.transpose.int(v, i, i)", a, (int64_t)-2, (int64_t)-1) : a;
+    b = onnx_i(r, n, "transB", 0) ? onnx_emit(r, n, "aten.transpose.int(v, i, i)", b, (int64_t)-2, (int64_t)-1) : b;
+    a = onnx_matmul_of(r, n, a, b);
+    return alpha == 1 ? a : onnx_emit(r, n, "aten.mul.Scalar(v, f)", a, alpha);
+}
+
+/* text: the op, of x and a bias that may be there. */
+static npu_value onnx_biased(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0);
+    return onnx_emit(r, n, n->row->text, onnx_x(n, 1).id ? onnx_binary(r, "add", x, onnx_x(n, 1)) : x);
+}
+
+static npu_value onnx_quick_gelu(onnx_reader *r, onnx_node *n)
+{
+    npu_value gate = onnx_emit(r, n, "aten.mul.Scalar(0, f)", onnx_f(r, n, "alpha", 1.702));
+    return onnx_binary(r, "mul", onnx_x(n, 0), onnx_unary(r, "sigmoid", gate));
+}
+
+/* Of x + skip + bias, which is result 3. */
+static npu_value onnx_skip_norm(onnx_reader *r, onnx_node *n)
+{
+    bool is_rms = strchr(n->row->text, 'r') != NULL;
+    npu_value x = onnx_binary(r, "add", onnx_x(n, 0), onnx_x(n, 1)), bias = onnx_x(n, is_rms ? 3 : 4), all[3];
+    int64_t len = onnx_dim(r, onnx_x(n, 2), 0);
+    x = bias.id ? onnx_binary(r, "add", x, bias) : x;
+    onnx_result(r, n, 3, x);
+    if (is_rms) {
+        return onnx_emit(r, n, "aten.rms_norm.default(v, I, 2, epsilon:1/1000000000000)", x, &len, (uint32_t)1);
+    }
+    onnx_emit_many(r, n, all, 3, "aten.native_layer_norm.default(v, I, 2, 3, epsilon:1/1000000000000)", x, &len,
+                   (uint32_t)1);
+    return all[0];
+}
+
+/* QLinearAdd, QLinearMul: a, its scale and zero point, b, its, those of the result. */
+static npu_value onnx_qlinear_binary(onnx_reader *r, onnx_node *n)
+{
+    npu_value a = onnx_dequantised(r, onnx_x(n, 0), onnx_x(n, 1), onnx_x(n, 2), 0), zero = onnx_x(n, 7);
+    npu_value b = onnx_dequantised(r, onnx_x(n, 3), onnx_x(n, 4), onnx_x(n, 5), 0);
+    return onnx_quantised(r, onnx_emit(r, n, n->row->text, a, b), onnx_x(n, 6), zero, onnx_type(r, onnx_x(n, 0)), 0);
+}
+
+/* x, its scale and zero point, those of the result. */
+static npu_value onnx_qlinear_unary(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_dequantised(r, onnx_x(n, 0), onnx_x(n, 1), onnx_x(n, 2), 0);
+    x = onnx_emit(r, n, n->row->text, x);
+    return onnx_quantised(r, x, onnx_x(n, 3), onnx_x(n, 4), onnx_type(r, onnx_x(n, 0)), 0);
+}
+
+static const onnx_row onnx_runtime_rows[] = {
+    { "BiasGelu", onnx_biased, "aten.gelu.default(v)" },
+    { "FastGelu", onnx_biased, "aten.gelu.default(v, approximate=approximate:'tanh')" },
+    { "FusedConv", onnx_fused_conv, NULL },
+    { "FusedGemm", onnx_fused_gemm, NULL },
+    { "FusedMatMul", onnx_fused_matmul, NULL },
+    { "Gelu", NULL, "aten.gelu.default(0)" },
+    { "QLinearAdd", onnx_qlinear_binary, "aten.add.Tensor(v, v)" },
+    { "QLinearLeakyRelu", onnx_qlinear_unary, "aten.leaky_relu.default(v, alpha:1/100)" },
+    { "QLinearMul", onnx_qlinear_binary, "aten.mul.Tensor(v, v)" },
+    { "QLinearSigmoid", onnx_qlinear_unary, "aten.sigmoid.default(v)" },
+    { "QuickGelu", onnx_quick_gelu, NULL },
+    { "SkipLayerNormalization", onnx_skip_norm, "" },
+    { "SkipSimplifiedLayerNormalization", onnx_skip_norm, "r" },
+};
+
 /* ---- the table --------------------------------------------------------------------------------------------------- */
 
 /* In the order of the alphabet: it is searched by halves. */
@@ -4238,15 +4355,22 @@ static const onnx_row onnx_rows[] = {
 
 static bool onnx_row_is_read(const onnx_row *row) { return row->fn || strchr(row->text, '('); }
 
-static const onnx_row *onnx_row_of(onnx_span op)
+static bool onnx_is_plain_domain(onnx_span domain)
 {
-    size_t low = 0, high = sizeof onnx_rows / sizeof onnx_rows[0];
-    while (low < high) {
-        size_t mid = (low + high) / 2, len = strlen(onnx_rows[mid].op), shorter = len < onnx_len(op) ? len : onnx_len(op);
-        int order = memcmp(onnx_rows[mid].op, op.at, shorter);
+    return !domain.at || domain.at == domain.end || onnx_is(domain, "ai.onnx");
+}
+
+static const onnx_row *onnx_row_of(onnx_span op, onnx_span domain)
+{
+    bool is_plain = onnx_is_plain_domain(domain), is_runtime = onnx_is(domain, "com.microsoft");
+    const onnx_row *rows = is_plain ? onnx_rows : onnx_runtime_rows;
+    size_t low = 0, high = is_plain ? sizeof onnx_rows / sizeof *rows : sizeof onnx_runtime_rows / sizeof *rows;
+    while (low < high && op.at && (is_plain || is_runtime)) {
+        size_t mid = (low + high) / 2, len = strlen(rows[mid].op), shorter = len < onnx_len(op) ? len : onnx_len(op);
+        int order = memcmp(rows[mid].op, op.at, shorter);
         order = order ? order : len < onnx_len(op) ? -1 : len > onnx_len(op);
         if (order == 0) {
-            return &onnx_rows[mid];
+            return &rows[mid];
         }
         low = order < 0 ? mid + 1 : low;
         high = order < 0 ? high : mid;
@@ -4257,8 +4381,6 @@ static const onnx_row *onnx_row_of(onnx_span op)
 /* ---- nodes ------------------------------------------------------------------------------------------------------- */
 
 enum { ONNX_N_INPUT = 1, ONNX_N_OUTPUT = 2, ONNX_N_NAME = 3, ONNX_N_OP = 4, ONNX_N_DOMAIN = 7 };
-
-static bool onnx_is_plain_domain(onnx_span domain) { return !domain.at || domain.at == domain.end || onnx_is(domain, "ai.onnx"); }
 
 static bool onnx_same(onnx_span a, onnx_span b)
 {
@@ -4290,7 +4412,7 @@ static bool onnx_node_read(onnx_reader *r, onnx_span message, const onnx_node *c
     n->domain = onnx_member(r, message, ONNX_N_DOMAIN);
     n->num_x = onnx_count(r, message, ONNX_N_INPUT);
     n->num_y = onnx_count(r, message, ONNX_N_OUTPUT);
-    n->row = n->op.at && onnx_is_plain_domain(n->domain) ? onnx_row_of(n->op) : NULL;
+    n->row = onnx_row_of(n->op, n->domain);
     n->x = onnx_values(r, n->num_x);
     n->y = (onnx_span *)onnx_alloc(r, (n->num_y + 1) * sizeof *n->y);
     r->node = n;
@@ -4483,7 +4605,7 @@ static void onnx_check_node(onnx_reader *r, onnx_span message, uint32_t depth)
     n.op = onnx_member(r, message, ONNX_N_OP);
     n.name = onnx_member(r, message, ONNX_N_NAME);
     n.domain = onnx_member(r, message, ONNX_N_DOMAIN);
-    n.row = n.op.at && onnx_is_plain_domain(n.domain) ? onnx_row_of(n.op) : NULL;
+    n.row = onnx_row_of(n.op, n.domain);
     if (r->status == NPU_OK && (!n.row || !onnx_row_is_read(n.row)) && !onnx_function(r, n.op, n.domain).at) {
         onnx_report(r, &n);
     }
