@@ -32476,12 +32476,12 @@ NPU__PLANNED(top_k_f32)
 {
     NPU__PLANNED_WORDS(npu_planned_top_k_words)
     uint32_t kept = npu_planned_mul(s->outer, s->inner), all = npu_planned_mul(kept, s->n);
-    uint32_t out = npu_planned_mul(kept, s->k), size = s->index_size;
+    uint32_t out = npu_planned_mul(kept, s->k), size = s->index_size == 8 ? 8 : 4;
     bool has_y = s->y != NPU_PLANNED_NONE, has_index = s->index != NPU_PLANNED_NONE;
     const float *x = (const float *)npu_planned_read(m, s->x, all, 4);
     float *y = has_y ? (float *)npu_planned_write(m, s->y, out, 4) : NULL;
-    int32_t *index = has_index ? (int32_t *)npu_planned_write(m, s->index, npu_planned_mul(out, size >> 2), 4) : NULL;
-    if (!x || (has_y && !y) || (has_index && !index) || !out || s->k > s->n || !npu__planned_index_ok(size)) {
+    void *index = has_index ? npu_planned_write(m, s->index, out, size) : NULL;
+    if (!x || (has_y && !y) || (has_index && !index) || !out || s->k > s->n || size != s->index_size) {
         return NPU_ERR_RANGE;
     }
     if (work) {

@@ -1199,6 +1199,23 @@ static void test_index(void)
     npu_graph_destroy(g);
 }
 
+/* Places of indices are aligned as those are: to 8 bytes where they have so many. */
+static void test_aligned_index(void)
+{
+    static const struct { uint32_t place, index_size; npu_status status; } rows[] = {
+        { 4, 8, NPU_ERR_RANGE }, { 8, 8, NPU_OK }, { 4, 4, NPU_OK }, { 2, 4, NPU_ERR_RANGE }, { 8, 16, NPU_ERR_RANGE },
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        npu_planned_head head = { .arena_size = 128 };
+        npu_planned m = { &head, (uint8_t *)arena, NULL, 0, 0, 0 };
+        npu_planned_top_k_words s = { NPU_PLANNED_NONE, NPU_PLANNED_ARENA | rows[i].place, NPU_PLANNED_ARENA | 64,
+                                      1, 4, 1, 1, rows[i].index_size, 0 };
+        uint32_t work = 0;
+        NPU_CHECK_STATUS(npu_planned_top_k_f32(&m, (const uint32_t *)(const void *)&s, sizeof s / 4, &work),
+                         rows[i].status);
+    }
+}
+
 /* The bytes are those of every host, in either order; the code is a golden text. */
 static void test_bytes(void)
 {
@@ -1329,6 +1346,7 @@ int main(void)
     NPU_RUN(test_own_kernel);
     NPU_RUN(test_accelerator);
     NPU_RUN(test_index);
+    NPU_RUN(test_aligned_index);
     NPU_RUN(test_bytes);
     NPU_RUN(test_heavy_calls);
     NPU_RUN(test_no_memory);
