@@ -8246,7 +8246,7 @@ static int64_t npu__ref_gemm_wanted_parts(const npu__ref_product *g)
 static void npu__ref_gemm_cut(const npu__ref_product *g, npu__ref_product_plan *plan)
 {
     int64_t rows = npu__ref_max(g->m / ((g->packed_b ? 8 : 16) * plan->tile->rows), 1);
-    int64_t cols = npu__ref_max(plan->panels / 4, 1);
+    int64_t cols = npu__ref_max(plan->panels / (g->packed_b ? 8 : 4), 1);
     int64_t wanted = npu__ref_gemm_wanted_parts(g), first;
     if (g->packed_b) {
         first = npu__ref_min(wanted, rows);
@@ -8267,6 +8267,15 @@ static bool npu__ref_gemm_a_is_direct(const npu__ref_product *g, int64_t panels)
            (panels <= 2 || g->a.row % 256 != 0);
 }
 
+/* Rows of A whose slice stays in the second-level cache, as many as may be where B is packed: once for each block it is
+   read from farther away. All blocks of a part are of one size. */
+static int64_t npu__ref_gemm_block_rows(const npu__ref_product *g, const npu__ref_product_plan *plan)
+{
+    int64_t rows = plan->tile->rows, part = npu__ref_ceil_div(g->m, plan->row_parts);
+    int64_t most = (g->packed_b ? 16 : 8) * rows, blocks = npu__ref_ceil_div(part, most);
+    return npu__ref_min(npu__ref_ceil_div(npu__ref_ceil_div(part, blocks), rows) * rows, g->m);
+}
+
 static npu__ref_product_plan npu__ref_gemm_plan(const npu__ref_product *g)
 {
     npu__ref_product_plan plan = { 0 };
@@ -8276,7 +8285,7 @@ static npu__ref_product_plan npu__ref_gemm_plan(const npu__ref_product *g)
     plan.size = npu__ref_sum_size(g->a.dtype);
     plan.panels = npu__ref_ceil_div(g->n, plan.tile->cols);
     npu__ref_gemm_cut(g, &plan);
-    plan.block_rows = npu__ref_min(8 * plan.tile->rows, g->m);
+    plan.block_rows = npu__ref_gemm_block_rows(g, &plan);
     plan.block_k = npu__ref_min(npu__ref_gemm_depth(g), NPU__REF_GEMM_K);
     plan.block_panels = npu__ref_min(NPU__REF_GEMM_COLS / plan.tile->cols, plan.panels);
     block_cols = (size_t)(plan.block_panels * plan.tile->cols);
@@ -9929,6 +9938,14 @@ static npu_status npu__ref_conv_pack_panels(npu_prepare *p, npu__ref_conv_blocke
     return to ? NPU_OK : NPU_ERR_NO_MEMORY;
 }
 
+/* Of a product with a slab, which is near: small blocks of sums do. */
+static npu__ref_product_plan npu__ref_conv_plan(const npu__ref_product *g)
+{
+    npu__ref_product_plan plan = npu__ref_gemm_plan(g);
+    plan.block_rows = npu__ref_min(8 * plan.tile->rows, g->m);
+    return plan;
+}
+
 /* Weights that are not numbers in the right order are packed: constant ones once, others before every launch. */
 static npu_status npu__ref_conv_pack(npu_prepare *p, npu__ref_conv_state *state, npu__ref_conv_blocked *s)
 {
@@ -9962,7 +9979,7 @@ static npu_status npu__ref_conv_pack(npu_prepare *p, npu__ref_conv_state *state,
         p->before = npu__ref_conv_before;
     }
     s->gemm.a.dtype = npu__ref_sum_dtype(c->dtype);
-    s->plan = npu__ref_gemm_plan(&s->gemm);
+    s->plan = npu__ref_conv_plan(&s->gemm);
     return NPU_OK;
 }
 
@@ -9980,7 +9997,7 @@ static void npu__ref_conv_gemm(npu__ref_conv_blocked *s)
     g->isa = c->isa;
     g->c0.dtype = c->dtype, g->beta = 1, g->onto = c->onto;
     g->packed_b = s; /* the slab takes its place */
-    s->plan = npu__ref_gemm_plan(g);
+    s->plan = npu__ref_conv_plan(g);
 }
 
 /* The sums of a band of a single channel are one row, others go by blocks. */
