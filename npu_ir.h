@@ -7161,12 +7161,16 @@ NPU_X(aicf_gemm, (npu_value a, npu_value b), (a, b))
    comes from an npu_allocator alone, through npu__alloc and the arrays and arenas that are made with it.
    -------------------------------------------------------------------------------------------------------- */
 
-/* What runs while a model is read, lowered, checked or looked at, not while it is made or run, and with it what only
-   that calls, is compiled for size: it is a third of this file, and nobody waits for it. */
+/* NPU__COLD stands before what runs while a model is read, lowered, checked, quantised, looked at or written, not while
+   it is made, planned or run. With what only that calls it is compiled for size, which takes a quarter less time: it is
+   a third of this file, and nobody waits for it. The type rules that large graphs are made of are without, and so are
+   loops over data: where only cold functions call one, it has NPU__HOT. */
 #if defined(__GNUC__)
 #define NPU__COLD __attribute__((cold))
+#define NPU__HOT __attribute__((hot))
 #else
 #define NPU__COLD
+#define NPU__HOT
 #endif
 
 #if defined(NPU_IR_MALLOC) && defined(NPU_IR_REALLOC) && defined(NPU_IR_FREE)
@@ -9060,7 +9064,7 @@ static void npu__print_default(npu_text *text, const npu_schema_arg *arg)
 }
 
 /* " name=default", as far as there is one */
-static void npu__print_arg(npu_text *text, const npu_schema_arg *arg)
+NPU__COLD static void npu__print_arg(npu_text *text, const npu_schema_arg *arg)
 {
     npu__print_type(text, &arg->type);
     if (arg->name) {
@@ -9072,7 +9076,7 @@ static void npu__print_arg(npu_text *text, const npu_schema_arg *arg)
     }
 }
 
-NPU_IR_API void npu_schema_print(npu_text *text, const npu_schema *schema)
+NPU__COLD NPU_IR_API void npu_schema_print(npu_text *text, const npu_schema *schema)
 {
     bool keyword_only = false;
     if (!schema) {
@@ -9479,7 +9483,7 @@ static bool npu__affine_accept(npu__affine_reader *r, char c)
     return is_next;
 }
 
-static bool npu__affine_expect(npu__affine_reader *r, char c)
+NPU__COLD static bool npu__affine_expect(npu__affine_reader *r, char c)
 {
     char what[] = "expected ' '";
     what[10] = c;
@@ -9487,7 +9491,7 @@ static bool npu__affine_expect(npu__affine_reader *r, char c)
 }
 
 /* A number below 2^31, so that sums and products of two fit. */
-static bool npu__affine_number(npu__affine_reader *r, int64_t *number)
+NPU__COLD static bool npu__affine_number(npu__affine_reader *r, int64_t *number)
 {
     if (!npu__is_digit(npu__affine_next(r))) {
         return false;
@@ -9641,7 +9645,7 @@ static void npu__affine_expr_print(npu_text *text, const npu_affine_expr *e)
     }
 }
 
-NPU_IR_API void npu_affine_map_print(npu_text *text, const npu_affine_map *map)
+NPU__COLD NPU_IR_API void npu_affine_map_print(npu_text *text, const npu_affine_map *map)
 {
     for (uint32_t i = 0; i < map->num_dims; i++) {
         npu_text_printf(text, "%sd%u", i ? ", " : "(", (unsigned)i);
@@ -9679,8 +9683,8 @@ NPU_IR_API int npu_affine_expr_dim(const npu_affine_expr *e)
     return e->constant ? -1 : dim;
 }
 
-NPU_IR_API npu_status npu_reassociation_parse(uint32_t *sizes, uint32_t *num_groups, uint32_t rank, const char *text,
-                                              size_t len, npu_diag *diag)
+NPU__COLD NPU_IR_API npu_status npu_reassociation_parse(uint32_t *sizes, uint32_t *num_groups, uint32_t rank,
+                                                        const char *text, size_t len, npu_diag *diag)
 {
     npu__affine_reader r;
     int64_t dim;
@@ -11071,9 +11075,8 @@ static const npu_abi_row *npu__abi_find(const npu_abi *abi, const npu_op_info *o
     return NULL;
 }
 
-NPU_IR_API npu_status npu_abi_encode(const npu_abi *abi, const npu_op_info *op,
-                                     uint32_t *device_kind, uint32_t *attr_schema, uint8_t *out,
-                                     uint32_t capacity, uint32_t *size)
+NPU__COLD NPU_IR_API npu_status npu_abi_encode(const npu_abi *abi, const npu_op_info *op, uint32_t *device_kind,
+                                               uint32_t *attr_schema, uint8_t *out, uint32_t capacity, uint32_t *size)
 {
     const npu_abi_row *row = npu__abi_find(abi, op);
     const char *letter;
@@ -11141,9 +11144,9 @@ static uint32_t npu__abi_values(const npu_abi_row *row, const npu_schema *schema
     return count;
 }
 
-NPU_IR_API npu_status npu_abi_decode(const npu_abi *abi, const npu_op_def *def,
-                                     uint32_t attr_schema, const uint8_t *blob, uint32_t blob_size,
-                                     uint8_t *out, uint32_t capacity, uint32_t *size)
+NPU__COLD NPU_IR_API npu_status npu_abi_decode(const npu_abi *abi, const npu_op_def *def, uint32_t attr_schema,
+                                               const uint8_t *blob, uint32_t blob_size, uint8_t *out,
+                                               uint32_t capacity, uint32_t *size)
 {
     npu_arg values[NPU_MAX_ARGS];
     npu_status status = NPU_ERR_NOT_FOUND;
@@ -13997,7 +14000,7 @@ static npu_status npu__type_field(npu_deduce *d)
 }
 
 /* Two reals of one dtype become a complex number. */
-static npu_status npu__type_complex(npu_deduce *d)
+NPU__COLD static npu_status npu__type_complex(npu_deduce *d)
 {
     bool is_polar = d->op->kind == (uint32_t)NPU_ATEN_POLAR;
     const char *a = is_polar ? "abs" : "real", *b = is_polar ? "angle" : "imag";
@@ -14010,7 +14013,7 @@ static npu_status npu__type_complex(npu_deduce *d)
 }
 
 /* Of a real number there is a real part alone. */
-static npu_status npu__type_part(npu_deduce *d)
+NPU__COLD static npu_status npu__type_part(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     npu_dtype t = npu__dtype_of(x);
@@ -14019,7 +14022,7 @@ static npu_status npu__type_part(npu_deduce *d)
     return npu__result_like(d, x, npu__part_dtype(t));
 }
 
-static npu_status npu__type_softshrink(npu_deduce *d)
+NPU__COLD static npu_status npu__type_softshrink(npu_deduce *d)
 {
     double lambd = npu_scalar_value(npu_op_scalar(d->op, "lambd", npu_scalar_float(0.5)));
     return lambd >= 0 ? npu__type_same_float(d)
@@ -14248,7 +14251,7 @@ static npu_status npu__type_cast(npu_deduce *d)
     return npu__result_like(d, x, t);
 }
 
-static npu_status npu__type_dropout(npu_deduce *d)
+NPU__COLD static npu_status npu__type_dropout(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "input");
     double p = npu_op_float(d->op, "p", 0.0);
@@ -14273,7 +14276,7 @@ static npu_dtype npu__promote_operands(const npu_spec *a, const npu_spec *b)
                                                      : npu__dtype_of(other);
 }
 
-static npu_status npu__type_tensor_binary(npu_deduce *d)
+NPU__COLD static npu_status npu__type_tensor_binary(npu_deduce *d)
 {
     const npu_spec *a = npu_deduce_spec(d, "lhs"), *b = npu_deduce_spec(d, "rhs");
     npu_dtype t = npu__promote_operands(a, b);
@@ -14285,7 +14288,7 @@ static npu_status npu__type_tensor_binary(npu_deduce *d)
     return npu__result(d, t, j.rank, j.dims);
 }
 
-static npu_status npu__type_tensor_row(npu_deduce *d)
+NPU__COLD static npu_status npu__type_tensor_row(npu_deduce *d)
 {
     npu_spec y = *npu_deduce_spec(d, "input");
     npu_dtype t = npu__dtype_of(&y);
@@ -14301,7 +14304,7 @@ static npu_status npu__type_tensor_row(npu_deduce *d)
     return npu__result_like(d, &y, t);
 }
 
-static npu_status npu__type_tensor_cast(npu_deduce *d)
+NPU__COLD static npu_status npu__type_tensor_cast(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "input");
     npu_dtype t = (npu_dtype)npu_op_int(d->op, "target_type", 0);
@@ -14317,7 +14320,7 @@ static npu_status npu__type_tensor_cast(npu_deduce *d)
     return npu__result_like(d, x, t);
 }
 
-static npu_status npu__type_getitem(npu_deduce *d)
+NPU__COLD static npu_status npu__type_getitem(npu_deduce *d)
 {
     const npu_bound_arg *results = npu_op_arg(d->op, "results");
     int64_t index = npu_op_int(d->op, "index", 0);
@@ -14347,7 +14350,7 @@ static npu_status npu__check_body(npu_deduce *d, const char *operands)
 }
 
 /* Results are the outputs of a child graph whose inputs are the operands, in order. */
-static npu_status npu__type_body(npu_deduce *d)
+NPU__COLD static npu_status npu__type_body(npu_deduce *d)
 {
     const npu_graph *body = npu_op_body(d->op, 0);
     npu__check_body(d, "args");
@@ -14404,8 +14407,8 @@ static npu_status npu__check_child(npu_deduce *d, uint32_t index, const char *na
 }
 
 /* A child graph gives as many outputs as there are specs, of those; NULL = whatever it gives becomes the results. */
-static npu_status npu__check_child_outputs(npu_deduce *d, uint32_t index, const char *name,
-                                           const npu_spec *const *specs, uint32_t count)
+NPU__COLD static npu_status npu__check_child_outputs(npu_deduce *d, uint32_t index, const char *name,
+                                                     const npu_spec *const *specs, uint32_t count)
 {
     const npu_graph *child = npu_op_body(d->op, index);
     uint32_t num = d->status ? 0 : npu_graph_num_outputs(child);
@@ -14435,7 +14438,7 @@ static npu_status npu__check_condition(npu_deduce *d, const char *name, const np
     return d->status;
 }
 
-static npu_status npu__type_if(npu_deduce *d)
+NPU__COLD static npu_status npu__type_if(npu_deduce *d)
 {
     const npu_graph *then;
     const npu_spec *results[NPU_MAX_ARGS];
@@ -14455,7 +14458,7 @@ static npu_status npu__type_if(npu_deduce *d)
     return npu__check_child_outputs(d, 1, "else_body", results, count);
 }
 
-static npu_status npu__type_while(npu_deduce *d)
+NPU__COLD static npu_status npu__type_while(npu_deduce *d)
 {
     const npu_bound_arg *carried = npu_op_arg(d->op, "carried");
     const npu_graph *condition;
@@ -14611,7 +14614,7 @@ static npu_status npu__type_masked_fill(npu_deduce *d)
 }
 
 /* One weight for all, or one per channel: dim 1, where there is one. */
-static npu_status npu__type_prelu(npu_deduce *d)
+NPU__COLD static npu_status npu__type_prelu(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self"), *w = npu_deduce_spec(d, "weight");
     npu__check_float(d, "self", npu__dtype_of(x));
@@ -14623,7 +14626,7 @@ static npu_status npu__type_prelu(npu_deduce *d)
     return npu__result_like(d, x, npu__dtype_of(x));
 }
 
-static npu_status npu__type_glu(npu_deduce *d)
+NPU__COLD static npu_status npu__type_glu(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     npu_spec y = *x;
@@ -14653,7 +14656,7 @@ static bool npu__is_symbol(const npu_deduce *d, int64_t size)
 }
 
 /* Dims of a new tensor: size, else those of self, else none. */
-static npu_status npu__create_dims(npu_deduce *d, npu_spec *y)
+NPU__COLD static npu_status npu__create_dims(npu_deduce *d, npu_spec *y)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     memset(y, 0, sizeof *y);
@@ -14679,7 +14682,7 @@ static npu_status npu__create_dims(npu_deduce *d, npu_spec *y)
 
 /* The dtype where none is given: that of self, of the number for all, else f32. A bool counts as an integer.
    */
-static npu_status npu__create_dtype(npu_deduce *d, npu_dtype *t)
+NPU__COLD static npu_status npu__create_dtype(npu_deduce *d, npu_dtype *t)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     const npu_bound_arg *number = npu_op_arg(d->op, "fill_value");
@@ -14720,7 +14723,7 @@ static npu_status npu__type_random(npu_deduce *d)
     return npu__type_create(d);
 }
 
-static npu_status npu__type_randperm(npu_deduce *d)
+NPU__COLD static npu_status npu__type_randperm(npu_deduce *d)
 {
     int64_t n;
     npu_dtype t;
@@ -14730,7 +14733,7 @@ static npu_status npu__type_randperm(npu_deduce *d)
     return npu__result(d, t, 1, &n);
 }
 
-static npu_status npu__type_eye(npu_deduce *d)
+NPU__COLD static npu_status npu__type_eye(npu_deduce *d)
 {
     int64_t dims[2];
     npu_dtype t;
@@ -14757,7 +14760,7 @@ static int64_t npu__triangle_len(int64_t rows, int64_t cols, int64_t offset)
 }
 
 /* The upper triangle is what the lower one below its diagonal leaves. */
-static npu_status npu__type_triangle_indices(npu_deduce *d)
+NPU__COLD static npu_status npu__type_triangle_indices(npu_deduce *d)
 {
     int64_t rows = npu_op_int(d->op, "row", 0), cols = npu_op_int(d->op, "col", 0), dims[2] = { 2, 0 };
     int64_t offset = npu_op_int(d->op, "offset", 0);
@@ -14817,7 +14820,7 @@ static npu_status npu__range_len(npu_deduce *d, npu_dtype t, int64_t *len)
     return d->status;
 }
 
-static npu_status npu__type_arange(npu_deduce *d)
+NPU__COLD static npu_status npu__type_arange(npu_deduce *d)
 {
     static const char *const names[] = { "start", "end", "step" };
     npu_dtype t = NPU_I64;
@@ -14832,7 +14835,7 @@ static npu_status npu__type_arange(npu_deduce *d)
     return npu__result(d, t, 1, &len);
 }
 
-static npu_status npu__type_spaced(npu_deduce *d)
+NPU__COLD static npu_status npu__type_spaced(npu_deduce *d)
 {
     int64_t steps;
     npu_dtype t;
@@ -14843,7 +14846,7 @@ static npu_status npu__type_spaced(npu_deduce *d)
 }
 
 /* With two results the second says what was kept. */
-static npu_status npu__type_random_dropout(npu_deduce *d)
+NPU__COLD static npu_status npu__type_random_dropout(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "input");
     double p = npu_op_float(d->op, "p", 0.0);
@@ -15133,7 +15136,7 @@ static bool npu__repeat_dim(int64_t dim, int64_t count, int64_t *out)
 }
 
 /* repeat wants a number for every dim; tile adds what is missing in front, on either side. */
-static npu_status npu__type_repeat(npu_deduce *d)
+NPU__COLD static npu_status npu__type_repeat(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     const char *name = npu_op_arg(d->op, "repeats") ? "repeats" : "dims";
@@ -15188,7 +15191,7 @@ static npu_spec npu__list_item(const npu_deduce *d, const npu_bound_arg *list, u
 }
 
 /* type(..) of a list, which must not be empty. */
-static npu_status npu__list_dtype(npu_deduce *d, const npu_bound_arg *list, npu_dtype *dtype)
+NPU__COLD static npu_status npu__list_dtype(npu_deduce *d, const npu_bound_arg *list, npu_dtype *dtype)
 {
     npu__join j;
     memset(&j, 0, sizeof j);
@@ -15474,7 +15477,7 @@ static npu_status npu__check_multiple(npu_deduce *d, const char *name, int64_t s
 }
 
 /* t swaps the dims of a matrix, mT and mH the last two; what has fewer dims stays as it is. */
-static npu_status npu__type_matrix_transpose(npu_deduce *d)
+NPU__COLD static npu_status npu__type_matrix_transpose(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     bool is_batched = d->op->kind != (uint32_t)NPU_ATEN_T;
@@ -15491,7 +15494,7 @@ static npu_status npu__type_matrix_transpose(npu_deduce *d)
 }
 
 /* The dims that move take their places, the others fill the rest in order. */
-static npu_status npu__type_movedim(npu_deduce *d)
+NPU__COLD static npu_status npu__type_movedim(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     uint32_t from, to, from_mask, to_mask, count = npu__int_count(d, "source"), next = 0;
@@ -15519,7 +15522,7 @@ static npu_status npu__type_movedim(npu_deduce *d)
     return npu__result(d, npu__dtype_of(x), x->rank, dims);
 }
 
-static npu_status npu__type_expand_as(npu_deduce *d)
+NPU__COLD static npu_status npu__type_expand_as(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self"), *other = npu_deduce_spec(d, "other");
     npu__check_rank(d, "self", 0, other->rank);
@@ -15531,7 +15534,7 @@ static npu_status npu__type_expand_as(npu_deduce *d)
     return npu__result_like(d, other, npu__dtype_of(x));
 }
 
-static npu_status npu__type_view_as(npu_deduce *d)
+NPU__COLD static npu_status npu__type_view_as(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self"), *other = npu_deduce_spec(d, "other");
     size_t have, wanted;
@@ -15567,7 +15570,7 @@ static npu_status npu__unflatten_sizes(npu_deduce *d, int64_t dim, int64_t *size
     return d->status;
 }
 
-static npu_status npu__type_unflatten(npu_deduce *d)
+NPU__COLD static npu_status npu__type_unflatten(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     uint32_t axis, count = npu_op_list_len(d->op, "sizes"), rank = x->rank + count - 1;
@@ -15586,7 +15589,7 @@ static npu_status npu__type_unflatten(npu_deduce *d)
 }
 
 /* narrow takes start as a number or, where a tensor holds or feeds it, checks it when it runs. */
-static npu_status npu__type_narrow(npu_deduce *d)
+NPU__COLD static npu_status npu__type_narrow(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self"), *at = npu_deduce_spec(d, "start");
     int64_t start = npu_op_int(d->op, "start", 0), length = npu_op_int(d->op, "length", 0), dim;
@@ -15612,7 +15615,7 @@ static npu_status npu__type_narrow(npu_deduce *d)
     return npu__result_like(d, &y, npu__dtype_of(x));
 }
 
-static npu_status npu__type_roll(npu_deduce *d)
+NPU__COLD static npu_status npu__type_roll(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     uint32_t axis, count = npu_op_list_len(d->op, "dims"), expected = count ? count : 1;
@@ -15636,7 +15639,7 @@ static npu_status npu__type_flip(npu_deduce *d)
     return npu__result_like(d, x, npu__dtype_of(x));
 }
 
-static npu_status npu__type_rot90(npu_deduce *d)
+NPU__COLD static npu_status npu__type_rot90(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     npu_spec y = *x;
@@ -15691,7 +15694,7 @@ static npu_status npu__diagonal_of(npu_deduce *d, const npu_spec *x, npu_spec *y
     return d->status;
 }
 
-static npu_status npu__type_diagonal(npu_deduce *d)
+NPU__COLD static npu_status npu__type_diagonal(npu_deduce *d)
 {
     npu_spec y = *npu_deduce_spec(d, "self");
     npu__diagonal_of(d, npu_deduce_spec(d, "self"), &y);
@@ -15707,7 +15710,7 @@ static bool npu__diagonal_size(int64_t len, int64_t offset, int64_t *size)
 
 /* diag makes a matrix of a vector and takes the diagonal of a matrix; diagflat makes a matrix of everything.
    */
-static npu_status npu__type_diag(npu_deduce *d)
+NPU__COLD static npu_status npu__type_diag(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     bool is_flat = d->op->kind == (uint32_t)NPU_ATEN_DIAGFLAT;
@@ -15733,7 +15736,7 @@ static npu_status npu__type_diag(npu_deduce *d)
 }
 
 /* The last dim becomes the diagonal of two. */
-static npu_status npu__type_diag_embed(npu_deduce *d)
+NPU__COLD static npu_status npu__type_diag_embed(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     uint32_t a, b, k = 0, rank = x->rank + 1u;
@@ -15754,7 +15757,7 @@ static npu_status npu__type_diag_embed(npu_deduce *d)
 }
 
 /* Windows of `size` along a dim become a last dim. */
-static npu_status npu__type_unfold(npu_deduce *d)
+NPU__COLD static npu_status npu__type_unfold(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     int64_t size = npu_op_int(d->op, "size", 0), step = npu_op_int(d->op, "step", 1), dim;
@@ -15811,7 +15814,7 @@ static npu_status npu__strided_dims(npu_deduce *d, uint32_t *rank, int64_t *dims
     return d->status ? d->status : npu__check_strided(d, npu_deduce_spec(d, "self"), *rank, dims);
 }
 
-static npu_status npu__type_as_strided(npu_deduce *d)
+NPU__COLD static npu_status npu__type_as_strided(npu_deduce *d)
 {
     uint32_t rank;
     int64_t dims[NPU_MAX_RANK];
@@ -15820,7 +15823,7 @@ static npu_status npu__type_as_strided(npu_deduce *d)
 }
 
 /* pixel_shuffle and back: channels to squares of factor x factor. */
-static npu_status npu__type_pixel_shuffle(npu_deduce *d)
+NPU__COLD static npu_status npu__type_pixel_shuffle(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     bool is_up = npu_op_arg(d->op, "upscale_factor") != NULL;
@@ -15855,7 +15858,7 @@ static npu_status npu__type_pixel_shuffle(npu_deduce *d)
     return npu__result_like(d, &y, npu__dtype_of(x));
 }
 
-static npu_status npu__type_channel_shuffle(npu_deduce *d)
+NPU__COLD static npu_status npu__type_channel_shuffle(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     int64_t groups = npu_op_int(d->op, "groups", 1);
@@ -15866,7 +15869,7 @@ static npu_status npu__type_channel_shuffle(npu_deduce *d)
 }
 
 /* Vectors (scalars count as such) that span a grid; 'xy' swaps the first two dims of it. */
-static npu_status npu__type_meshgrid(npu_deduce *d)
+NPU__COLD static npu_status npu__type_meshgrid(npu_deduce *d)
 {
     const npu_bound_arg *list = npu_op_arg(d->op, "tensors");
     bool is_swapped = npu_op_str_is(d->op, "indexing", "xy");
@@ -15893,7 +15896,7 @@ static npu_status npu__type_meshgrid(npu_deduce *d)
 }
 
 /* Every element repeated in place; without a dim of all elements in a row. */
-static npu_status npu__type_repeat_interleave(npu_deduce *d)
+NPU__COLD static npu_status npu__type_repeat_interleave(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     int64_t repeats = npu_op_int(d->op, "repeats", 0);
@@ -15921,7 +15924,7 @@ static npu_status npu__type_repeat_interleave(npu_deduce *d)
 }
 
 /* One result per index of a dim, without it. */
-static npu_status npu__type_unbind(npu_deduce *d)
+NPU__COLD static npu_status npu__type_unbind(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     uint32_t axis;
@@ -15958,7 +15961,7 @@ static npu_status npu__split_axis(npu_deduce *d, const npu_spec *x, uint32_t *ax
 }
 
 /* `count` pieces, the first dim % count of them longer by one. */
-static npu_status npu__split_sections(npu_deduce *d, const npu_spec *x, uint32_t axis, int64_t count)
+NPU__COLD static npu_status npu__split_sections(npu_deduce *d, const npu_spec *x, uint32_t axis, int64_t count)
 {
     int64_t dim = x->dims[axis];
     npu__check_attribute(d, "sections", count, 1);
@@ -15977,8 +15980,8 @@ static int64_t npu__split_index(const npu_deduce *d, const int64_t *data, uint32
     return data ? data[i] : npu_op_int_at(d->op, npu_op_arg(d->op, "indices") ? "indices" : "sections", i);
 }
 
-static npu_status npu__split_indices(npu_deduce *d, const npu_spec *x, uint32_t axis, const int64_t *data,
-                                     int64_t count)
+NPU__COLD static npu_status npu__split_indices(npu_deduce *d, const npu_spec *x, uint32_t axis, const int64_t *data,
+                                               int64_t count)
 {
     int64_t dim = x->dims[axis], from = 0;
     for (int64_t i = 0; i <= count && !d->status; i++) {
@@ -16000,7 +16003,7 @@ static npu_status npu__split_unknown(npu_deduce *d, const npu_spec *x, uint32_t 
     return d->status;
 }
 
-static npu_status npu__type_tensor_split(npu_deduce *d)
+NPU__COLD static npu_status npu__type_tensor_split(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self"), *at = npu_deduce_spec(d, "tensor_indices_or_sections");
     const npu_bound_arg *sections = npu_op_arg(d->op, "sections"), *indices = npu_op_arg(d->op, "indices");
@@ -16034,7 +16037,7 @@ static uint32_t npu__at_least_rank(uint32_t kind)
     }
 }
 
-static npu_status npu__type_atleast(npu_deduce *d)
+NPU__COLD static npu_status npu__type_atleast(npu_deduce *d)
 {
     for (uint32_t i = 0; i < d->op->num_in && !d->status; i++) {
         npu_spec y = npu__at_least(d->op->in[i], npu__at_least_rank(d->op->kind));
@@ -16043,7 +16046,7 @@ static npu_status npu__type_atleast(npu_deduce *d)
     return d->status;
 }
 
-static npu_status npu__type_broadcast_tensors(npu_deduce *d)
+NPU__COLD static npu_status npu__type_broadcast_tensors(npu_deduce *d)
 {
     npu__join j;
     memset(&j, 0, sizeof j);
@@ -16057,7 +16060,7 @@ static npu_status npu__type_broadcast_tensors(npu_deduce *d)
 }
 
 /* No tensors at all make a row of nothing. */
-static npu_status npu__type_block_diag(npu_deduce *d)
+NPU__COLD static npu_status npu__type_block_diag(npu_deduce *d)
 {
     const npu_bound_arg *list = npu_op_arg(d->op, "tensors");
     int64_t dims[2] = { list->count == 0, 0 };
@@ -16078,7 +16081,7 @@ static npu_status npu__type_block_diag(npu_deduce *d)
 }
 
 /* One vector alone is the result. */
-static npu_status npu__type_cartesian_prod(npu_deduce *d)
+NPU__COLD static npu_status npu__type_cartesian_prod(npu_deduce *d)
 {
     const npu_bound_arg *list = npu_op_arg(d->op, "tensors");
     npu__extent rows = { 1, 0, 0 };
@@ -16116,7 +16119,7 @@ static bool npu__choose(int64_t n, int64_t r, int64_t *out)
 
 /* With replacement there are as many choices as without it among r - 1 more elements. Choosing none gives a
    vector of nothing. */
-static npu_status npu__type_combinations(npu_deduce *d)
+NPU__COLD static npu_status npu__type_combinations(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     int64_t r = npu_op_int(d->op, "r", 2), dims[2] = { 0, r }, n;
@@ -16158,7 +16161,7 @@ static npu_status npu__pad_dim(npu_deduce *d, const char *name, const int64_t *b
 
 /* Pairs of numbers, those of the last dim first. `reach` is how far a border may go beyond a dim: INT64_MAX =
    anywhere, 0 = the dim itself, -1 = not to its other end. */
-static npu_status npu__pad_dims(npu_deduce *d, const char *name, int64_t reach, int64_t min)
+NPU__COLD static npu_status npu__pad_dims(npu_deduce *d, const char *name, int64_t reach, int64_t min)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     uint32_t pairs = npu_op_list_len(d->op, name) / 2;
@@ -16322,7 +16325,7 @@ static const void *npu__known_data(const npu_deduce *d, const char *name)
 }
 
 /* Picks whole slices of a dim; a scalar counts as having one. */
-static npu_status npu__type_index_select(npu_deduce *d)
+NPU__COLD static npu_status npu__type_index_select(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self"), *index = npu_deduce_spec(d, "index");
     npu_spec y = *x;
@@ -16338,7 +16341,7 @@ static npu_status npu__type_index_select(npu_deduce *d)
 }
 
 /* Off the dim self and indices broadcast; without a dim both are flat. */
-static npu_status npu__type_take_along_dim(npu_deduce *d)
+NPU__COLD static npu_status npu__type_take_along_dim(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self"), *index = npu_deduce_spec(d, "indices");
     npu__extent len = { 1, 0, 0 };
@@ -16385,7 +16388,7 @@ typedef struct npu__indexing {
 
 /* The dim of two that broadcast, at least one of which counts a mask. A count that is not known is taken to fit:
    the run looks at it. */
-static npu_status npu__indexing_meet(npu_deduce *d, int64_t a, int64_t b, int64_t *dim)
+NPU__COLD static npu_status npu__indexing_meet(npu_deduce *d, int64_t a, int64_t b, int64_t *dim)
 {
     int64_t most_a = npu__dim_bound(a), most_b = npu__dim_bound(b), most = most_a > most_b ? most_a : most_b;
     if (a == 1 || b == 1 || a == b) {
@@ -16441,7 +16444,7 @@ static npu_status npu__indexing_add(npu_deduce *d, npu__indexing *s, const npu_s
                : npu__check_dtype(d, "indices", npu__dtype_of(index), false, "i64, i32, bool or u8");
 }
 
-static npu_status npu__indexing_read(npu_deduce *d, npu__indexing *s)
+NPU__COLD static npu_status npu__indexing_read(npu_deduce *d, npu__indexing *s)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     const npu_bound_arg *list = npu_op_arg(d->op, "indices");
@@ -16483,7 +16486,7 @@ static npu_status npu__type_index(npu_deduce *d)
 }
 
 /* values broadcast to what the indices select. */
-static npu_status npu__type_index_put(npu_deduce *d)
+NPU__COLD static npu_status npu__type_index_put(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self"), *values = npu_deduce_spec(d, "values");
     npu__indexing s;
@@ -16509,7 +16512,7 @@ static npu_status npu__type_nonzero(npu_deduce *d)
     return npu__result(d, NPU_I64, 2, dims);
 }
 
-static npu_status npu__type_nonzero_static(npu_deduce *d)
+NPU__COLD static npu_status npu__type_nonzero_static(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     int64_t dims[2];
@@ -16518,7 +16521,7 @@ static npu_status npu__type_nonzero_static(npu_deduce *d)
     return npu__result(d, NPU_I64, 2, dims);
 }
 
-static npu_status npu__type_masked_select(npu_deduce *d)
+NPU__COLD static npu_status npu__type_masked_select(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self"), *mask = npu_deduce_spec(d, "mask");
     int64_t count = npu__count_true(d, 1), all = npu__dim_bound(count), most = all;
@@ -16542,7 +16545,7 @@ static npu_status npu__type_masked_select(npu_deduce *d)
 }
 
 /* index has no more elements than `name` along any dim but `skip`. */
-static npu_status npu__check_index_fits(npu_deduce *d, const char *name, uint32_t skip)
+NPU__COLD static npu_status npu__check_index_fits(npu_deduce *d, const char *name, uint32_t skip)
 {
     const npu_spec *x = npu_deduce_spec(d, name), *index = npu_deduce_spec(d, "index");
     if ((x->rank ? x->rank : 1) != (index->rank ? index->rank : 1)) {
@@ -16559,7 +16562,7 @@ static npu_status npu__check_index_fits(npu_deduce *d, const char *name, uint32_
     return d->status;
 }
 
-static npu_status npu__check_reduce(npu_deduce *d, const char *const *words)
+NPU__COLD static npu_status npu__check_reduce(npu_deduce *d, const char *const *words)
 {
     for (; *words; words++) {
         if (npu_op_str_is(d->op, "reduce", *words)) {
@@ -16572,7 +16575,7 @@ static npu_status npu__check_reduce(npu_deduce *d, const char *const *words)
 }
 
 /* scatter writes src at an index along a dim; an empty index may be anything. */
-static npu_status npu__type_scatter(npu_deduce *d)
+NPU__COLD static npu_status npu__type_scatter(npu_deduce *d)
 {
     static const char *const words[] = { "sum", "prod", "mean", "amax", "amin", NULL };
     static const char *const short_words[] = { "add", "multiply", NULL };
@@ -16599,7 +16602,7 @@ static npu_status npu__type_scatter(npu_deduce *d)
 }
 
 /* index_add, index_copy, index_reduce: slices of source go where a vector of indices says. */
-static npu_status npu__type_index_slices(npu_deduce *d)
+NPU__COLD static npu_status npu__type_index_slices(npu_deduce *d)
 {
     static const char *const words[] = { "prod", "mean", "amax", "amin", NULL };
     const npu_spec *x = npu_deduce_spec(d, "self"), *index = npu_deduce_spec(d, "index"),
@@ -16633,7 +16636,7 @@ static npu_status npu__type_index_slices(npu_deduce *d)
     return npu__result_like(d, x, npu__dtype_of(x));
 }
 
-static npu_status npu__type_index_fill(npu_deduce *d)
+NPU__COLD static npu_status npu__type_index_fill(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     npu_dtype t = npu__dtype_of(npu_deduce_spec(d, "index"));
@@ -16644,7 +16647,7 @@ static npu_status npu__type_index_fill(npu_deduce *d)
     return npu__result_like(d, x, npu__dtype_of(x));
 }
 
-static npu_status npu__type_put(npu_deduce *d)
+NPU__COLD static npu_status npu__type_put(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self"), *index = npu_deduce_spec(d, "index");
     size_t have, wanted;
@@ -16658,7 +16661,7 @@ static npu_status npu__type_put(npu_deduce *d)
 }
 
 /* The rule of the part says what src must look like; its result becomes that of the whole. */
-static npu_status npu__type_part_scatter(npu_deduce *d, npu_type_rule part)
+NPU__COLD static npu_status npu__type_part_scatter(npu_deduce *d, npu_type_rule part)
 {
     const npu_spec *x = npu_deduce_spec(d, "self"), *src = npu_deduce_spec(d, "src");
     part(d);
@@ -16695,7 +16698,7 @@ static npu_status npu__type_as_strided_scatter(npu_deduce *d)
     return npu__type_part_scatter(d, npu__type_as_strided);
 }
 
-static npu_status npu__type_embedding_backward(npu_deduce *d)
+NPU__COLD static npu_status npu__type_embedding_backward(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "grad_output"), *index = npu_deduce_spec(d, "indices");
     int64_t dims[2];
@@ -16711,7 +16714,7 @@ static npu_status npu__type_embedding_backward(npu_deduce *d)
 }
 
 /* The largest of numbers that count from 0; -1 = there are none, -2 = they are not known. */
-static npu_status npu__largest_class(npu_deduce *d, const char *name, int64_t *largest)
+NPU__COLD static npu_status npu__largest_class(npu_deduce *d, const char *name, int64_t *largest)
 {
     const npu_spec *x = npu_deduce_spec(d, name);
     const void *data = npu__known_data(d, name);
@@ -16732,7 +16735,7 @@ static npu_status npu__largest_class(npu_deduce *d, const char *name, int64_t *l
     return d->status;
 }
 
-static npu_status npu__type_one_hot(npu_deduce *d)
+NPU__COLD static npu_status npu__type_one_hot(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     int64_t classes = npu_op_int(d->op, "num_classes", -1), largest;
@@ -16749,7 +16752,7 @@ static npu_status npu__type_one_hot(npu_deduce *d)
 }
 
 /* Sum of constant repeats, i32 or i64, of which each counts `times`; else what output_size says, or nothing. */
-static npu_status npu__sum_repeats(npu_deduce *d, int64_t times, int64_t *sum)
+NPU__COLD static npu_status npu__sum_repeats(npu_deduce *d, int64_t times, int64_t *sum)
 {
     const npu_spec *x = npu_deduce_spec(d, "repeats");
     const void *data = npu__known_data(d, "repeats");
@@ -16768,7 +16771,7 @@ static npu_status npu__sum_repeats(npu_deduce *d, int64_t times, int64_t *sum)
     return d->status;
 }
 
-static npu_status npu__type_repeat_indices(npu_deduce *d)
+NPU__COLD static npu_status npu__type_repeat_indices(npu_deduce *d)
 {
     npu_dtype t = npu__dtype_of(npu_deduce_spec(d, "repeats"));
     int64_t sum;
@@ -16779,7 +16782,7 @@ static npu_status npu__type_repeat_indices(npu_deduce *d)
 }
 
 /* repeat_interleave with a count per index of the dim, or one for all. */
-static npu_status npu__type_repeat_tensor(npu_deduce *d)
+NPU__COLD static npu_status npu__type_repeat_tensor(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self"), *repeats = npu_deduce_spec(d, "repeats");
     bool is_flat = !npu_op_has(d->op, "dim");
@@ -16870,7 +16873,7 @@ static npu_status npu__type_sum(npu_deduce *d)
 }
 
 /* Dim i of size is that of self or 1; leading dims may be missing. What is not summed keeps its dtype. */
-static npu_status npu__type_sum_to_size(npu_deduce *d)
+NPU__COLD static npu_status npu__type_sum_to_size(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     npu_dtype t = npu__dtype_of(x);
@@ -16903,7 +16906,7 @@ static npu_status npu__type_trace(npu_deduce *d)
     return npu__result(d, npu__is_integer(t) ? NPU_I64 : t, 0, NULL);
 }
 
-static npu_status npu__type_renorm(npu_deduce *d)
+NPU__COLD static npu_status npu__type_renorm(npu_deduce *d)
 {
     npu_scalar none = npu_scalar_int(0);
     double p = npu_scalar_value(npu_op_scalar(d->op, "p", none)),
@@ -16920,7 +16923,7 @@ static npu_status npu__type_renorm(npu_deduce *d)
     return npu__type_same_float(d);
 }
 
-static npu_status npu__type_reduce_same(npu_deduce *d)
+NPU__COLD static npu_status npu__type_reduce_same(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     npu_dtype t = npu__dtype_of(x);
@@ -16966,7 +16969,7 @@ static npu_status npu__type_softmax(npu_deduce *d)
 }
 
 /* u8 stands for bool and stays u8. An empty list reduces nothing where the op says so by "dims". */
-static npu_status npu__type_any(npu_deduce *d)
+NPU__COLD static npu_status npu__type_any(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     npu_dtype t = x->dtype == NPU_U8 ? NPU_U8 : NPU_BOOL;
@@ -16979,7 +16982,7 @@ static npu_status npu__type_any(npu_deduce *d)
 }
 
 /* var, std, and with a second result the mean. */
-static npu_status npu__type_variance(npu_deduce *d)
+NPU__COLD static npu_status npu__type_variance(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     uint32_t mask;
@@ -16991,7 +16994,7 @@ static npu_status npu__type_variance(npu_deduce *d)
     return d->status;
 }
 
-static npu_status npu__type_logsumexp(npu_deduce *d)
+NPU__COLD static npu_status npu__type_logsumexp(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     uint32_t mask;
@@ -17001,7 +17004,7 @@ static npu_status npu__type_logsumexp(npu_deduce *d)
 }
 
 /* The dtype of a norm: that of self or a wider one. */
-static npu_status npu__norm_dtype(npu_deduce *d, npu_dtype *dtype)
+NPU__COLD static npu_status npu__norm_dtype(npu_deduce *d, npu_dtype *dtype)
 {
     npu_dtype t = npu__dtype_of(npu_deduce_spec(d, "self"));
     bool is_complex = npu_dtype_is_complex(t);
@@ -17018,7 +17021,7 @@ static npu_status npu__norm_dtype(npu_deduce *d, npu_dtype *dtype)
 }
 
 /* Norms of nothing are 0, but for those that are an extreme. */
-static npu_status npu__type_norm(npu_deduce *d)
+NPU__COLD static npu_status npu__type_norm(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     const char *name = npu_op_arg(d->op, "ord") ? "ord" : "p";
@@ -17050,7 +17053,7 @@ static npu_status npu__matrix_axes(npu_deduce *d, uint32_t rank, uint32_t *axes)
 }
 
 /* The extreme of nothing is an error: of no sums, or no singular values. */
-static npu_status npu__type_matrix_norm(npu_deduce *d)
+NPU__COLD static npu_status npu__type_matrix_norm(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     bool is_word = npu_op_arg(d->op, "ord")->form == NPU_ARG_STR;
@@ -17078,7 +17081,7 @@ static npu_status npu__type_matrix_norm(npu_deduce *d)
 }
 
 /* Without dims an order is one of a vector or of a matrix. */
-static npu_status npu__type_linalg_norm(npu_deduce *d)
+NPU__COLD static npu_status npu__type_linalg_norm(npu_deduce *d)
 {
     uint32_t rank = npu_deduce_spec(d, "self")->rank, count = npu_op_list_len(d->op, "dim");
     bool has_dim = npu_op_has(d->op, "dim"), has_order = npu_op_has(d->op, "ord");
@@ -17105,7 +17108,7 @@ static npu_status npu__type_count(npu_deduce *d)
 }
 
 /* A 0-d tensor that keeps its dim gets one, as in ATen. */
-static npu_status npu__type_aminmax(npu_deduce *d)
+NPU__COLD static npu_status npu__type_aminmax(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
     bool grows = x->rank == 0 && npu_op_has(d->op, "dim") && npu_op_int(d->op, "keepdim", 0);
@@ -17120,7 +17123,7 @@ static npu_status npu__type_aminmax(npu_deduce *d)
 }
 
 /* lengths or offsets [..,S], the dims of data before axis first; of offsets there is one more than segments. */
-static npu_status npu__type_segment_reduce(npu_deduce *d)
+NPU__COLD static npu_status npu__type_segment_reduce(npu_deduce *d)
 {
     static const char *const reductions[] = { "sum", "mean", "max", "min", "prod" };
     const npu_spec *x = npu_deduce_spec(d, "data"), *segments;
@@ -17208,7 +17211,7 @@ NPU__COLD static npu_status npu__type_covariance(npu_deduce *d)
 
 /* The operand with as many dims as y at least, new ones in front, and along the axis with the pieces between
    neighbours. */
-static npu_spec npu__trapezoid_pieces(const npu_deduce *d, const char *name, uint32_t axis)
+NPU__COLD static npu_spec npu__trapezoid_pieces(const npu_deduce *d, const char *name, uint32_t axis)
 {
     const npu_spec *x = npu_deduce_spec(d, name), *y = npu_deduce_spec(d, "y");
     uint32_t more = x->rank < y->rank ? y->rank - (uint32_t)x->rank : 0;
@@ -17223,7 +17226,7 @@ static npu_spec npu__trapezoid_pieces(const npu_deduce *d, const char *name, uin
 }
 
 /* Without a sample along the axis the integral is 0 in the dtype of y. */
-static npu_status npu__result_trapezoid(npu_deduce *d, bool is_running)
+NPU__COLD static npu_status npu__result_trapezoid(npu_deduce *d, bool is_running)
 {
     const npu_spec *y = npu_deduce_spec(d, "y"), *x = npu_deduce_spec(d, "x");
     npu_spec pieces;
@@ -17615,7 +17618,7 @@ static npu_status npu__histogramdd_bins(npu_deduce *d, uint32_t i, int64_t *bins
 }
 
 /* Points [..,D], weights [..]: a histogram of D dims, and D vectors of edges. */
-static npu_status npu__type_histogramdd(npu_deduce *d)
+NPU__COLD static npu_status npu__type_histogramdd(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self"), *weight = npu_deduce_spec(d, "weight");
     const npu_bound_arg *bins = npu_op_arg(d->op, "bins");
@@ -17883,7 +17886,7 @@ static npu_status npu__matrix_product(npu_deduce *d, const char *a_name, bool a_
 }
 
 /* Vectors meet vectors and matrices; a batch meets a batch or a matrix. */
-static npu_status npu__type_tensor_matmul(npu_deduce *d)
+NPU__COLD static npu_status npu__type_tensor_matmul(npu_deduce *d)
 {
     const npu_spec *a = npu_deduce_spec(d, "lhs"), *b = npu_deduce_spec(d, "rhs");
     npu_dtype t = npu_dtype_promote_tensor(npu__dtype_of(a), npu__dtype_of(b));
@@ -17917,7 +17920,7 @@ static const npu__product_form npu__product_forms[] = {
 };
 
 /* The operands agree, in a batch too, and their product is the result. */
-static npu_status npu__fixed_product(npu_deduce *d, const npu__product_form *form)
+NPU__COLD static npu_status npu__fixed_product(npu_deduce *d, const npu__product_form *form)
 {
     const char *a = form->a, *b = form->b;
     uint32_t max = form->a_rank ? 0 : NPU_MAX_RANK, min = form->a_rank ? 0 : 1;
@@ -17960,7 +17963,7 @@ static npu_status npu__check_expands(npu_deduce *d, const char *name, const npu_
 }
 
 /* What addmm and its like add to their product, and the factors of both. */
-static npu_status npu__check_addend(npu_deduce *d)
+NPU__COLD static npu_status npu__check_addend(npu_deduce *d)
 {
     if (!d->status) {
         const npu_spec *y = d->results;
@@ -18787,7 +18790,7 @@ static npu_status npu__type_conv(npu_deduce *d)
 }
 
 /* kernel_size says once more what weight does. */
-static npu_status npu__type_conv_depthwise(npu_deduce *d)
+NPU__COLD static npu_status npu__type_conv_depthwise(npu_deduce *d)
 {
     npu__check_rank(d, "weight", 4, 4);
     for (uint32_t i = 0; i < 2 && !d->status; i++) {
@@ -18806,7 +18809,7 @@ static npu_status npu__result_masked(npu_deduce *d, uint32_t i, npu_dtype dtype,
 }
 
 /* Unlike the convolution, its backward pass has a batch always. */
-static npu_status npu__type_conv_backward(npu_deduce *d)
+NPU__COLD static npu_status npu__type_conv_backward(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "input"), *w = npu_deduce_spec(d, "weight"),
                    *g = npu_deduce_spec(d, "grad_output");
@@ -19131,7 +19134,7 @@ NPU__COLD static npu_status npu__type_embedding_bag(npu_deduce *d)
 /* ---- rules: normalisation ---- */
 
 /* The dtype of parameters and statistics: that of input, or f32 for all of them where input is f16 or bf16. */
-static npu_status npu__norm_dtype_of(npu_deduce *d, npu_dtype *dtype)
+NPU__COLD static npu_status npu__norm_dtype_of(npu_deduce *d, npu_dtype *dtype)
 {
     static const char *const names[] = { "weight", "bias", "running_mean", "running_var" };
     *dtype = npu__has_scales(d) ? NPU_F32 : npu__dtype_of(npu_deduce_spec(d, "input"));
@@ -19148,7 +19151,7 @@ static npu_status npu__norm_dtype_of(npu_deduce *d, npu_dtype *dtype)
     return d->status;
 }
 
-static npu_status npu__batch_norm_parameters(npu_deduce *d, int64_t channels)
+NPU__COLD static npu_status npu__batch_norm_parameters(npu_deduce *d, int64_t channels)
 {
     npu_dtype t;
     npu__check_vector(d, "weight", channels, "channels");
@@ -19191,7 +19194,7 @@ static npu_status npu__type_batch_norm(npu_deduce *d)
 }
 
 /* use_input_stats stands for training. */
-static npu_status npu__type_instance_norm(npu_deduce *d)
+NPU__COLD static npu_status npu__type_instance_norm(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "input");
     npu__check_rank(d, "input", 2, NPU_MAX_RANK);
@@ -19250,7 +19253,7 @@ static npu_status npu__type_layer_norm(npu_deduce *d)
     return d->status;
 }
 
-static npu_status npu__type_group_norm(npu_deduce *d)
+NPU__COLD static npu_status npu__type_group_norm(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "input");
     npu_dtype t;
@@ -19270,7 +19273,7 @@ static npu_status npu__type_group_norm(npu_deduce *d)
 }
 
 /* N, C, HxW and group are numbers that must fit input, whose dims but the first two are free. */
-static npu_status npu__native_group_norm(npu_deduce *d, int64_t *n, int64_t *group)
+NPU__COLD static npu_status npu__native_group_norm(npu_deduce *d, int64_t *n, int64_t *group)
 {
     const npu_spec *x = npu_deduce_spec(d, "input");
     int64_t c = npu_op_int(d->op, "C", 1), size = npu_op_int(d->op, "HxW", 1), wanted;
@@ -19290,7 +19293,7 @@ static npu_status npu__native_group_norm(npu_deduce *d, int64_t *n, int64_t *gro
     return npu__check_vector(d, "weight", c, "C");
 }
 
-static npu_status npu__type_native_group_norm(npu_deduce *d)
+NPU__COLD static npu_status npu__type_native_group_norm(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "input");
     int64_t dims[2];
@@ -19323,7 +19326,7 @@ static npu_status npu__layer_norm_rows(npu_deduce *d, const npu_spec *x, uint32_
 }
 
 /* Gradients of layer and group norm. There is one mean per group of a sample, or per normalised row. */
-static npu_status npu__type_norm_backward(npu_deduce *d)
+NPU__COLD static npu_status npu__type_norm_backward(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "input");
     int64_t dims[NPU_MAX_RANK], n = 0, group = 0;
@@ -19375,7 +19378,7 @@ static npu_status npu__attention_mask(npu_deduce *d, const npu_spec *scores)
 }
 
 /* Joins the batch dims of key or value; with enable_gqa one of their heads serves several of query. */
-static npu_status npu__attention_batch(npu_deduce *d, npu__join *batch, const char *name)
+NPU__COLD static npu_status npu__attention_batch(npu_deduce *d, npu__join *batch, const char *name)
 {
     const npu_spec *q = npu_deduce_spec(d, "query");
     npu_spec x = *npu_deduce_spec(d, name);
@@ -19437,7 +19440,7 @@ static npu_status npu__type_attention(npu_deduce *d)
 }
 
 /* Attention as backends of torch spell it: the sums of its rows, [b..,L], then what only they need. */
-static npu_status npu__type_attention_parts(npu_deduce *d)
+NPU__COLD static npu_status npu__type_attention_parts(npu_deduce *d)
 {
     static const int64_t none[1] = { 0 }, two[1] = { 2 };
     uint32_t num_results = d->def->schema->num_returns;
@@ -19464,7 +19467,7 @@ static npu_status npu__type_attention_parts(npu_deduce *d)
 }
 
 /* Off the axis index must fit into self. An empty index may be anything, as in ATen. */
-static npu_status npu__type_gather(npu_deduce *d)
+NPU__COLD static npu_status npu__type_gather(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self"), *index = npu_deduce_spec(d, "index");
     size_t len;
@@ -19951,7 +19954,7 @@ static npu_status npu__packed_lengths(npu_deduce *d, const char *name, int64_t m
 }
 
 /* [steps, batch, ..] or [batch, steps, ..], lengths [batch] -> [sum of lengths, ..], [longest] */
-static npu_status npu__type_pack_padded(npu_deduce *d)
+NPU__COLD static npu_status npu__type_pack_padded(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "input"), *lengths = npu_deduce_spec(d, "lengths");
     bool is_first = npu_op_int(d->op, "batch_first", 0) != 0;
@@ -19974,7 +19977,7 @@ static npu_status npu__type_pack_padded(npu_deduce *d)
 
 /* [rows, ..], sizes of steps [steps] -> [steps, batch, ..] or [batch, steps, ..], lengths [batch]; batch is the first
    size, and total_length, where it is above 0, the number of steps. */
-static npu_status npu__type_pad_packed(npu_deduce *d)
+NPU__COLD static npu_status npu__type_pad_packed(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "data"), *sizes = npu_deduce_spec(d, "batch_sizes");
     const void *data = npu__known_data(d, "batch_sizes");
@@ -20293,7 +20296,7 @@ static npu_status npu__ctc_longest(npu_deduce *d, int64_t *longest)
 }
 
 /* Lengths of a batch of sequences: as many numbers, or vectors; of one sequence perhaps a 0-d one. */
-static npu_status npu__ctc_lengths(npu_deduce *d, const char *name, int64_t batch, bool is_one)
+NPU__COLD static npu_status npu__ctc_lengths(npu_deduce *d, const char *name, int64_t batch, bool is_one)
 {
     const npu_spec *x = npu_deduce_spec(d, name);
     if (!x && batch >= 0 && npu_op_list_len(d->op, name) != (uint64_t)batch) {
@@ -20308,7 +20311,7 @@ static npu_status npu__ctc_lengths(npu_deduce *d, const char *name, int64_t batc
 
 /* log_probs [T,N,C], targets [N,S] or all in one row, lengths [N] -> [N], [N, T, 2 longest + 1]. ctc_loss has the first
    alone, reduced to 0-d but for reduction 0, and takes one sequence without N. */
-static npu_status npu__type_ctc(npu_deduce *d)
+NPU__COLD static npu_status npu__type_ctc(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "log_probs"), *targets = npu_deduce_spec(d, "targets");
     bool is_raw = d->def->schema->name[0] == '_', is_one = !is_raw && x->rank == 2;
@@ -21260,7 +21263,7 @@ NPU__COLD static npu_status npu__type_tile_row_reduce(npu_deduce *d)
 
 /* [...,M,N] and a vector whose dim `one` from the end is 1: [...,M,1] or [...,1,N]. A copy has the dtype of the
    vector. */
-static npu_status npu__result_tile_expand(npu_deduce *d, uint32_t one, bool is_copy)
+NPU__COLD static npu_status npu__result_tile_expand(npu_deduce *d, uint32_t one, bool is_copy)
 {
     const char *first = d->def->schema->args[0].name, *second = d->def->schema->args[1].name;
     const npu_spec *x = npu_deduce_spec(d, first), *v = npu_deduce_spec(d, second);
@@ -22122,7 +22125,7 @@ static const npu__alias npu__aliases[] = {
 };
 
 /* The op as the ATen op that it means; args[NPU__ALIAS_ARGS]. NULL, and no change, for an op that is no gawee op. */
-static const npu__alias *npu__alias_view(npu_op_info *op, npu_bound_arg *args)
+NPU__COLD static const npu__alias *npu__alias_view(npu_op_info *op, npu_bound_arg *args)
 {
     for (size_t i = 0; i < NPU__COUNT(npu__aliases); i++) {
         const npu__alias *alias = &npu__aliases[i];
@@ -22194,8 +22197,8 @@ typedef struct npu__validation {
 
 static void npu__violation(npu__validation *v, uint32_t op, uint32_t value, npu_status status,
                            const char *format, ...) NPU_IR_PRINTF(5, 6);
-static void npu__violation(npu__validation *v, uint32_t op, uint32_t value, npu_status status,
-                           const char *format, ...)
+NPU__COLD static void npu__violation(npu__validation *v, uint32_t op, uint32_t value, npu_status status,
+                                     const char *format, ...)
 {
     npu_diag d;
     va_list args;
@@ -22252,7 +22255,7 @@ static bool npu__is_open(const npu_graph *g, int64_t dim) { return dim < 0 && !n
 
 /* Dims that are open in a deduced spec become those of `as` where these are no numbers; a tile takes its place in the
    memory that it lies in. */
-static void npu__settle(const npu_graph *g, npu_spec *deduced, const npu_spec *as)
+NPU__COLD static void npu__settle(const npu_graph *g, npu_spec *deduced, const npu_spec *as)
 {
     for (uint32_t i = 0; i < deduced->rank && i < as->rank; i++) {
         bool is_settled = as->dims[i] == NPU_DYNAMIC_DIM || npu__symbol_of(g, as->dims[i]);
@@ -22530,7 +22533,7 @@ NPU_IR_API npu_value npu_input(npu_graph *g, const char *name, npu_spec spec)
     return v;
 }
 
-NPU_IR_API npu_value npu_param(npu_graph *g, const char *name, npu_spec spec)
+NPU__COLD NPU_IR_API npu_value npu_param(npu_graph *g, const char *name, npu_spec spec)
 {
     npu_value old = npu_graph_find(g, name);
     if (!g || !name || !name[0]) {
@@ -22570,7 +22573,7 @@ static npu_status npu__data_set(npu_graph *g, uint32_t id, const void *data, siz
     return NPU_OK;
 }
 
-NPU_IR_API npu_status npu_graph_bind_param(npu_graph *g, const char *name, const void *data, size_t size)
+NPU__COLD NPU_IR_API npu_status npu_graph_bind_param(npu_graph *g, const char *name, const void *data, size_t size)
 {
     npu_value v = npu_graph_find(g, name);
     size_t want = 0;
@@ -22684,7 +22687,7 @@ static void npu__check_param(npu__weights *w, uint32_t id)
 }
 
 /* The first weight of each name is its parameter's; others are reported after the parameters. */
-static void npu__check_weights_all(npu__weights *w)
+NPU__COLD static void npu__check_weights_all(npu__weights *w)
 {
     const npu_graph *g = w->v.g;
     for (uint32_t i = 0; i < w->count; i++) {
@@ -22731,8 +22734,8 @@ static void npu__weights_end(npu__weights *w)
     npu__free(&w->v.g->allocator, w->given, w->v.g->num_values * sizeof *w->given);
 }
 
-NPU_IR_API npu_status npu_graph_check_weights(const npu_graph *g, const npu_array *weights, uint32_t count,
-                                              void (*report)(void *ctx, const npu_diag *diag), void *ctx)
+NPU__COLD NPU_IR_API npu_status npu_graph_check_weights(const npu_graph *g, const npu_array *weights, uint32_t count,
+                                                        void (*report)(void *ctx, const npu_diag *diag), void *ctx)
 {
     npu__weights w;
     if (count && !weights) {
@@ -22764,8 +22767,8 @@ static void npu__report_first(void *ctx, const npu_diag *diag)
     }
 }
 
-NPU_IR_API npu_status npu_graph_bind_weights(npu_graph *g, const npu_array *weights, uint32_t count,
-                                             void (*report)(void *ctx, const npu_diag *diag), void *ctx)
+NPU__COLD NPU_IR_API npu_status npu_graph_bind_weights(npu_graph *g, const npu_array *weights, uint32_t count,
+                                                       void (*report)(void *ctx, const npu_diag *diag), void *ctx)
 {
     npu__weights w;
     npu__first_report f;
@@ -22858,7 +22861,7 @@ NPU_IR_API npu_value npu_state(npu_graph *g, const char *name, npu_spec spec)
     return npu__source(g, "state", name, &spec, NPU_ROLE_STATE);
 }
 
-NPU_IR_API npu_status npu_update(npu_graph *g, npu_value state, npu_value next)
+NPU__COLD NPU_IR_API npu_status npu_update(npu_graph *g, npu_value state, npu_value next)
 {
     const npu__value *s = npu__value_at(g, state), *n = npu__value_at(g, next);
     npu_status status = npu__graph_edit(g);
@@ -22965,7 +22968,7 @@ NPU_IR_API npu_value npu_let(npu_graph *g, const char *name, npu_value v)
     return v.id && npu_value_set_name(g, v, name) == NPU_OK ? v : npu__make_value(0);
 }
 
-NPU_IR_API npu_status npu_returns(npu_graph *g, const npu_spec *specs, uint32_t count)
+NPU__COLD NPU_IR_API npu_status npu_returns(npu_graph *g, const npu_spec *specs, uint32_t count)
 {
     if (!g || (count && !specs)) {
         return g ? npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "returns: no specs") : NPU_ERR_NO_MEMORY;
@@ -23002,7 +23005,7 @@ static npu_status npu__check_return(npu_graph *g, uint32_t i, npu_value v)
                   : NPU_OK;
 }
 
-NPU_IR_API npu_status npu_return(npu_graph *g, const npu_value *values, uint32_t count)
+NPU__COLD NPU_IR_API npu_status npu_return(npu_graph *g, const npu_value *values, uint32_t count)
 {
     npu_status status = NPU_OK;
     if (!g || g->diag.status) {
@@ -23752,7 +23755,7 @@ static void npu__synthesize_schema(npu_text *line, const char *base, const char 
 }
 
 /* A row of the graph's own, for an op that no registry knows. */
-static const npu_op_def *npu__define_unknown(npu_graph *g, const char *name, const char *line)
+NPU__COLD static const npu_op_def *npu__define_unknown(npu_graph *g, const char *name, const char *line)
 {
     npu_schema *schema = NULL;
     npu_op_def *def = (npu_op_def *)npu__arena_alloc(&g->arena, sizeof *def);
@@ -23796,8 +23799,8 @@ static const npu_op_def *npu__synthesize(npu_graph *g, const char *name, const n
     return def;
 }
 
-NPU_IR_API npu_op npu_emit_typed(npu_graph *g, const char *name, const npu_arg *args, uint32_t num_args,
-                                 const npu_spec *results, uint32_t num_results)
+NPU__COLD NPU_IR_API npu_op npu_emit_typed(npu_graph *g, const char *name, const npu_arg *args, uint32_t num_args,
+                                           const npu_spec *results, uint32_t num_results)
 {
     const npu_op_def *def;
     if (!g || !name || !name[0] || (num_args && !args)) {
@@ -23944,7 +23947,7 @@ static void npu__compose_given(char letter, va_list *list, npu_arg *to)
    fraction (with a point), true, false, - for none, 'text', or what follows in the call: %v value, %i int64_t,
        %f double,
    %b and %t int (bool, dtype), %s text, %L int64_t list and %V list of values with their uint32_t lengths. */
-static npu_op npu__do(npu__compose *c, npu_kind kind, const char *words, ...)
+NPU__COLD static npu_op npu__do(npu__compose *c, npu_kind kind, const char *words, ...)
 {
     const npu_op_def *def = npu_registry_find_kind(c->g->registry, kind);
     npu_arg args[NPU__COMPOSE_ARGS];
@@ -23995,7 +23998,7 @@ static npu_value npu__result_of(const npu__compose *c, npu_op op, uint32_t i)
 #define NPU__MAKE(...) npu__result_of(c, npu__do(c, __VA_ARGS__), 0)
 
 /* The next result of the whole: that of an op, each once, as callers want it. */
-static void npu__yield(npu__compose *c, npu_value v)
+NPU__COLD static void npu__yield(npu__compose *c, npu_value v)
 {
     bool is_free = npu_value_producer(c->g, v, NULL).id != 0;
     char name[16];
@@ -25102,8 +25105,8 @@ static void npu__compose_device_batch_norm(npu__compose *c)
 }
 
 /* Gate i of `gates` in a row of their sums, `wide`: of the input, of the state, with their biases. */
-static npu_value npu__fused_gate(npu__compose *c, const char *gates, const char *bias, int64_t i, int64_t n,
-                                 npu_dtype wide)
+NPU__COLD static npu_value npu__fused_gate(npu__compose *c, const char *gates, const char *bias, int64_t i, int64_t n,
+                                           npu_dtype wide)
 {
     npu_value x = npu__cast(c, npu__operand(c, gates), wide), b = npu__operand(c, bias);
     x = b.id ? NPU__MAKE(NPU_ATEN_ADD, "%v %v", x, npu__cast(c, b, wide)) : x;
@@ -25117,7 +25120,7 @@ static npu_value npu__fused_sum(npu__compose *c, int64_t i, int64_t n, npu_dtype
 }
 
 /* Gates [N, gates H] and a state [N,H] of one float type; H must be known. */
-static bool npu__fused_operands(npu__compose *c, const char *state, int64_t gates)
+NPU__COLD static bool npu__fused_operands(npu__compose *c, const char *state, int64_t gates)
 {
     npu_value h = npu__operand(c, state), x[2];
     npu_dtype t = npu__dtype_at(c, h);
@@ -25135,7 +25138,7 @@ static bool npu__fused_operands(npu__compose *c, const char *state, int64_t gate
     return npu_graph_status(c->g) == NPU_OK;
 }
 
-static void npu__compose_fused_lstm(npu__compose *c)
+NPU__COLD static void npu__compose_fused_lstm(npu__compose *c)
 {
     npu_value cx = npu__operand(c, "cx"), gate[4], h;
     npu_dtype t = npu__dtype_at(c, cx), wide = npu__compose_class(t);
@@ -25154,7 +25157,7 @@ static void npu__compose_fused_lstm(npu__compose *c)
     npu__yield(c, npu__cast(c, NPU__MAKE(NPU_ATEN_CAT, "%V 1", gate, 4u), t));
 }
 
-static void npu__compose_fused_gru(npu__compose *c)
+NPU__COLD static void npu__compose_fused_gru(npu__compose *c)
 {
     npu_value hx = npu__operand(c, "hx"), parts[5], h;
     npu_dtype t = npu__dtype_at(c, hx), wide = npu__compose_class(t);
@@ -25176,7 +25179,7 @@ static void npu__compose_fused_gru(npu__compose *c)
 }
 
 /* All rows scaled, those that are named chosen. */
-static void npu__compose_embedding_renorm(npu__compose *c)
+NPU__COLD static void npu__compose_embedding_renorm(npu__compose *c)
 {
     npu_value x = npu__operand(c, "self"), norm, scale, named;
     npu_dtype t = npu__dtype_at(c, x), wide = npu__compose_class(t);
@@ -25380,8 +25383,8 @@ static void npu__compose_begin(npu__compose *c, const npu_graph *of)
     }
 }
 
-static npu_graph *npu__compose_graph(const npu_op_info *op, const npu_graph *of, const npu_allocator *allocator,
-                                     npu_diag *diag)
+NPU__COLD static npu_graph *npu__compose_graph(const npu_op_info *op, const npu_graph *of,
+                                               const npu_allocator *allocator, npu_diag *diag)
 {
     const npu__composition *row = npu__composition_of(op->kind);
     npu_graph_desc desc;
@@ -25428,7 +25431,7 @@ NPU__COLD NPU_IR_API npu_graph *npu_op_expand(const npu_op_info *op, const npu_a
 }
 
 /* Results are those of the ops that it stands for. A symbol that only they have is one more dim that is not known. */
-static npu_status npu__type_composite(npu_deduce *d)
+NPU__COLD static npu_status npu__type_composite(npu_deduce *d)
 {
     npu_diag diag;
     npu_graph *g;
@@ -26484,7 +26487,8 @@ NPU_IR_API npu_value npu_ones_like(npu_graph *g, npu_value x)
     return npu__emit1(g, NPU_ATEN_ONES_LIKE, x, NULL, 0);
 }
 
-NPU_IR_API npu_value npu_arange(npu_graph *g, npu_dtype dtype, npu_scalar start, npu_scalar end, npu_scalar step)
+NPU__COLD NPU_IR_API npu_value npu_arange(npu_graph *g, npu_dtype dtype, npu_scalar start, npu_scalar end,
+                                          npu_scalar step)
 {
     npu_arg args[4];
     args[0] = npu__number_arg("start", start);
@@ -26497,8 +26501,8 @@ NPU_IR_API npu_value npu_arange(npu_graph *g, npu_dtype dtype, npu_scalar start,
 /* ---- typed builders: recurrent ---- */
 
 /* The network of one kind; its state is a list for an LSTM and one tensor else. */
-static npu_op npu__emit_rnn(npu_graph *g, npu_kind kind, npu_value x, npu_arg state, const npu_value *weights,
-                            uint32_t num_weights, const npu_rnn_attrs *attrs)
+NPU__COLD static npu_op npu__emit_rnn(npu_graph *g, npu_kind kind, npu_value x, npu_arg state,
+                                      const npu_value *weights, uint32_t num_weights, const npu_rnn_attrs *attrs)
 {
     npu_arg a[9];
     if (!attrs) {
@@ -26882,13 +26886,13 @@ static bool npu__name_join(char buf[NPU__LAYER_NAME], size_t *len, const char *p
     return *len < NPU__LAYER_NAME;
 }
 
-static bool npu__scope_print(const npu__scope *scope, char buf[NPU__LAYER_NAME], size_t *len)
+NPU__COLD static bool npu__scope_print(const npu__scope *scope, char buf[NPU__LAYER_NAME], size_t *len)
 {
     return !scope || (npu__scope_print(scope->outer, buf, len) && npu__name_join(buf, len, scope->name));
 }
 
 /* "<outer>.<layer>.<what>" in buf; what has no name is left out. False = it is too long, and the graph says so. */
-static bool npu__layer_name(npu_graph *g, char buf[NPU__LAYER_NAME], const npu_layer *layer, const char *what)
+NPU__COLD static bool npu__layer_name(npu_graph *g, char buf[NPU__LAYER_NAME], const npu_layer *layer, const char *what)
 {
     size_t len = 0;
     if (npu__scope_print(g->scope, buf, &len) && (!layer->name || npu__name_join(buf, &len, layer->name)) &&
@@ -26901,8 +26905,8 @@ static bool npu__layer_name(npu_graph *g, char buf[NPU__LAYER_NAME], const npu_l
 
 static bool npu__layer_has_name(const npu_graph *g, const npu_layer *layer) { return layer->name || g->scope; }
 
-NPU_IR_API npu_value npu_layer_param(npu_graph *g, const npu_layer *layer, const char *what, npu_dtype dtype,
-                                     uint32_t rank, const int64_t *dims)
+NPU__COLD NPU_IR_API npu_value npu_layer_param(npu_graph *g, const npu_layer *layer, const char *what,
+                                               npu_dtype dtype, uint32_t rank, const int64_t *dims)
 {
     char name[NPU__LAYER_NAME];
     if (!g || !layer || !what) {
@@ -26941,8 +26945,8 @@ static npu_value npu__layer_result(npu_graph *g, const npu_layer *layer, const c
 }
 
 /* A layer inside another one; `name` is its own where it has none, NULL = it has none then either. */
-static npu_value npu__layer_inside(npu_graph *g, const npu_layer *outer, const npu_layer *inner, const char *name,
-                                   npu_value x)
+NPU__COLD static npu_value npu__layer_inside(npu_graph *g, const npu_layer *outer, const npu_layer *inner,
+                                             const char *name, npu_value x)
 {
     const npu__scope *before = g->scope;
     npu__scope scope, own;
@@ -26985,8 +26989,8 @@ static npu_value npu__layer_kind(npu_graph *g, const npu_layer *layer, const cha
     return y;
 }
 
-static npu_value npu__emit_layer_linear(const npu_layer *base, npu_graph *g, const npu_value *x,
-                                        uint32_t num_x)
+NPU__COLD static npu_value npu__emit_layer_linear(const npu_layer *base, npu_graph *g, const npu_value *x,
+                                                  uint32_t num_x)
 {
     const npu_layer_linear *l = (const npu_layer_linear *)(const void *)base;
     const npu_spec *spec = num_x == 1 ? npu_value_spec(g, x[0]) : NULL;
@@ -27019,7 +27023,7 @@ static npu_value npu__emit_layer_linear(const npu_layer *base, npu_graph *g, con
     return g->is_aicf ? y : npu__layer_result(g, base, "out", npu_linear(g, x[0], w, b));
 }
 
-static npu_value npu__emit_layer_relu(const npu_layer *base, npu_graph *g, const npu_value *x, uint32_t num_x)
+NPU__COLD static npu_value npu__emit_layer_relu(const npu_layer *base, npu_graph *g, const npu_value *x, uint32_t num_x)
 {
     const npu_layer_relu *l = (const npu_layer_relu *)(const void *)base;
     npu_value y;
@@ -27040,8 +27044,8 @@ static npu_value npu__emit_layer_add(const npu_layer *base, npu_graph *g, const 
         : npu__make_value(0);
 }
 
-static npu_value npu__emit_layer_conv2d(const npu_layer *base, npu_graph *g, const npu_value *x,
-                                        uint32_t num_x)
+NPU__COLD static npu_value npu__emit_layer_conv2d(const npu_layer *base, npu_graph *g, const npu_value *x,
+                                                  uint32_t num_x)
 {
     const npu_layer_conv2d *l = (const npu_layer_conv2d *)(const void *)base;
     int64_t groups = l->attrs.groups ? l->attrs.groups : 1, dims[4];
@@ -27060,8 +27064,8 @@ static npu_value npu__emit_layer_conv2d(const npu_layer *base, npu_graph *g, con
     return npu__layer_result(g, base, "out", npu_conv2d(g, x[0], w, b, &l->attrs));
 }
 
-static npu_value npu__emit_layer_batch_norm(const npu_layer *base, npu_graph *g, const npu_value *x,
-                                            uint32_t num_x)
+NPU__COLD static npu_value npu__emit_layer_batch_norm(const npu_layer *base, npu_graph *g, const npu_value *x,
+                                                      uint32_t num_x)
 {
     const npu_layer_batch_norm *l = (const npu_layer_batch_norm *)(const void *)base;
     npu_value p[4];
@@ -27076,8 +27080,8 @@ static npu_value npu__emit_layer_batch_norm(const npu_layer *base, npu_graph *g,
                              npu_batch_norm(g, x[0], p[0], p[1], p[2], p[3], l->eps > 0 ? l->eps : 1e-5));
 }
 
-static npu_value npu__emit_layer_layer_norm(const npu_layer *base, npu_graph *g, const npu_value *x,
-                                            uint32_t num_x)
+NPU__COLD static npu_value npu__emit_layer_layer_norm(const npu_layer *base, npu_graph *g, const npu_value *x,
+                                                      uint32_t num_x)
 {
     const npu_layer_layer_norm *l = (const npu_layer_layer_norm *)(const void *)base;
     npu_value w, b;
@@ -27113,7 +27117,8 @@ static npu_value npu__projection(npu_graph *g, const npu_layer *base, const char
 }
 
 /* A projection split into heads: [N,L,E] -> [N,heads,L,E/heads]. */
-static npu_value npu__attention_heads(npu_graph *g, const npu_layer_attention *l, const char *what, npu_value x)
+NPU__COLD static npu_value npu__attention_heads(npu_graph *g, const npu_layer_attention *l, const char *what,
+                                                npu_value x)
 {
     static const int64_t order[4] = { 0, 2, 1, 3 };
     const npu_spec *spec = npu_value_spec(g, x);
@@ -27126,7 +27131,7 @@ static npu_value npu__attention_heads(npu_graph *g, const npu_layer_attention *l
     return npu_permute(g, npu_reshape(g, x, dims, 4), order, 4);
 }
 
-static npu_value npu__attention_out(npu_graph *g, const npu_layer_attention *l, npu_value x, npu_value y)
+NPU__COLD static npu_value npu__attention_out(npu_graph *g, const npu_layer_attention *l, npu_value x, npu_value y)
 {
     static const int64_t order[4] = { 0, 2, 1, 3 };
     y = npu_reshape(g, npu_permute(g, y, order, 4), npu_value_spec(g, x)->dims, 3);
@@ -27145,8 +27150,8 @@ static bool npu__attention_check(npu_graph *g, const npu_layer_attention *l, npu
     return false;
 }
 
-static npu_value npu__emit_layer_attention(const npu_layer *base, npu_graph *g, const npu_value *x,
-                                           uint32_t num_x)
+NPU__COLD static npu_value npu__emit_layer_attention(const npu_layer *base, npu_graph *g, const npu_value *x,
+                                                     uint32_t num_x)
 {
     const npu_layer_attention *l = (const npu_layer_attention *)(const void *)base;
     npu_attention_attrs attrs;
@@ -27163,8 +27168,8 @@ static npu_value npu__emit_layer_attention(const npu_layer *base, npu_graph *g, 
 }
 
 /* Writes the new rows into the state of that name, which has them in the next run, too. */
-static npu_value npu__attention_cache(npu_graph *g, const npu_layer_cached_attention *l, const char *what,
-                                      npu_value rows, npu_value positions)
+NPU__COLD static npu_value npu__attention_cache(npu_graph *g, const npu_layer_cached_attention *l, const char *what,
+                                                npu_value rows, npu_value positions)
 {
     const npu_spec *spec = npu_value_spec(g, rows);
     npu_value state, next;
@@ -27187,8 +27192,8 @@ static npu_value npu__cache_mask(npu_graph *g, int64_t max_len, npu_value positi
     return npu_le(g, all, npu_unsqueeze(g, positions, 1));
 }
 
-static npu_value npu__emit_layer_cached_attention(const npu_layer *base, npu_graph *g, const npu_value *x,
-                                                  uint32_t num_x)
+NPU__COLD static npu_value npu__emit_layer_cached_attention(const npu_layer *base, npu_graph *g, const npu_value *x,
+                                                            uint32_t num_x)
 {
     const npu_layer_cached_attention *l = (const npu_layer_cached_attention *)(const void *)base;
     const npu_spec *positions = num_x == 2 ? npu_value_spec(g, x[1]) : NULL;
@@ -27218,7 +27223,8 @@ static npu_value npu__emit_layer_cached_attention(const npu_layer *base, npu_gra
     return npu__attention_out(g, &plain, x[0], q);
 }
 
-static npu_value npu__emit_layer_rms_norm(const npu_layer *base, npu_graph *g, const npu_value *x, uint32_t num_x)
+NPU__COLD static npu_value npu__emit_layer_rms_norm(const npu_layer *base, npu_graph *g, const npu_value *x,
+                                                    uint32_t num_x)
 {
     const npu_layer_rms_norm *l = (const npu_layer_rms_norm *)(const void *)base;
     npu_arg args[4];
@@ -27286,7 +27292,8 @@ static int64_t npu__rnn_gates(npu_kind kind)
 }
 
 /* The parameters of one layer in one direction; returns how many there are. */
-static uint32_t npu__rnn_weights(npu_graph *g, const npu_layer_rnn *l, int64_t layer, bool is_reverse, npu_value *out)
+NPU__COLD static uint32_t npu__rnn_weights(npu_graph *g, const npu_layer_rnn *l, int64_t layer, bool is_reverse,
+                                           npu_value *out)
 {
     static const char *const words[] = { "weight_ih", "weight_hh", "bias_ih", "bias_hh" };
     int64_t dims[2], input = layer == 0 ? l->input_size : l->hidden_size * (l->bidirectional ? 2 : 1);
@@ -27324,7 +27331,7 @@ static bool npu__rnn_check(npu_graph *g, const npu_layer_rnn *l, npu_value x, ui
     return true;
 }
 
-static npu_value npu__emit_layer_rnn(const npu_layer *base, npu_graph *g, const npu_value *x, uint32_t num_x)
+NPU__COLD static npu_value npu__emit_layer_rnn(const npu_layer *base, npu_graph *g, const npu_value *x, uint32_t num_x)
 {
     const npu_layer_rnn *l = (const npu_layer_rnn *)(const void *)base;
     npu_value weights[NPU_MAX_RNN_LAYERS * 8], h, c;
@@ -27357,7 +27364,8 @@ static npu_value npu__emit_layer_rnn(const npu_layer *base, npu_graph *g, const 
 
 /* ---- layers of layers ---- */
 
-static npu_value npu__emit_layer_sequential(const npu_layer *base, npu_graph *g, const npu_value *x, uint32_t num_x)
+NPU__COLD static npu_value npu__emit_layer_sequential(const npu_layer *base, npu_graph *g, const npu_value *x,
+                                                      uint32_t num_x)
 {
     const npu_layer_sequential *l = (const npu_layer_sequential *)(const void *)base;
     npu_value y = { 0 };
@@ -27378,7 +27386,8 @@ static npu_value npu__emit_layer_sequential(const npu_layer *base, npu_graph *g,
     return y;
 }
 
-static npu_value npu__emit_layer_residual(const npu_layer *base, npu_graph *g, const npu_value *x, uint32_t num_x)
+NPU__COLD static npu_value npu__emit_layer_residual(const npu_layer *base, npu_graph *g, const npu_value *x,
+                                                    uint32_t num_x)
 {
     const npu_layer_residual *l = (const npu_layer_residual *)(const void *)base;
     npu_value y, shortcut;
@@ -27602,7 +27611,7 @@ struct npu_model {
     npu_graph *graph;
 };
 
-NPU_IR_API npu_model *npu_model_create(const npu_model_desc *desc)
+NPU__COLD NPU_IR_API npu_model *npu_model_create(const npu_model_desc *desc)
 {
     npu_graph *g;
     npu_model *m;
@@ -27637,7 +27646,7 @@ NPU_IR_API void npu_model_destroy(npu_model *m)
 }
 
 NPU_IR_API npu_graph *npu_model_graph(npu_model *m) { return m ? m->graph : NULL; }
-NPU_IR_API npu_value npu_model_input(npu_model *m, const char *name, npu_spec spec)
+NPU__COLD NPU_IR_API npu_value npu_model_input(npu_model *m, const char *name, npu_spec spec)
 {
     return npu_input(npu_model_graph(m), name, spec);
 }
@@ -27647,7 +27656,8 @@ NPU_IR_API npu_status npu_model_output(npu_model *m, const char *name, npu_value
     return npu_output(npu_model_graph(m), name, v);
 }
 
-NPU_IR_API npu_value npu_model_add_list(npu_model *m, const npu_layer *layer, const npu_value *x, uint32_t num_x)
+NPU__COLD NPU_IR_API npu_value npu_model_add_list(npu_model *m, const npu_layer *layer, const npu_value *x,
+                                                  uint32_t num_x)
 {
     npu_graph *g = npu_model_graph(m);
     bool had_failed;
@@ -27794,7 +27804,7 @@ static bool npu__is_utf8(const char *s)
 }
 
 /* What is no UTF-8 is written as \xNN, for readers take it only so. */
-static void npu__text_quoted(npu_text *text, const char *s, size_t len, char quote)
+NPU__COLD static void npu__text_quoted(npu_text *text, const char *s, size_t len, char quote)
 {
     npu_text_append(text, &quote, 1);
     for (size_t i = 0, bytes; i < len; i += bytes) {
@@ -27812,7 +27822,7 @@ static void npu__text_quoted(npu_text *text, const char *s, size_t len, char quo
     npu_text_append(text, &quote, 1);
 }
 
-static void npu__text_name(npu_text *text, const char *name)
+NPU__COLD static void npu__text_name(npu_text *text, const char *name)
 {
     if (npu__is_plain_name(name)) {
         npu__text_str(text, name);
@@ -27844,7 +27854,7 @@ static void npu__text_float(npu_text *text, double x)
     }
 }
 
-static void npu__text_scalar(npu_text *text, npu_scalar s)
+NPU__COLD static void npu__text_scalar(npu_text *text, npu_scalar s)
 {
     if (s.is_float) {
         npu__text_float(text, s.f);
@@ -27938,7 +27948,7 @@ static bool npu__is_readable_dtype(npu_dtype dtype)
            dtype == NPU_F16 || dtype == NPU_BF16 || dtype == NPU_F32 || dtype == NPU_F64;
 }
 
-static bool npu__is_readable(npu_dtype dtype, const uint8_t *data, size_t len)
+NPU__COLD static bool npu__is_readable(npu_dtype dtype, const uint8_t *data, size_t len)
 {
     uint32_t bytes = npu__element_bytes(dtype);
     double x;
@@ -27961,7 +27971,7 @@ static int64_t npu__sign_extend(uint64_t bits, uint32_t bytes)
     return (int64_t)(bits << shift) / ((int64_t)1 << shift);
 }
 
-static void npu__text_element(npu_text *text, npu_dtype dtype, uint64_t bits)
+NPU__COLD static void npu__text_element(npu_text *text, npu_dtype dtype, uint64_t bits)
 {
     double x = 0;
     if (dtype == NPU_BOOL) {
@@ -27976,7 +27986,7 @@ static void npu__text_element(npu_text *text, npu_dtype dtype, uint64_t bits)
     }
 }
 
-static void npu__text_hex(npu_text *text, const uint8_t *data, size_t size, uint32_t bytes)
+NPU__HOT static void npu__text_hex(npu_text *text, const uint8_t *data, size_t size, uint32_t bytes)
 {
     static const char digits[] = "0123456789abcdef";
     uint8_t element[8];
@@ -28045,7 +28055,7 @@ static void npu__text_dim(npu_text *text, const npu_graph *g, int64_t dim)
 static bool npu__is_in_space(const npu_spec *s) { return s->cls == NPU_CLASS_TILE && s->space; }
 
 /* npu_spec_print without losses: symbols by name, memory, quantisation. */
-static void npu__text_spec(npu_text *text, const npu_graph *g, const npu_spec *s)
+NPU__COLD static void npu__text_spec(npu_text *text, const npu_graph *g, const npu_spec *s)
 {
     npu_text_printf(text, "%s%s[",
                     s->cls == NPU_CLASS_TILE     ? "tile "
@@ -28080,7 +28090,7 @@ static npu_scalar npu__bound_scalar(const npu_bound_arg *arg)
 }
 
 /* Element i of a bound list of numbers. */
-static npu_scalar npu__bound_element(const npu_bound_arg *arg, uint32_t i)
+NPU__COLD static npu_scalar npu__bound_element(const npu_bound_arg *arg, uint32_t i)
 {
     const uint8_t *scalar = arg->data + (size_t)i * 9;
     switch (arg->form) {
@@ -28128,7 +28138,7 @@ static bool npu__is_default_list(const npu_schema_arg *schema, const npu_bound_a
 }
 
 /* Whether a bound argument is what its schema fills in. A doubtful case may say no: it is printed then. */
-static bool npu__is_default(const npu_schema_arg *schema, const npu_bound_arg *arg)
+NPU__COLD static bool npu__is_default(const npu_schema_arg *schema, const npu_bound_arg *arg)
 {
     switch (schema->default_form) {
     case NPU_DEFAULT_NONE: return arg->form == NPU_ARG_NONE;
@@ -28179,7 +28189,7 @@ static void npu__text_arg_list(npu_text *text, const npu_graph *g, const npu__op
     npu__text_str(text, "]");
 }
 
-static void npu__text_arg(npu_text *text, const npu_graph *g, const npu__op *o, const npu_bound_arg *arg)
+NPU__COLD static void npu__text_arg(npu_text *text, const npu_graph *g, const npu__op *o, const npu_bound_arg *arg)
 {
     bool is_fed = arg->form == NPU_ARG_INT && arg->count;
     switch (is_fed ? (uint32_t)NPU_ARG_TENSOR : arg->form) {
@@ -28209,7 +28219,7 @@ static npu_status npu__bind_args(const npu_graph *g, const npu__op *o, npu_bound
                          o->num_operands, args, NULL);
 }
 
-static npu_status npu__text_args(npu_text *text, const npu_graph *g, const npu__op *o)
+NPU__COLD static npu_status npu__text_args(npu_text *text, const npu_graph *g, const npu__op *o)
 {
     const npu_schema *schema = o->def->schema;
     npu_bound_arg args[NPU_MAX_ARGS];
@@ -28349,7 +28359,7 @@ static npu_status npu__print_body(npu_text *text, const npu_graph *g, const char
     return status;
 }
 
-static npu_status npu__print_graph(npu_text *text, const npu_graph *g, uint32_t depth)
+NPU__COLD static npu_status npu__print_graph(npu_text *text, const npu_graph *g, uint32_t depth)
 {
     char indent[2 * NPU_MAX_GRAPH_DEPTH + 1];
     npu_status status = NPU_OK;
@@ -28504,7 +28514,7 @@ NPU__COLD NPU_IR_API npu_status npu_graph_print_short(const npu_graph *g, npu_te
 /* ---- Graphviz ---- */
 
 /* A string inside the quotes of DOT or JSON; bytes that are no UTF-8 count as Latin-1. */
-static void npu__text_escaped(npu_text *text, const char *s)
+NPU__COLD static void npu__text_escaped(npu_text *text, const char *s)
 {
     while (*s) {
         size_t len = npu__utf8_len(s);
@@ -28814,7 +28824,7 @@ static npu__version npu__version_at(const npu_graph *g, uint32_t id)
 }
 
 /* Makes room for versions of all values. */
-static npu_status npu__versions_cover(npu_graph *g)
+NPU__COLD static npu_status npu__versions_cover(npu_graph *g)
 {
     uint32_t missing = g->num_values - g->num_versions;
     if (!NPU__RESERVE(g, versions, missing)) {
@@ -28838,7 +28848,7 @@ static uint32_t npu__content(const npu_graph *g, uint32_t object)
 }
 
 /* The arguments of the op that made a view, to be read by name. */
-static npu_op_info npu__view_info(const npu_graph *g, const npu__op *o, npu_bound_arg *args)
+NPU__COLD static npu_op_info npu__view_info(const npu_graph *g, const npu__op *o, npu_bound_arg *args)
 {
     npu_op_info info;
     npu__info_start(&info, o->def);
@@ -28855,7 +28865,7 @@ static int64_t npu__view_axis(const npu_op_info *info, const npu_spec *base)
 
 /* How an object is a view, and of what: *base is the operand of its op. What is a view of a dense tensor alone is
    left as it is. */
-static npu__view_how npu__view_named(const npu_graph *g, uint32_t object, uint32_t *base)
+NPU__COLD static npu__view_how npu__view_named(const npu_graph *g, uint32_t object, uint32_t *base)
 {
     const npu__value *v = &g->values[object];
     const npu__op *o = &g->ops[v->producer];
@@ -29024,7 +29034,7 @@ static bool npu__strides_view(const npu_graph *g, uint32_t object, npu__view_how
 }
 
 /* What an object is a view of, and how; what no op gives a view of counts as dense. False = not known. */
-static bool npu__strides_of(const npu_graph *g, uint32_t object, npu__strides *s)
+NPU__COLD static bool npu__strides_of(const npu_graph *g, uint32_t object, npu__strides *s)
 {
     uint32_t chain[NPU__MAX_VIEWS], base, num_views = 0;
     npu__view_how how = npu__view_named(g, object, &base);
@@ -29079,7 +29089,7 @@ static bool npu__is_line(const npu_spec *spec)
 
 /* Is what an op has made row-major in PyTorch, too? So it is where all that it came from is: elementwise ops keep the
    strides of their operands. `queue` has room for all values, `seen` a zero byte for each. */
-static bool npu__is_made_dense(const npu_graph *g, uint32_t root, uint32_t *queue, uint8_t *seen)
+NPU__COLD static bool npu__is_made_dense(const npu_graph *g, uint32_t root, uint32_t *queue, uint8_t *seen)
 {
     uint32_t num = 1;
     npu_bound_arg args[NPU_MAX_ARGS];
@@ -29111,7 +29121,7 @@ static bool npu__is_made_dense(const npu_graph *g, uint32_t root, uint32_t *queu
 }
 
 /* Where an object lies in memory, if PyTorch lays it out so, too. Errors: UNSUPPORTED, NO_MEMORY. */
-static npu_status npu__find_storage(const npu_graph *g, uint32_t object, npu__arena *arena, npu__strides *s)
+NPU__COLD static npu_status npu__find_storage(const npu_graph *g, uint32_t object, npu__arena *arena, npu__strides *s)
 {
     uint32_t *queue = (uint32_t *)npu__arena_alloc(arena, g->num_values * sizeof *queue);
     uint8_t *seen = (uint8_t *)npu__arena_alloc(arena, g->num_values);
@@ -29140,7 +29150,7 @@ static int npu__is_dense(const npu_graph *g, uint32_t object)
 }
 
 /* How an object is a view, and of what, where that is known. */
-static npu__view_how npu__view_of(const npu_graph *g, uint32_t object, uint32_t *base)
+NPU__COLD static npu__view_how npu__view_of(const npu_graph *g, uint32_t object, uint32_t *base)
 {
     npu__view_how how = npu__view_named(g, object, base);
     if (how == NPU_ALIAS_PACKED || how == NPU_ALIAS_COPIED) {
@@ -29162,7 +29172,7 @@ static npu_status npu__write_fail(npu_graph *g, uint32_t object, const char *wha
 
 /* The op that made a view once more, on another content of its base; its result of the same place. 0 =
  * failed. */
-static uint32_t npu__view_again(npu_graph *g, uint32_t object, uint32_t old_base, uint32_t new_base)
+NPU__COLD static uint32_t npu__view_again(npu_graph *g, uint32_t object, uint32_t old_base, uint32_t new_base)
 {
     const npu__value *v = &g->values[object];
     npu__op o = g->ops[v->producer];
@@ -29201,7 +29211,7 @@ static uint32_t npu__view_again(npu_graph *g, uint32_t object, uint32_t old_base
 
 /* A reshape or contiguous of what PyTorch may lay out otherwise is a view or a copy, and nobody knows which: it matters
    where a write reaches one through the other. */
-static npu_status npu__check_view(npu_graph *g, uint32_t object, npu__view_how how, const char *what)
+NPU__COLD static npu_status npu__check_view(npu_graph *g, uint32_t object, npu__view_how how, const char *what)
 {
     uint32_t base;
     npu__view_how named = npu__view_named(g, object, &base);
@@ -29229,7 +29239,7 @@ static uint32_t npu__root(const npu_graph *g, uint32_t object)
 }
 
 /* The newest content of an object, made where it has to be. 0 = failed. */
-static uint32_t npu__read_object(npu_graph *g, uint32_t object, int depth)
+NPU__COLD static uint32_t npu__read_object(npu_graph *g, uint32_t object, int depth)
 {
     uint32_t base, now, content;
     npu__view_how how = npu__view_of(g, object, &base);
@@ -29256,7 +29266,7 @@ static uint32_t npu__read_object(npu_graph *g, uint32_t object, int depth)
 }
 
 /* Turns a value that a file names into the newest content of what it stands for. */
-static npu_status npu__latest(npu_graph *g, npu_value *v)
+NPU__COLD static npu_status npu__latest(npu_graph *g, npu_value *v)
 {
     uint32_t object;
     if (g->num_versions == 0 || v->id == 0) {
@@ -29272,8 +29282,8 @@ static npu_status npu__latest(npu_graph *g, npu_value *v)
 
 static uint32_t npu__first_result(npu_graph *g, npu_op op) { return npu_op_result(g, op, 0).id; }
 
-static uint32_t npu__write_part(npu_graph *g, npu_kind kind, uint32_t base, uint32_t part,
-                                const npu_arg *rest, uint32_t num_rest)
+NPU__COLD static uint32_t npu__write_part(npu_graph *g, npu_kind kind, uint32_t base, uint32_t part,
+                                          const npu_arg *rest, uint32_t num_rest)
 {
     npu_arg args[6];
     args[0] = npu_arg_tensor("self", npu__make_value(base));
@@ -29307,8 +29317,8 @@ static uint32_t npu__unpermute(npu_graph *g, const npu_op_info *info, uint32_t p
 }
 
 /* The content of a base after its view got the content `part`. 0 = failed. */
-static uint32_t npu__write_back(npu_graph *g, uint32_t object, npu__view_how how, uint32_t base,
-                                uint32_t part)
+NPU__COLD static uint32_t npu__write_back(npu_graph *g, uint32_t object, npu__view_how how, uint32_t base,
+                                          uint32_t part)
 {
     const npu__op *o = &g->ops[g->values[object].producer]; /* until something is emitted */
     const npu_spec *spec = g->specs[g->values[base].spec], *view = g->specs[g->values[object].spec];
@@ -29447,8 +29457,8 @@ static bool npu__op_name_split(const char *name, npu__op_name *out)
 }
 
 /* space.base[.overload], base cut to `len` characters and `more` behind it. */
-static const npu_op_def *npu__find_twin(const npu_registry *r, const npu__op_name *name, const char *base,
-                                        size_t len, const char *more, const char *overload)
+NPU__COLD static const npu_op_def *npu__find_twin(const npu_registry *r, const npu__op_name *name, const char *base,
+                                                  size_t len, const char *more, const char *overload)
 {
     char text[NPU__PATTERN_SIZE + 32];
     const npu_op_def *def;
@@ -29468,7 +29478,7 @@ static const struct {
     { "swapaxes_", "", "transpose", "int" }, { "swapdims_", "", "transpose", "int" }
 };
 
-static const npu_op_def *npu__inplace_twin(const npu_registry *r, const npu__op_name *name)
+NPU__COLD static const npu_op_def *npu__inplace_twin(const npu_registry *r, const npu__op_name *name)
 {
     size_t len = strlen(name->base);
     const char *overload = strcmp(name->overload, "default") == 0 ? "" : name->overload;
@@ -29528,8 +29538,9 @@ static const npu_op_def *npu__out_twin(const npu_registry *r, const npu__op_name
 
 /* What a name stands for, if its op writes: the op that is emitted for it. `attrs` are the names of its attributes.
    The library's own form means a built-in op as it is. False = it writes, and has no twin that does not. */
-static bool npu__resolve_mutation(const npu_registry *registry, const char *op_type, const char *const *attrs,
-                                  uint32_t num_attrs, bool is_own_form, npu__mutation *m)
+NPU__COLD static bool npu__resolve_mutation(const npu_registry *registry, const char *op_type,
+                                            const char *const *attrs, uint32_t num_attrs, bool is_own_form,
+                                            npu__mutation *m)
 {
     const npu_op_def *def = npu_registry_find(registry, op_type);
     npu__op_name name;
@@ -29625,8 +29636,8 @@ static npu_status npu__count_written(npu_graph *g, const npu__mutation *m, const
 /* Lets objects be what the op in place of one that writes has made: first its other results, then what it
    wrote, in the order of the arguments. `contents` are those of the objects; `results` those of the op in
    the file. */
-static npu_status npu__apply_mutation(npu_graph *g, const npu__mutation *m, npu_op op,
-                                      const npu_value *contents, uint32_t num_contents, npu_value *results)
+NPU__COLD static npu_status npu__apply_mutation(npu_graph *g, const npu__mutation *m, npu_op op,
+                                                const npu_value *contents, uint32_t num_contents, npu_value *results)
 {
     uint32_t num_made = npu_op_num_results(g, op), plain = num_made - num_contents;
     if (num_made < num_contents || num_made < m->num_returned) {
@@ -29657,7 +29668,7 @@ static npu_status npu__apply_mutation(npu_graph *g, const npu__mutation *m, npu_
 
 /* What was written to an input or a parameter is one more output, "<name>.new"; a state has it in the next
  * run. */
-static npu_status npu__end_mutation(npu_graph *g)
+NPU__COLD static npu_status npu__end_mutation(npu_graph *g)
 {
     for (uint32_t id = 1; id < g->num_versions; id++) {
         const npu__version v = g->versions[id];
@@ -29730,7 +29741,7 @@ static int32_t npu__column(const npu__parser *p, const char *at)
 
 static npu_status npu__parse_fail(npu__parser *p, npu_status status, const char *format, ...)
     NPU_IR_PRINTF(3, 4);
-static npu_status npu__parse_fail(npu__parser *p, npu_status status, const char *format, ...)
+NPU__COLD static npu_status npu__parse_fail(npu__parser *p, npu_status status, const char *format, ...)
 {
     va_list args;
     if (p->diag.status == NPU_OK) {
@@ -29751,7 +29762,7 @@ static npu_status npu__parse_no_memory(npu__parser *p)
 }
 
 /* Takes over the failure of a call that built something. */
-static npu_status npu__parse_built(npu__parser *p)
+NPU__COLD static npu_status npu__parse_built(npu__parser *p)
 {
     const npu_diag *d = npu_graph_diag(p->g);
     if (d->status && p->diag.status == NPU_OK) {
@@ -29816,7 +29827,7 @@ static const char *npu__lex_blank(const npu__parser *p)
 }
 
 /* Reads the next token into p->token. */
-static void npu__lex(npu__parser *p)
+NPU__HOT static void npu__lex(npu__parser *p)
 {
     const char *s = npu__lex_blank(p);
     p->token.at = s;
@@ -30074,7 +30085,7 @@ static npu_status npu__parse_latest(npu__parser *p, npu_value *v)
     return npu__latest(p->g, v) ? npu__parse_built(p) : NPU_OK;
 }
 
-static npu_status npu__parse_unknown_value(npu__parser *p, const char *at, const char *name)
+NPU__COLD static npu_status npu__parse_unknown_value(npu__parser *p, const char *at, const char *name)
 {
     static const char *const python[][2] = { { "True", "true" }, { "False", "false" }, { "None", "none" } };
     p->token.at = at; /* the place of the failure */
@@ -30086,7 +30097,7 @@ static npu_status npu__parse_unknown_value(npu__parser *p, const char *at, const
     return npu__parse_fail(p, NPU_ERR_NOT_FOUND, "value '%.80s' is not defined before this line", name);
 }
 
-static npu_status npu__parse_value(npu__parser *p, npu_value *out)
+NPU__COLD static npu_status npu__parse_value(npu__parser *p, npu_value *out)
 {
     const char *name = NULL, *at = p->token.at;
     uint32_t number;
@@ -30118,7 +30129,7 @@ static npu_status npu__parse_target(npu__parser *p, npu__left *out)
 }
 
 /* Lets the statements that follow refer to value id by its number. */
-static npu_status npu__define_label(npu__parser *p, const npu__left *target, uint32_t id)
+NPU__COLD static npu_status npu__define_label(npu__parser *p, const npu__left *target, uint32_t id)
 {
     if (target->name) {
         return NPU_OK;
@@ -30172,7 +30183,7 @@ static npu_status npu__parse_word_item(npu__parser *p, bool is_dtype, npu_arg *o
 }
 
 /* One argument, or one element of a list; out->name stays. */
-static npu_status npu__parse_item(npu__parser *p, bool is_dtype, npu_arg *out)
+NPU__COLD static npu_status npu__parse_item(npu__parser *p, bool is_dtype, npu_arg *out)
 {
     const char *name = out->name;
     npu_status status;
@@ -30192,7 +30203,7 @@ static npu_status npu__parse_item(npu__parser *p, bool is_dtype, npu_arg *out)
 }
 
 /* The kind of list that these elements make; NONE = they do not go together. */
-static uint32_t npu__list_form(const npu__parser *p, uint32_t base)
+NPU__COLD static uint32_t npu__list_form(const npu__parser *p, uint32_t base)
 {
     uint32_t seen = 0; /* a bit per form */
     for (uint32_t i = 0; i < p->num_items; i++) {
@@ -30226,7 +30237,7 @@ static npu_scalar npu__item_scalar(const npu_arg *item)
 }
 
 /* Moves the items into an array of what the list holds, in the scratch arena. */
-static npu_status npu__collect_list(npu__parser *p, npu_arg *out)
+NPU__COLD static npu_status npu__collect_list(npu__parser *p, npu_arg *out)
 {
     static const size_t sizes[] = { sizeof(int64_t), sizeof(double), sizeof(bool), sizeof(npu_scalar) };
     uint32_t n = p->num_items;
@@ -30264,7 +30275,7 @@ static npu_status npu__collect_list(npu__parser *p, npu_arg *out)
     return NPU_OK;
 }
 
-static npu_status npu__parse_list(npu__parser *p, uint32_t base, npu_arg *out)
+NPU__COLD static npu_status npu__parse_list(npu__parser *p, uint32_t base, npu_arg *out)
 {
     npu_status status = npu__expect(p, '[', "'['");
     p->num_items = 0;
@@ -30408,7 +30419,7 @@ static npu_status npu__parse_space(npu__parser *p, npu_spec *out)
 }
 
 /* A list of numbers as f32 or i32, in the scratch arena. */
-static npu_status npu__parse_quant_list(npu__parser *p, bool is_float, const void **out, uint32_t *count)
+NPU__COLD static npu_status npu__parse_quant_list(npu__parser *p, bool is_float, const void **out, uint32_t *count)
 {
     npu_arg list = npu_arg_none(NULL);
     npu_status status = npu__parse_list(p, is_float ? NPU_T_FLOAT : NPU_T_INT, &list);
@@ -30490,7 +30501,7 @@ static npu_status npu__parse_spec_notes(npu__parser *p, npu_spec *out)
     return status;
 }
 
-static npu_status npu__parse_spec(npu__parser *p, npu_spec *out)
+NPU__COLD static npu_status npu__parse_spec(npu__parser *p, npu_spec *out)
 {
     const char *word = NULL;
     npu_status status;
@@ -30557,8 +30568,8 @@ static npu_status npu__parse_elements(npu__parser *p, const npu_spec *spec, uint
     return status ? status : npu__expect(p, '}', "'}'");
 }
 
-static npu_status npu__parse_hex(npu__parser *p, const char *digits, size_t len, const npu_spec *spec, uint8_t *out,
-                                 size_t size)
+NPU__HOT static npu_status npu__parse_hex(npu__parser *p, const char *digits, size_t len, const npu_spec *spec,
+                                          uint8_t *out, size_t size)
 {
     uint32_t bytes = npu__element_bytes((npu_dtype)spec->dtype);
     uint8_t element[8];
@@ -30605,7 +30616,7 @@ static npu_status npu__parse_data(npu__parser *p, const npu_spec *spec, const vo
 /* ---- reading: statements ---- */
 
 /* VALUE : SPEC of a value that no op makes */
-static npu_status npu__parse_source(npu__parser *p, npu_role role)
+NPU__COLD static npu_status npu__parse_source(npu__parser *p, npu_role role)
 {
     npu__left target;
     npu_spec spec;
@@ -30643,7 +30654,7 @@ static npu_status npu__parse_version(npu__parser *p)
                                  NPU__FORM_VERSION);
 }
 
-static npu_status npu__parse_level(npu__parser *p, npu_graph *g)
+NPU__COLD static npu_status npu__parse_level(npu__parser *p, npu_graph *g)
 {
     const char *name = NULL;
     npu_status status = npu__accept_name(p, &name, "a name");
@@ -30701,7 +30712,7 @@ static npu_status npu__parse_end(npu__parser *p)
     return NPU_OK;
 }
 
-static npu_status npu__parse_symbol(npu__parser *p)
+NPU__COLD static npu_status npu__parse_symbol(npu__parser *p)
 {
     const char *name = NULL;
     int64_t min = 0, max = 0;
@@ -30714,7 +30725,7 @@ static npu_status npu__parse_symbol(npu__parser *p)
     return status ? status : npu_graph_add_symbol(p->g, name, min, max) ? NPU_OK : npu__parse_built(p);
 }
 
-static npu_status npu__parse_save(npu__parser *p)
+NPU__COLD static npu_status npu__parse_save(npu__parser *p)
 {
     npu_value maker = { 0 }, v = { 0 };
     uint32_t op = 0;
@@ -30728,7 +30739,7 @@ static npu_status npu__parse_save(npu__parser *p)
     return npu_op_add_saved(p->g, npu__make_op(op), v) ? npu__parse_built(p) : NPU_OK;
 }
 
-static npu_status npu__parse_update(npu__parser *p)
+NPU__COLD static npu_status npu__parse_update(npu__parser *p)
 {
     npu_value state = { 0 }, next = { 0 };
     npu_status status = npu__parse_value(p, &state);
@@ -30745,7 +30756,7 @@ static npu_status npu__parse_named(npu__parser *p, const char **name, npu_value 
     return status ? status : npu__parse_value(p, v);
 }
 
-static npu_status npu__parse_alias_of(npu__parser *p)
+NPU__COLD static npu_status npu__parse_alias_of(npu__parser *p)
 {
     const char *name = NULL;
     npu_value v = { 0 };
@@ -30753,7 +30764,7 @@ static npu_status npu__parse_alias_of(npu__parser *p)
     return status ? status : npu_value_add_name(p->g, v, name) ? npu__parse_built(p) : NPU_OK;
 }
 
-static npu_status npu__parse_output(npu__parser *p)
+NPU__COLD static npu_status npu__parse_output(npu__parser *p)
 {
     const char *name = NULL;
     npu_value v = { 0 };
@@ -31121,7 +31132,7 @@ static bool npu__map_grow(npu__name_map *m)
 }
 
 /* The entry of a name, a new one where there is none; the name is borrowed. NULL = out of memory. */
-static npu__name_entry *npu__map_add(npu__name_map *m, const char *name)
+NPU__COLD static npu__name_entry *npu__map_add(npu__name_map *m, const char *name)
 {
     npu__name_entry *entry;
     uint32_t *slot;
@@ -31159,8 +31170,8 @@ static void npu__json_locate(npu__loader *l, const char *at)
 
 static npu_status npu__json_fail(npu__loader *l, const npu__json *where, npu_status status,
                                  const char *format, ...) NPU_IR_PRINTF(4, 5);
-static npu_status npu__json_fail(npu__loader *l, const npu__json *where, npu_status status,
-                                 const char *format, ...)
+NPU__COLD static npu_status npu__json_fail(npu__loader *l, const npu__json *where, npu_status status,
+                                           const char *format, ...)
 {
     char message[200];
     va_list args;
@@ -31174,7 +31185,7 @@ static npu_status npu__json_fail(npu__loader *l, const npu__json *where, npu_sta
                    : npu__parse_fail(&l->p, status, "%s", message);
 }
 
-static npu_status npu__json_syntax(npu__loader *l, const char *expected)
+NPU__COLD static npu_status npu__json_syntax(npu__loader *l, const char *expected)
 {
     npu__json_locate(l, l->p.at);
     return npu__parse_fail(&l->p, NPU_ERR_PARSE, "column %d: expected %s", (int)npu__column(&l->p, l->p.at), expected);
@@ -31482,8 +31493,8 @@ static const npu__json *npu__json_at(const npu__json *array, uint32_t i)
 static bool npu__json_is(const npu__json *json, uint32_t type) { return json && json->type == type; }
 
 /* A member that must be there, of one type. */
-static npu_status npu__json_need(npu__loader *l, const npu__json *object, const char *key, uint32_t type,
-                                 const npu__json **out)
+NPU__COLD static npu_status npu__json_need(npu__loader *l, const npu__json *object, const char *key, uint32_t type,
+                                           const npu__json **out)
 {
     static const char *const types[] = { "", "null", "a boolean", "an integer", "an integer", "a number",
                                          "a text", "an array", "an object" };
@@ -31496,8 +31507,8 @@ static npu_status npu__json_need(npu__loader *l, const npu__json *object, const 
                : npu__json_fail(l, *out, NPU_ERR_PARSE, "\"%s\" must be %s", key, types[type]);
 }
 
-static npu_status npu__json_need_name(npu__loader *l, const npu__json *object, const char *key,
-                                      const char **out)
+NPU__COLD static npu_status npu__json_need_name(npu__loader *l, const npu__json *object, const char *key,
+                                                const char **out)
 {
     const npu__json *member = NULL;
     npu_status status = npu__json_need(l, object, key, NPU__JSON_STRING, &member);
@@ -31514,7 +31525,7 @@ static npu_status npu__json_need_name(npu__loader *l, const npu__json *object, c
 typedef enum npu__json_owner { NPU__JSON_OF_WEIGHT, NPU__JSON_OF_INPUT, NPU__JSON_OF_RESULT } npu__json_owner;
 
 /* One bound of a dim; 0 = there is none. What torch.export writes for infinity is none either. */
-static npu_status npu__json_bound(npu__loader *l, const npu__json *range, const char *key, int64_t *bound)
+NPU__COLD static npu_status npu__json_bound(npu__loader *l, const npu__json *range, const char *key, int64_t *bound)
 {
     const npu__json *m = npu__json_get(range, key);
     bool is_number = npu__json_is(m, NPU__JSON_INT);
@@ -31524,7 +31535,7 @@ static npu_status npu__json_bound(npu__loader *l, const npu__json *range, const 
                : npu__json_fail(l, m, NPU_ERR_PARSE, "range_constraints: %s is no integer", key);
 }
 
-static npu_status npu__json_range(npu__loader *l, const char *name, int64_t *min, int64_t *max)
+NPU__COLD static npu_status npu__json_range(npu__loader *l, const char *name, int64_t *min, int64_t *max)
 {
     const npu__json *range = npu__json_get(l->ranges, name);
     npu_status status = range && range->type != NPU__JSON_OBJECT
@@ -31538,7 +31549,7 @@ static npu_status npu__json_range(npu__loader *l, const char *name, int64_t *min
 }
 
 /* The dim that a name stands for; 0 = no input and no result before has introduced it. */
-static int64_t npu__json_find_dim(const npu__loader *l, const char *name)
+NPU__COLD static int64_t npu__json_find_dim(const npu__loader *l, const char *name)
 {
     const npu__name_entry *other = npu__map_find(&l->dims, name);
     return other ? -2 - (int64_t)other->first : npu__find_symbol(l->p.g, name);
@@ -31594,7 +31605,7 @@ static npu_status npu__json_need_int32(npu__loader *l, const npu__json *object, 
 }
 
 /* Numbers as f32 scales or i32 zeros. */
-static npu_status npu__json_quant_list(npu__loader *l, const npu__json *list, float *scales, int32_t *zeros)
+NPU__COLD static npu_status npu__json_quant_list(npu__loader *l, const npu__json *list, float *scales, int32_t *zeros)
 {
     for (const npu__json *e = list->as.first; e; e = e->next) {
         bool is_int = e->type == NPU__JSON_INT && e->as.i >= INT32_MIN && e->as.i <= INT32_MAX;
@@ -31644,8 +31655,8 @@ static npu_status npu__json_quant(npu__loader *l, const npu__json *meta, npu_spe
 }
 
 /* {"name", "shape", "dtype"} of a tensor. */
-static npu_status npu__json_meta(npu__loader *l, const npu__json *meta, npu__json_owner owner, const char **name,
-                                 npu_spec *spec)
+NPU__COLD static npu_status npu__json_meta(npu__loader *l, const npu__json *meta, npu__json_owner owner,
+                                           const char **name, npu_spec *spec)
 {
     const npu__json *shape = NULL, *d;
     const char *dtype = NULL;
@@ -31722,8 +31733,8 @@ static npu_status npu__json_compare_dim(npu__loader *l, const npu__json *d, int6
 }
 
 /* Is a value what the file says? */
-static npu_status npu__json_compare(npu__loader *l, const npu__json *meta, npu_value v, const npu_spec *listed,
-                                    bool *is_same)
+NPU__COLD static npu_status npu__json_compare(npu__loader *l, const npu__json *meta, npu_value v,
+                                              const npu_spec *listed, bool *is_same)
 {
     const npu_spec *made = npu_value_spec(l->p.g, v);
     const npu__json *d = npu__json_get(meta, "shape")->as.first;
@@ -31807,8 +31818,8 @@ static npu_status npu__json_hex(npu__loader *l, const char *name, const npu__jso
 }
 
 /* A constant with the data that the caller gives; spec is what the file says, NULL = nothing. */
-static npu_status npu__json_given(npu__loader *l, const npu__json *where, const char *name,
-                                  const npu_spec *spec, const npu_array *given)
+NPU__COLD static npu_status npu__json_given(npu__loader *l, const npu__json *where, const char *name,
+                                            const npu_spec *spec, const npu_array *given)
 {
     bool same = !spec || npu__same_dims(spec, &given->spec);
     if (!same || (spec && spec->dtype != given->spec.dtype)) {
@@ -31833,8 +31844,8 @@ static npu_status npu__json_no_data(npu__loader *l, const npu__json *where, cons
 }
 
 /* A constant with the data of its entry {"data", "dtype"}. */
-static npu_status npu__json_constant(npu__loader *l, const char *name, const npu_spec *spec,
-                                     const npu__json *entry)
+NPU__COLD static npu_status npu__json_constant(npu__loader *l, const char *name, const npu_spec *spec,
+                                               const npu__json *entry)
 {
     const npu__json *data = npu__json_get(entry, "data");
     size_t size = 0, len = 0;
@@ -31888,8 +31899,8 @@ static npu_status npu__json_lone_constant(npu__loader *l, const npu__json *entry
 /* ---- JSON: inputs and weights ---- */
 
 /* Lets consumers find a node, or a graph input, and its results. */
-static npu_status npu__json_produce(npu__loader *l, const npu__json *where, const char *name,
-                                    const uint32_t *ids, uint32_t count)
+NPU__COLD static npu_status npu__json_produce(npu__loader *l, const npu__json *where, const char *name,
+                                              const uint32_t *ids, uint32_t count)
 {
     npu__name_entry *entry;
     if (npu__map_find(&l->producers, name)) {
@@ -31908,7 +31919,7 @@ static npu_status npu__json_produce(npu__loader *l, const npu__json *where, cons
     return NPU_OK;
 }
 
-static npu_status npu__json_input(npu__loader *l, const npu__json *meta)
+NPU__COLD static npu_status npu__json_input(npu__loader *l, const npu__json *meta)
 {
     const char *name = NULL;
     npu_spec spec;
@@ -31921,7 +31932,7 @@ static npu_status npu__json_input(npu__loader *l, const npu__json *meta)
     return v.id ? npu__json_produce(l, meta, name, &v.id, 1) : npu__parse_built(&l->p);
 }
 
-static npu_status npu__json_weight(npu__loader *l, const npu__json *meta)
+NPU__COLD static npu_status npu__json_weight(npu__loader *l, const npu__json *meta)
 {
     const char *name = NULL;
     npu_spec spec;
@@ -31943,7 +31954,7 @@ static npu_status npu__json_weight(npu__loader *l, const npu__json *meta)
     return npu_param(l->p.g, name, spec).id ? NPU_OK : npu__parse_built(&l->p);
 }
 
-static npu_status npu__json_state(npu__loader *l, const npu__json *meta)
+NPU__COLD static npu_status npu__json_state(npu__loader *l, const npu__json *meta)
 {
     const char *name = NULL;
     npu_spec spec = npu_spec_tensor(NPU_F32, 0, NULL);
@@ -31966,7 +31977,7 @@ static bool npu__bind_empty(npu_graph *g, npu_value v)
 }
 
 /* Both the placeholder and the state_dict key name the weight that one of them names. */
-static npu_status npu__json_mapping(npu__loader *l, const npu__json *pair)
+NPU__COLD static npu_status npu__json_mapping(npu__loader *l, const npu__json *pair)
 {
     npu_graph *g = l->p.g;
     const char *key = pair->as.str;
@@ -31992,8 +32003,7 @@ static npu_status npu__json_mapping(npu__loader *l, const npu__json *pair)
 }
 
 /* Keeps the members of an object by name, for constants and keys. */
-static npu_status npu__json_index(npu__loader *l, npu__name_map *map, const npu__json *object,
-                                  uint32_t type)
+NPU__COLD static npu_status npu__json_index(npu__loader *l, npu__name_map *map, const npu__json *object, uint32_t type)
 {
     for (const npu__json *m = object ? object->as.first : NULL; m; m = m->next) {
         npu__name_entry *entry = npu__map_add(map, m->key);
@@ -32008,8 +32018,8 @@ static npu_status npu__json_index(npu__loader *l, npu__name_map *map, const npu_
 }
 
 /* Does fn with each member of an array or object. */
-static npu_status npu__json_each(npu__loader *l, const npu__json *list,
-                                 npu_status (*fn)(npu__loader *l, const npu__json *m))
+NPU__COLD static npu_status npu__json_each(npu__loader *l, const npu__json *list, npu_status (*fn)(npu__loader *l,
+                                           const npu__json *m))
 {
     npu_status status = NPU_OK;
     for (const npu__json *m = list ? list->as.first : NULL; m && status == NPU_OK; m = m->next) {
@@ -32023,7 +32033,7 @@ static npu_status npu__json_each(npu__loader *l, const npu__json *list,
 }
 
 /* Is a constant among the weights, under its own name or a placeholder's? */
-static bool npu__json_is_listed(const npu__loader *l, const char *name)
+NPU__COLD static bool npu__json_is_listed(const npu__loader *l, const char *name)
 {
     bool is_listed = npu_graph_find(l->p.g, name).id != 0;
     for (uint32_t i = 0; i < l->keys.num_entries && !is_listed; i++) {
@@ -32033,7 +32043,7 @@ static bool npu__json_is_listed(const npu__loader *l, const char *name)
     return is_listed;
 }
 
-static npu_status npu__json_other_constant(npu__loader *l, const npu__json *entry)
+NPU__COLD static npu_status npu__json_other_constant(npu__loader *l, const npu__json *entry)
 {
     return npu__json_is_listed(l, entry->key) || npu__map_find(&l->constants, entry->key)->first
                ? NPU_OK
@@ -32135,8 +32145,8 @@ static npu_status npu__json_child(npu__loader *l, const npu__json *json, npu_arg
 
 /* A JSON value where the schema has a value that is no tensor. arg NULL = an op without a schema: what is
    no number, text or list of numbers is kept as its text. */
-static npu_status npu__json_arg(npu__loader *l, const npu_schema_arg *arg, const npu__json *json,
-                                npu_arg *out)
+NPU__COLD static npu_status npu__json_arg(npu__loader *l, const npu_schema_arg *arg, const npu__json *json,
+                                          npu_arg *out)
 {
     const char *name = out->name;
     npu_status status = NPU_OK;
@@ -32209,7 +32219,7 @@ static bool npu__is_node_word(const char *name)
 }
 
 /* One of the three lists that describe the inputs. */
-static npu_status npu__node_list(npu__loader *l, const npu__node *c, uint32_t word, const npu__json **out)
+NPU__COLD static npu_status npu__node_list(npu__loader *l, const npu__node *c, uint32_t word, const npu__json **out)
 {
     *out = npu__json_get(c->attrs, npu__node_words[word]);
     *out = npu__json_is(*out, NPU__JSON_NULL) ? NULL : *out;
@@ -32313,7 +32323,7 @@ static npu_status npu__node_fill_list(npu__loader *l, const npu__json *mask, con
 }
 
 /* All arguments, where the optional tensors of `present` are given. */
-static npu_status npu__node_fill(npu__loader *l, npu__node *c, uint64_t present)
+NPU__COLD static npu_status npu__node_fill(npu__loader *l, npu__node *c, uint64_t present)
 {
     const npu_schema *schema = c->def->schema;
     uint32_t next = 0, list = 0, optional_list = 0;
@@ -32375,7 +32385,7 @@ static npu_status npu__node_masked(npu__loader *l, const npu__node *c, const npu
 
 /* With fewer tensors than places, the one way that the type rule accepts; where it accepts several, the
  * file has to say. */
-static npu_status npu__node_search(npu__loader *l, npu__node *c, uint32_t left, uint64_t *present)
+NPU__COLD static npu_status npu__node_search(npu__loader *l, npu__node *c, uint32_t left, uint64_t *present)
 {
     uint32_t found = 0, places[64], num_places = 0;
     npu_status status = NPU_OK;
@@ -32448,7 +32458,7 @@ static npu_status npu__node_check_names(npu__loader *l, const npu__node *c)
 }
 
 /* The node's arguments in the order of the schema, into c->args. */
-static npu_status npu__node_bind(npu__loader *l, npu__node *c)
+NPU__COLD static npu_status npu__node_bind(npu__loader *l, npu__node *c)
 {
     uint64_t present = 0;
     npu_status status = npu__node_check_names(l, c);
@@ -32460,7 +32470,7 @@ static npu_status npu__node_bind(npu__loader *l, npu__node *c)
 }
 
 /* The arguments of an op that no schema describes: one list of its inputs, and the attributes by name. */
-static npu_status npu__node_bind_unknown(npu__loader *l, npu__node *c)
+NPU__COLD static npu_status npu__node_bind_unknown(npu__loader *l, npu__node *c)
 {
     npu_status status = NPU_OK;
     c->args[0] = npu_arg_tensors("inputs", l->in, l->num_in);
@@ -32478,7 +32488,7 @@ static npu_status npu__node_bind_unknown(npu__loader *l, npu__node *c)
 /* ---- JSON: nodes ---- */
 
 /* A failure of the graph, with the node in front. */
-static npu_status npu__json_built(npu__loader *l)
+NPU__COLD static npu_status npu__json_built(npu__loader *l)
 {
     npu_status status = npu__parse_built(&l->p);
     npu_diag *diag = &l->p.diag;
@@ -32490,8 +32500,8 @@ static npu_status npu__json_built(npu__loader *l)
     return status;
 }
 
-static npu_status npu__json_other_result(npu__loader *l, const npu__json *meta, uint32_t k, const npu_spec *made,
-                                         const npu_spec *listed)
+NPU__COLD static npu_status npu__json_other_result(npu__loader *l, const npu__json *meta, uint32_t k,
+                                                   const npu_spec *made, const npu_spec *listed)
 {
     npu_text text = npu_text_init(&l->p.allocator);
     npu_status status;
@@ -32504,7 +32514,7 @@ static npu_status npu__json_other_result(npu__loader *l, const npu__json *meta, 
 }
 
 /* What a value that is named stands for by now, if the file says what it is; meta NULL = it is not used. */
-static npu_status npu__json_latest(npu__loader *l, const npu__json *meta, npu_value *v)
+NPU__COLD static npu_status npu__json_latest(npu__loader *l, const npu__json *meta, npu_value *v)
 {
     for (uint32_t i = 0; meta && i < l->num_others; i++) {
         const npu__json_other *other = &l->others[i];
@@ -32516,7 +32526,7 @@ static npu_status npu__json_latest(npu__loader *l, const npu__json *meta, npu_va
 }
 
 /* The value that a tensor's record stands for: by its producer, else by name. */
-static npu_status npu__json_resolve(npu__loader *l, const npu__json *meta, npu_value *out)
+NPU__COLD static npu_status npu__json_resolve(npu__loader *l, const npu__json *meta, npu_value *out)
 {
     const npu__json *producer = npu__json_get(meta, "producer_node"),
                     *index = npu__json_get(meta, "producer_output_idx");
@@ -32650,7 +32660,8 @@ static npu_status npu__json_give(npu__loader *l, const npu__json **attrs, const 
 
 /* The first operand of an op that reads storage becomes that storage: the root of the views, of which its offset is
    one into. What the file does not say is refused; so is what would need more than another operand. */
-static npu_status npu__json_storage(npu__loader *l, const npu_op_def *def, bool may_change, const npu__json **attrs)
+NPU__COLD static npu_status npu__json_storage(npu__loader *l, const npu_op_def *def, bool may_change,
+                                              const npu__json **attrs)
 {
     npu_graph *g = l->p.g;
     uint32_t object = l->num_in ? npu__object(g, l->in[0].id) : 0;
@@ -32691,7 +32702,7 @@ static npu_status npu__json_outputs(npu__loader *l, const npu__json *outputs, np
 
 /* Which result of a node its name says it is: files leave out results that are None, and name the others
    "<node>_<i>". NPU_NO_INDEX = the name says nothing. */
-static uint32_t npu__result_of_name(const char *node, const char *name)
+NPU__COLD static uint32_t npu__result_of_name(const char *node, const char *name)
 {
     size_t len = strlen(node);
     const char *digits = strncmp(name, node, len) == 0 && name[len] == '_' ? name + len + 1 : "";
@@ -32788,8 +32799,8 @@ static bool npu__has_open_dim(const npu_spec *spec)
 }
 
 /* Emits the op of a node that no converter took. */
-static npu_op npu__json_emit(npu__loader *l, const char *op_type, const npu__json *attrs,
-                             const npu_spec *specs, uint32_t num_specs)
+NPU__COLD static npu_op npu__json_emit(npu__loader *l, const char *op_type, const npu__json *attrs,
+                                       const npu_spec *specs, uint32_t num_specs)
 {
     npu__node call;
     npu_status status;
@@ -32872,7 +32883,7 @@ static npu_status npu__json_convert(npu__loader *l, const char *op_type, const n
 }
 
 /* The names of the attributes that are arguments, in the scratch arena. */
-static const char **npu__json_attr_names(npu__loader *l, const npu__json *attrs, uint32_t *count)
+NPU__COLD static const char **npu__json_attr_names(npu__loader *l, const npu__json *attrs, uint32_t *count)
 {
     uint32_t capacity = attrs ? attrs->count + 1 : 1;
     const char **names = (const char **)npu__arena_alloc(&l->p.scratch, capacity * sizeof *names);
@@ -32919,8 +32930,8 @@ static npu_status npu__node_bind_mutation(npu__loader *l, const npu__mutation *m
 }
 
 /* Reads a node whose op writes to tensors; *made stays NULL where it does not. */
-static npu_status npu__json_mutate(npu__loader *l, const char *op_type, const npu__json *attrs,
-                                   npu_value **made, uint32_t *num_made)
+NPU__COLD static npu_status npu__json_mutate(npu__loader *l, const char *op_type, const npu__json *attrs,
+                                             npu_value **made, uint32_t *num_made)
 {
     npu__mutation m;
     npu__node call;
@@ -33007,7 +33018,7 @@ static const char *npu__json_flow(const char *op_type, const npu__json *attrs)
     return name;
 }
 
-static npu_status npu__json_node(npu__loader *l, const npu__json *node)
+NPU__COLD static npu_status npu__json_node(npu__loader *l, const npu__json *node)
 {
     const npu__json *inputs = NULL, *outputs = NULL, *attrs = npu__json_get(node, "attrs");
     const char *op_type = NULL;
@@ -33037,7 +33048,7 @@ static npu_status npu__json_node(npu__loader *l, const npu__json *node)
 /* ---- JSON: the whole ---- */
 
 /* What a state is in the next run, after all nodes. */
-static npu_status npu__json_next(npu__loader *l, const npu__json *meta)
+NPU__COLD static npu_status npu__json_next(npu__loader *l, const npu__json *meta)
 {
     const npu__json *next = npu__json_get(meta, "next");
     npu_value v = { 0 };
@@ -33047,7 +33058,7 @@ static npu_status npu__json_next(npu__loader *l, const npu__json *meta)
     return status || !next || npu_update(l->p.g, state, v) == NPU_OK ? status : npu__parse_built(&l->p);
 }
 
-static npu_status npu__json_output(npu__loader *l, const npu__json *meta)
+NPU__COLD static npu_status npu__json_output(npu__loader *l, const npu__json *meta)
 {
     const char *name = NULL;
     npu_spec spec;
@@ -33074,7 +33085,7 @@ static npu_status npu__json_output(npu__loader *l, const npu__json *meta)
     return npu_output(l->p.g, name, v) ? npu__parse_built(&l->p) : NPU_OK;
 }
 
-static npu_status npu__json_graph(npu__loader *l, const npu__json *root)
+NPU__COLD static npu_status npu__json_graph(npu__loader *l, const npu__json *root)
 {
     const npu__json *inputs = NULL, *weights = NULL, *nodes = NULL, *outputs = NULL;
     const npu__json *keys = npu__json_get(root, "weight_name_mapping"), *states = npu__json_get(root, "states"),
@@ -33114,7 +33125,7 @@ static void npu__loader_init(npu__loader *l, const char *text, size_t len, const
 static void npu__loader_release(npu__loader *l);
 
 /* A document in a document: a child graph, of the same form. */
-static npu_status npu__json_child(npu__loader *l, const npu__json *json, npu_arg *out)
+NPU__COLD static npu_status npu__json_child(npu__loader *l, const npu__json *json, npu_arg *out)
 {
     const npu__json *name = npu__json_get(json, "model_name");
     npu_graph_desc desc;
@@ -33162,7 +33173,7 @@ static npu_status npu__json_load(npu__loader *l, const npu_graph_desc *desc, npu
                                     "there is no graph: out of memory, or a bad desc");
 }
 
-static void npu__loader_init(npu__loader *l, const char *text, size_t len, const npu_graph_desc *desc)
+NPU__COLD static void npu__loader_init(npu__loader *l, const char *text, size_t len, const npu_graph_desc *desc)
 {
     memset(l, 0, sizeof *l);
     l->allocator = l->p.allocator = l->p.scratch.allocator = l->tree.allocator =
@@ -33175,7 +33186,7 @@ static void npu__loader_init(npu__loader *l, const char *text, size_t len, const
     l->p.line = 1;
 }
 
-static void npu__loader_release(npu__loader *l)
+NPU__COLD static void npu__loader_release(npu__loader *l)
 {
     NPU__RELEASE(&l->p, items);
     npu__free(&l->p.allocator, l->results, l->cap_results * sizeof *l->results);
@@ -33239,7 +33250,7 @@ static bool npu__json_is_inline(const npu__json_writer *w, uint32_t id)
 }
 
 /* The name, or one made from the id that no other value has. */
-static const char *npu__json_label(npu__json_writer *w, uint32_t id)
+NPU__COLD static const char *npu__json_label(npu__json_writer *w, uint32_t id)
 {
     const npu_graph *g = w->g;
     char label[24] = "", *copy;
@@ -33257,7 +33268,7 @@ static const char *npu__json_label(npu__json_writer *w, uint32_t id)
 }
 
 /* Enters a name, with the id added until it is the only one. */
-static const char *npu__json_unique(npu__json_writer *w, const char *name, uint32_t id)
+NPU__COLD static const char *npu__json_unique(npu__json_writer *w, const char *name, uint32_t id)
 {
     size_t size = strlen(name) + 16;
     while (npu__map_find(&w->names, name)) {
@@ -33352,7 +33363,7 @@ static void npu__json_print_quant(npu_text *text, const npu_quant *q)
 
 /* {"name": .., "shape": [..], "dtype": .., "producer_node": .., "producer_output_idx": ..}; id is the
  * value. */
-static void npu__json_print_meta(npu__json_writer *w, const char *name, uint32_t id)
+NPU__COLD static void npu__json_print_meta(npu__json_writer *w, const char *name, uint32_t id)
 {
     const npu__value *v = &w->g->values[id];
     const npu_spec *spec = w->g->specs[v->spec];
@@ -33371,7 +33382,7 @@ static void npu__json_print_meta(npu__json_writer *w, const char *name, uint32_t
 }
 
 /* The place of a result in its op's tuple, as it is read back: without a rule its names decide, if all do. */
-static uint32_t npu__json_place(const npu__json_writer *w, const npu__value *v)
+NPU__COLD static uint32_t npu__json_place(const npu__json_writer *w, const npu__value *v)
 {
     const npu__op *o = &w->g->ops[v->producer];
     uint32_t place = v->result, end = 0;
@@ -33389,7 +33400,7 @@ static uint32_t npu__json_place(const npu__json_writer *w, const npu__value *v)
     return place;
 }
 
-static void npu__json_print_tensor(npu__json_writer *w, const char *name, uint32_t id, bool is_use)
+NPU__COLD static void npu__json_print_tensor(npu__json_writer *w, const char *name, uint32_t id, bool is_use)
 {
     const npu__value *v = &w->g->values[id];
     npu__json_print_meta(w, name, id);
@@ -33402,7 +33413,7 @@ static void npu__json_print_tensor(npu__json_writer *w, const char *name, uint32
 }
 
 /* The name of a result where it has one, else that of its node, with a number where there are several. */
-static void npu__json_print_result(npu__json_writer *w, uint32_t id, bool is_use)
+NPU__COLD static void npu__json_print_result(npu__json_writer *w, uint32_t id, bool is_use)
 {
     const npu__value *v = &w->g->values[id];
     npu_text name = npu_text_init(&w->text->allocator);
@@ -33650,7 +33661,7 @@ static bool npu__json_is_getitem(const npu__json_writer *w, const npu__op *o)
     return is_tuple;
 }
 
-static npu_status npu__json_print_node(npu__json_writer *w, uint32_t id)
+NPU__COLD static npu_status npu__json_print_node(npu__json_writer *w, uint32_t id)
 {
     const npu__op *o = &w->g->ops[id];
     npu_bound_arg args[NPU_MAX_ARGS];
@@ -33717,7 +33728,7 @@ static void npu__json_print_constant(npu__json_writer *w, uint32_t id)
 }
 
 /* What torch's form has a place for: plain tensors, whose dims are numbers or have names, in graphs without state. */
-static npu_status npu__json_check(const npu_graph *g)
+NPU__COLD static npu_status npu__json_check(const npu_graph *g)
 {
     bool ok = g->level == NPU_LEVEL_TENSOR && npu__is_utf8(g->name);
     npu_status status = NPU_OK;
@@ -33745,9 +33756,8 @@ static npu_status npu__json_check(const npu_graph *g)
 }
 
 /* `"key": [` with what print writes for each id that it takes, a line each. */
-static npu_status npu__json_print_list(npu__json_writer *w, const char *head, uint32_t first, uint32_t end,
-                                       npu_status (*print)(npu__json_writer *w, uint32_t i),
-                                       const char *tail)
+NPU__COLD static npu_status npu__json_print_list(npu__json_writer *w, const char *head, uint32_t first, uint32_t end,
+                                                 npu_status (*print)(npu__json_writer *w, uint32_t i), const char *tail)
 {
     const char *line = "\n    ";
     npu_status status = NPU_OK;
@@ -33769,7 +33779,7 @@ static npu_status npu__json_print_list(npu__json_writer *w, const char *head, ui
 }
 
 /* Bounds of a dim by name: first those that inputs have, as who reads the file meets them, then those of results. */
-static npu_status npu__json_print_range(npu__json_writer *w, uint32_t i)
+NPU__COLD static npu_status npu__json_print_range(npu__json_writer *w, uint32_t i)
 {
     bool is_deduced = i >= w->g->num_symbols;
     const npu__symbol *s = &w->g->symbols[is_deduced ? i - w->g->num_symbols : i];
@@ -33800,7 +33810,7 @@ static npu_status npu__json_print_output(npu__json_writer *w, uint32_t i)
     return NPU_OK;
 }
 
-static npu_status npu__json_print_state(npu__json_writer *w, uint32_t id)
+NPU__COLD static npu_status npu__json_print_state(npu__json_writer *w, uint32_t id)
 {
     if (w->g->values[id].role == NPU_ROLE_STATE) {
         npu__json_print_meta(w, npu__json_label(w, id), id);
@@ -33823,7 +33833,7 @@ static npu_status npu__json_print_weight(npu__json_writer *w, uint32_t id)
     return NPU_OK;
 }
 
-static npu_status npu__json_print_data(npu__json_writer *w, uint32_t id)
+NPU__COLD static npu_status npu__json_print_data(npu__json_writer *w, uint32_t id)
 {
     if (w->g->values[id].role == NPU_ROLE_CONSTANT && !npu__json_is_inline(w, id)) {
         npu__json_print_constant(w, id);
@@ -33831,7 +33841,7 @@ static npu_status npu__json_print_data(npu__json_writer *w, uint32_t id)
     return NPU_OK;
 }
 
-static npu_status npu__json_print_alias(npu__json_writer *w, uint32_t i)
+NPU__COLD static npu_status npu__json_print_alias(npu__json_writer *w, uint32_t i)
 {
     const npu__pair *alias = &w->g->aliases[i];
     if (w->g->values[alias->a].role == NPU_ROLE_PARAM || w->g->values[alias->a].role == NPU_ROLE_CONSTANT) {
@@ -33853,7 +33863,7 @@ static uint32_t npu__num_dynamic_items(const npu_bound_arg *arg)
 }
 
 /* Numbers that an op takes where no attribute can hold them are written as constants. */
-static npu_status npu__json_mark_operands(npu__json_writer *w)
+NPU__COLD static npu_status npu__json_mark_operands(npu__json_writer *w)
 {
     const npu_graph *g = w->g;
     npu_bound_arg args[NPU_MAX_ARGS];
@@ -33881,7 +33891,7 @@ static npu_status npu__json_mark_operands(npu__json_writer *w)
     return NPU_OK;
 }
 
-static npu_status npu__json_print(npu__json_writer *w)
+NPU__COLD static npu_status npu__json_print(npu__json_writer *w)
 {
     const npu_graph *g = w->g;
     bool has_states = false;
@@ -35579,7 +35589,7 @@ static npu_status npu__rewrite_fail(npu_rewrite *rw, npu_status status, const ch
 
 /* ---- specs and symbols ---- */
 
-static npu_status npu__rewrite_symbol(npu_rewrite *rw, uint32_t i)
+NPU__COLD static npu_status npu__rewrite_symbol(npu_rewrite *rw, uint32_t i)
 {
     const npu__symbol *s = &rw->from->symbols[i];
     for (uint32_t k = 0; k < rw->num_bound; k++) {
@@ -35599,7 +35609,7 @@ static npu_status npu__rewrite_symbol(npu_rewrite *rw, uint32_t i)
     return rw->symbols[i] ? NPU_OK : npu__rewrite_fail(rw, NPU_ERR_NO_MEMORY, "symbols");
 }
 
-static npu_spec npu__rewrite_spec(const npu_rewrite *rw, const npu_spec *spec)
+NPU__COLD static npu_spec npu__rewrite_spec(const npu_rewrite *rw, const npu_spec *spec)
 {
     npu_spec s = *spec;
     for (uint32_t i = 0; i < s.rank; i++) {
@@ -35612,7 +35622,7 @@ static npu_spec npu__rewrite_spec(const npu_rewrite *rw, const npu_spec *spec)
 
 /* ---- values ---- */
 
-static npu_status npu__rewrite_source(npu_rewrite *rw, uint32_t id)
+NPU__COLD static npu_status npu__rewrite_source(npu_rewrite *rw, uint32_t id)
 {
     const npu_graph *from = rw->from;
     const npu__value *old = &from->values[id];
@@ -35938,7 +35948,7 @@ static npu_graph *npu__rewrite_graph(const npu_graph *from)
     return npu_graph_create(&desc);
 }
 
-static npu_status npu__rewrite_arrays(npu_rewrite *rw)
+NPU__COLD static npu_status npu__rewrite_arrays(npu_rewrite *rw)
 {
     const npu_allocator *a = &rw->from->allocator;
     rw->values = (uint32_t *)npu__alloc_zero(a, rw->from->num_values * sizeof *rw->values);
@@ -35950,7 +35960,7 @@ static npu_status npu__rewrite_arrays(npu_rewrite *rw)
                : npu__fail(rw->diag, NPU_ERR_NO_MEMORY, "rewrite: out of memory");
 }
 
-static void npu__rewrite_release(npu_rewrite *rw)
+NPU__COLD static void npu__rewrite_release(npu_rewrite *rw)
 {
     const npu_allocator *a = &rw->from->allocator;
     npu__free(a, rw->values, rw->from->num_values * sizeof *rw->values);
@@ -35963,7 +35973,7 @@ static void npu__rewrite_release(npu_rewrite *rw)
 static npu_status npu__rewrite_into(npu_rewrite *rw, npu_rewrite_fn fn, void *ctx);
 
 /* Children keep all their ops: they are as they were, symbols and what child_fn does aside. */
-static npu_status npu__rewrite_children(npu_rewrite *rw)
+NPU__COLD static npu_status npu__rewrite_children(npu_rewrite *rw)
 {
     npu_status status = NPU_OK;
     for (uint32_t i = 0; i < rw->from->num_children && status == NPU_OK; i++) {
@@ -35978,7 +35988,7 @@ static npu_status npu__rewrite_children(npu_rewrite *rw)
 }
 
 /* Fills rw->to, which is empty. */
-static npu_status npu__rewrite_into(npu_rewrite *rw, npu_rewrite_fn fn, void *ctx)
+NPU__COLD static npu_status npu__rewrite_into(npu_rewrite *rw, npu_rewrite_fn fn, void *ctx)
 {
     npu_status status;
     rw->values = rw->ops = NULL;
@@ -36002,7 +36012,7 @@ static npu_status npu__rewrite_into(npu_rewrite *rw, npu_rewrite_fn fn, void *ct
     return status;
 }
 
-static npu_status npu__rewrite_run(npu_rewrite *rw, npu_rewrite_fn fn, void *ctx, npu_graph **out)
+NPU__COLD static npu_status npu__rewrite_run(npu_rewrite *rw, npu_rewrite_fn fn, void *ctx, npu_graph **out)
 {
     npu_status status;
     *out = NULL;
@@ -36192,8 +36202,8 @@ static npu_status npu__drop_dead(npu_graph **g, npu_diag *diag)
     return status;
 }
 
-NPU_IR_API npu_status npu_graph_rewrite(npu_graph **out, const npu_graph *from, npu_rewrite_fn fn, void *ctx,
-                                        npu_diag *diag)
+NPU__COLD NPU_IR_API npu_status npu_graph_rewrite(npu_graph **out, const npu_graph *from, npu_rewrite_fn fn,
+                                                  void *ctx, npu_diag *diag)
 {
     npu_rewrite rw;
     npu_diag local;
@@ -36274,8 +36284,8 @@ typedef struct npu__sweep {
     uint32_t left;                       /* op that should have been converted, 0 = none */
 } npu__sweep;
 
-NPU_IR_API npu_legality npu_conversion_target_legality(const npu_conversion_target *target, const npu_graph *g,
-                                                       npu_op op)
+NPU__COLD NPU_IR_API npu_legality npu_conversion_target_legality(const npu_conversion_target *target,
+                                                                 const npu_graph *g, npu_op op)
 {
     const npu_op_def *def = npu_op_definition(g, op);
     const npu_legality_rule *found = NULL;
@@ -36420,9 +36430,9 @@ static void npu__stats_reset(npu_pattern_stats *stats, uint32_t num_patterns)
     }
 }
 
-static npu_status npu__sweep_run(npu_graph **out, const npu_graph *g, const npu_conversion_target *target,
-                                 const npu_pattern *patterns, uint32_t num_patterns,
-                                 const npu_pattern_options *options, npu_pattern_stats *stats, npu_diag *diag)
+NPU__COLD static npu_status npu__sweep_run(npu_graph **out, const npu_graph *g, const npu_conversion_target *target,
+                                           const npu_pattern *patterns, uint32_t num_patterns,
+                                           const npu_pattern_options *options, npu_pattern_stats *stats, npu_diag *diag)
 {
     npu__sweep sweep;
     npu_diag local;
@@ -36597,8 +36607,9 @@ static npu_status npu__pass_run(const npu_pass *pass, npu_graph **out, const npu
     return NPU_OK;
 }
 
-NPU_IR_API npu_status npu_graph_run_passes(npu_graph **out, const npu_graph *g, const npu_pass *passes,
-                                           uint32_t num_passes, const npu_pass_options *options, npu_diag *diag)
+NPU__COLD NPU_IR_API npu_status npu_graph_run_passes(npu_graph **out, const npu_graph *g, const npu_pass *passes,
+                                                     uint32_t num_passes, const npu_pass_options *options,
+                                                     npu_diag *diag)
 {
     npu_graph *now = NULL, *next = NULL;
     npu_diag local;
@@ -36811,7 +36822,7 @@ static bool npu__region_outputs(npu__region *r)
 }
 
 /* Does the shape follow from the inputs that are left, and does the backend take the op? */
-static bool npu__region_accepted(npu__region *r, npu_op op)
+NPU__COLD static bool npu__region_accepted(npu__region *r, npu_op op)
 {
     npu_graph *to = r->rw->to;
     const npu__op *o = &to->ops[op.id];
@@ -37043,7 +37054,7 @@ static npu_status npu__fusion_op(void *ctx, npu_rewrite *rw, const npu_graph *fr
     return NPU_OK;
 }
 
-static npu_status npu__pass_fuse(npu__pass_call *c, npu_graph **out, const npu_graph *g, npu_diag *diag)
+NPU__COLD static npu_status npu__pass_fuse(npu__pass_call *c, npu_graph **out, const npu_graph *g, npu_diag *diag)
 {
     const npu_allocator *a = &g->allocator;
     size_t n = g->num_ops;
@@ -37242,7 +37253,7 @@ static npu_status npu__common_op(void *ctx, npu_rewrite *rw, const npu_graph *fr
     return NPU_OK;
 }
 
-static npu_status npu__pass_common(npu__pass_call *call, npu_graph **out, const npu_graph *g, npu_diag *diag)
+NPU__COLD static npu_status npu__pass_common(npu__pass_call *call, npu_graph **out, const npu_graph *g, npu_diag *diag)
 {
     npu__common c;
     npu_status status;
@@ -37369,7 +37380,7 @@ static void npu__fold_free(npu__folding *f, uint32_t num_results)
 
 /* Calls a new constant "conv1.weight.folded", after the value it was made from; what was only a step towards it gives
    its name up. */
-static void npu__fold_name(npu_graph *to, uint32_t from, uint32_t now)
+NPU__COLD static void npu__fold_name(npu_graph *to, uint32_t from, uint32_t now)
 {
     const char *name = to->names[to->values[from].name];
     size_t len = strlen(name);
@@ -37395,7 +37406,7 @@ static void npu__fold_name(npu_graph *to, uint32_t from, uint32_t now)
 }
 
 /* An op that fails stays: it will fail when it runs. */
-static npu_status npu__fold_op(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+NPU__COLD static npu_status npu__fold_op(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
 {
     npu__folding *f = (npu__folding *)ctx;
     const npu__op *o = &from->ops[op.id];
@@ -37507,7 +37518,7 @@ static int64_t npu__value_dim(const npu_graph *g, npu_value v, int64_t dim)
 }
 
 /* A constant of one element as a number. */
-static bool npu__value_number(const npu_graph *g, npu_value v, double *out)
+NPU__COLD static bool npu__value_number(const npu_graph *g, npu_value v, double *out)
 {
     const void *data = v.id ? npu__constant_data(g, v.id) : NULL;
     const npu_spec *s = data ? g->specs[g->values[v.id].spec] : NULL;
@@ -37528,7 +37539,7 @@ static bool npu__value_number(const npu_graph *g, npu_value v, double *out)
 
 /* x and the number of "x op number", in either of the ways to write it: an attribute, or a constant operand;
    a constant that stands first will do where `commutes`. */
-static bool npu__number_operand_of(npu_rewrite *rw, npu_op op, bool commutes, npu_value *x, double *number)
+NPU__COLD static bool npu__number_operand_of(npu_rewrite *rw, npu_op op, bool commutes, npu_value *x, double *number)
 {
     const npu_graph *g = rw->from;
     const npu_op_info *info = npu_rewrite_info(rw, op);
@@ -37585,7 +37596,7 @@ static npu_status npu__pass_replace(const npu_optimize_desc *desc, npu_rewrite *
 
 /* ---- gemm, bias_add, relu ---- */
 
-static npu_status npu__gemm_epilogue(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+NPU__COLD static npu_status npu__gemm_epilogue(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
 {
     bool relu = npu_op_kind(from, op) == NPU_AICF_RELU;
     npu_op add = relu ? npu__inner(from, op, 0, NPU_AICF_BIAS_ADD) : op, gemm = npu__inner(from, add, 0, NPU_AICF_GEMM);
@@ -37690,7 +37701,7 @@ static bool npu__norm_weights(npu__folding *f, npu_rewrite *rw, npu_op norm, dou
 
 /* norm(conv(x, w, b)) is conv(x, w s, (b - mean) s + shift), s = scale / sqrt(variance + eps). The new weights are
    computed at once: a graph that multiplied them in every run would be slower than the one it was made from. */
-static npu_status npu__fold_batch_norm(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op norm)
+NPU__COLD static npu_status npu__fold_batch_norm(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op norm)
 {
     npu__pass_call *call = (npu__pass_call *)ctx;
     npu_op conv = npu__conv_before(rw, norm);
@@ -37844,7 +37855,7 @@ static bool npu__region_is_fusible(const npu_graph *g, const npu__region *r)
     return ok;
 }
 
-static npu_status npu__region_replace(npu__region *r, npu_rewrite *rw, const npu_optimize_desc *desc)
+NPU__COLD static npu_status npu__region_replace(npu__region *r, npu_rewrite *rw, const npu_optimize_desc *desc)
 {
     npu_op_info info;
     npu_op_storage storage;
@@ -37914,7 +37925,7 @@ static const npu_pattern npu__patterns_conv_activation[] = {
 };
 
 /* The sum may have other users, all after the norm: it becomes a result of the call. */
-static npu_status npu__fuse_add_norm(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+NPU__COLD static npu_status npu__fuse_add_norm(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
 {
     npu_value sum = npu_op_operand_value(from, op, 0);
     npu_op add = npu_value_producer(from, sum, NULL);
@@ -37990,7 +38001,7 @@ static bool npu__same_matrices(const npu_spec *x, const npu_spec *y)
 }
 
 /* In front of views that keep matrices as they are: exporters take batches apart and together around a product. */
-static npu__slot_of_op npu__behind_views(const npu_graph *g, npu__slot_of_op at)
+NPU__COLD static npu__slot_of_op npu__behind_views(const npu_graph *g, npu__slot_of_op at)
 {
     static const npu_kind kinds[] = { NPU_ATEN_VIEW, NPU_ATEN_RESHAPE, NPU_ATEN_UNSAFE_VIEW, NPU_ATEN_EXPAND,
                                       NPU_ATEN_CLONE, NPU_ATEN_CONTIGUOUS };
@@ -38003,7 +38014,7 @@ static npu__slot_of_op npu__behind_views(const npu_graph *g, npu__slot_of_op at)
 }
 
 /* In front of a multiplication by a number, or a division. */
-static npu__slot_of_op npu__behind_scale(npu_rewrite *rw, npu__slot_of_op at, double *scale)
+NPU__COLD static npu__slot_of_op npu__behind_scale(npu_rewrite *rw, npu__slot_of_op at, double *scale)
 {
     static const npu_kind kinds[] = { NPU_ATEN_MUL_SCALAR, NPU_ATEN_MUL, NPU_ATEN_DIV_SCALAR, NPU_ATEN_DIV };
     npu_op op = npu__inner_of(rw->from, at, kinds, NPU__COUNT(kinds));
@@ -38052,7 +38063,7 @@ static npu__slot_of_op npu__behind_transpose(npu_rewrite *rw, npu__slot_of_op at
 }
 
 /* [times or over a number] q k', of which both may be scaled before. */
-static bool npu__match_product(npu_rewrite *rw, npu__slot_of_op at, npu__spelled_attention *a)
+NPU__COLD static bool npu__match_product(npu_rewrite *rw, npu__slot_of_op at, npu__spelled_attention *a)
 {
     static const npu_kind kinds[] = { NPU_ATEN_MATMUL, NPU_ATEN_BMM };
     const npu_graph *g = rw->from;
@@ -38123,7 +38134,7 @@ static bool npu__match_scores(npu_rewrite *rw, npu_op softmax, npu__spelled_atte
 }
 
 /* How many heads of a value were repeated for those of q: x of expand(x [N,H,1,L,D], [N,H,n,L,D]) as [N,H n,L,D]. */
-static int64_t npu__repeated_heads(const npu_graph *g, npu_value *x, const npu_spec *scores)
+NPU__COLD static int64_t npu__repeated_heads(const npu_graph *g, npu_value *x, const npu_spec *scores)
 {
     npu_op op = npu_value_producer(g, *x, NULL);
     const npu_spec *wide = g->specs[g->values[x->id].spec], *narrow;
@@ -38153,8 +38164,8 @@ static void npu__match_heads(const npu_graph *g, npu__spelled_attention *a)
 }
 
 /* x, permuted or not, as matrices of those last two dims in the batch of the scores; `heads` not 0: of so many. */
-static npu_value npu__as_matrices(npu_rewrite *rw, const npu__spelled_attention *a, npu_value x,
-                                  const int64_t *permutation, int64_t heads, const int64_t *last)
+NPU__COLD static npu_value npu__as_matrices(npu_rewrite *rw, const npu__spelled_attention *a, npu_value x,
+                                            const int64_t *permutation, int64_t heads, const int64_t *last)
 {
     npu_spec wanted = *a->scores;
     const npu_spec *now = rw->from->specs[rw->from->values[x.id].spec];
@@ -38169,7 +38180,8 @@ static npu_value npu__as_matrices(npu_rewrite *rw, const npu__spelled_attention 
 }
 
 /* As many elements as matrices of those last two dims in the batch of the scores have. */
-static bool npu__fills_batch(const npu_graph *g, const npu__spelled_attention *a, npu_value x, const int64_t *last)
+NPU__COLD static bool npu__fills_batch(const npu_graph *g, const npu__spelled_attention *a, npu_value x,
+                                       const int64_t *last)
 {
     npu_spec wanted = *a->scores;
     const npu_spec *now = g->specs[g->values[x.id].spec];
@@ -38230,7 +38242,7 @@ static bool npu__match_weights(npu_rewrite *rw, npu_op op, npu__spelled_attentio
            !npu_op_int(info, "half_to_float", 0) && npu__match_scores(rw, softmax, a);
 }
 
-static npu_status npu__fuse_attention(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+NPU__COLD static npu_status npu__fuse_attention(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
 {
     npu__spelled_attention a;
     const npu_spec *old = from->specs[from->values[npu_op_result(from, op, 0).id].spec];
@@ -38323,7 +38335,7 @@ static npu_value npu__aten_of(npu_rewrite *rw, npu_op op, npu_value a, npu_value
     }
 }
 
-static npu_status npu__aicf_to_aten(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+NPU__COLD static npu_status npu__aicf_to_aten(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
 {
     npu_graph *to = rw->to;
     npu_value a = npu_rewrite_operand(rw, op, 0), b = npu_rewrite_operand(rw, op, 1), y;
@@ -38361,7 +38373,7 @@ static npu_value npu__emit_pair(npu_graph *g, npu_kind kind, npu_value a, npu_va
     return npu__first(g, npu_emit(g, kind, args, 2));
 }
 
-static npu_value npu__aicf_gemm_of(npu_rewrite *rw, npu_value a, npu_value b, bool transposed, npu_value bias)
+NPU__COLD static npu_value npu__aicf_gemm_of(npu_rewrite *rw, npu_value a, npu_value b, bool transposed, npu_value bias)
 {
     npu_arg args[3];
     npu_value y;
@@ -38547,7 +38559,7 @@ static const struct npu__clamp_row {
 };
 
 /* The number of a tensor of one element that is known. */
-static bool npu__known_number(const npu_optimize_desc *desc, const npu_graph *g, npu_value v, double *number)
+NPU__COLD static bool npu__known_number(const npu_optimize_desc *desc, const npu_graph *g, npu_value v, double *number)
 {
     const void *data = v.id ? npu__frozen_data(desc, g, v.id) : NULL;
     bool is_known = data && npu__known_len(npu_value_spec(g, v)) == 1;
@@ -38557,8 +38569,8 @@ static bool npu__known_number(const npu_optimize_desc *desc, const npu_graph *g,
 
 /* Bounds of results between which an op leaves its first operand as it is; false = it is no such op, or they are not
    known, or *failed is NO_MEMORY, and else left alone. */
-static bool npu__clamp_bounds(const npu_optimize_desc *desc, const npu_graph *g, npu_op op, double bounds[2],
-                              npu_status *failed)
+NPU__COLD static bool npu__clamp_bounds(const npu_optimize_desc *desc, const npu_graph *g, npu_op op,
+                                        double bounds[2], npu_status *failed)
 {
     const struct npu__clamp_row *row = NULL;
     npu_kind kind = npu_op_kind(g, op);
@@ -38627,7 +38639,7 @@ static bool npu__integer_result(npu__integer *m, npu_op quantise)
 }
 
 /* One more activation: what is dequantised to v. */
-static bool npu__integer_input(npu__integer *m, npu_value v)
+NPU__COLD static bool npu__integer_input(npu__integer *m, npu_value v)
 {
     npu_op op = npu_value_producer(m->g, v, NULL);
     const npu_op_info *info =
@@ -38662,7 +38674,7 @@ static bool npu__integer_weights(npu__integer *m, size_t count)
 
 /* Scales of weights: one, or one per output channel, from tensors that are known. Each stands for `each` channels, and
    all of them for those of each of `repeats` groups. */
-static bool npu__integer_channels(npu__integer *m, npu_op dequantise, size_t each, size_t repeats)
+NPU__COLD static bool npu__integer_channels(npu__integer *m, npu_op dequantise, size_t each, size_t repeats)
 {
     npu_value scales = npu_op_operand_value(m->g, dequantise, 1), zeros = npu_op_operand_value(m->g, dequantise, 2);
     size_t len = 0, num_zeros = 0;
@@ -38745,7 +38757,7 @@ static bool npu__integer_bias(npu__integer *m)
 }
 
 /* Is there an argument that its twin has not, with another value than the one that means nothing? */
-static bool npu__integer_is_plain(npu__integer *m)
+NPU__COLD static bool npu__integer_is_plain(npu__integer *m)
 {
     const npu_op_info *info = npu__integer_info(m, m->op);
     bool is_scaled = info && npu_op_has(info, "alpha") && npu_op_float(info, "alpha", 1.0) != 1.0;
@@ -38802,7 +38814,7 @@ static const npu__integer_row *npu__integer_find(npu_kind kind)
 }
 
 /* Fills *m for the op in front of a quantize_per_tensor; false = there is none: m->reason. */
-static bool npu__integer_match(npu__integer *m, npu_op quantise)
+NPU__COLD static bool npu__integer_match(npu__integer *m, npu_op quantise)
 {
     const npu_graph *g = m->g;
     npu_value x = npu_op_operand_value(g, quantise, 0);
@@ -38852,7 +38864,7 @@ static void npu__integer_add(npu__integer_args *a, npu_arg arg)
     }
 }
 
-static void npu__integer_add_ints(npu__integer_args *a, const char *name, const int64_t *ints, uint32_t count)
+NPU__COLD static void npu__integer_add_ints(npu__integer_args *a, const char *name, const int64_t *ints, uint32_t count)
 {
     if (a->num_lists < NPU__COUNT(a->ints) && count <= NPU_MAX_RANK) {
         memcpy(a->ints[a->num_lists], ints, count * sizeof *ints);
@@ -38861,7 +38873,7 @@ static void npu__integer_add_ints(npu__integer_args *a, const char *name, const 
 }
 
 /* An argument of the op as one of its twin. */
-static void npu__integer_forward(npu__integer_args *a, const npu_op_info *info, const npu_bound_arg *arg)
+NPU__COLD static void npu__integer_forward(npu__integer_args *a, const npu_op_info *info, const npu_bound_arg *arg)
 {
     int64_t ints[NPU_MAX_RANK];
     if (arg->form == NPU_ARG_INTS && arg->count <= NPU_MAX_RANK) {
@@ -39003,7 +39015,8 @@ static void npu__integer_tensors(const npu__integer *m, npu_rewrite *rw, npu__in
     }
 }
 
-static npu_value npu__integer_emit_as(npu__integer *m, npu_rewrite *rw, npu_kind kind, npu_value x, bool is_kept)
+NPU__COLD static npu_value npu__integer_emit_as(npu__integer *m, npu_rewrite *rw, npu_kind kind, npu_value x,
+                                                bool is_kept)
 {
     npu__integer_args a;
     npu_value none = { 0 };
@@ -39085,7 +39098,7 @@ static bool npu__is_linear_bias(const npu_graph *g, const npu_op_info *info, npu
 }
 
 /* x w, and b + x w: a linear of the weight that w is turned from. */
-static npu_status npu__spell_linear(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+NPU__COLD static npu_status npu__spell_linear(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
 {
     const npu__spelling *c = (const npu__spelling *)ctx;
     const npu_op_info *info = npu_rewrite_info(rw, op);
@@ -39124,7 +39137,7 @@ static bool npu__padding_numbers(const npu_op_info *info, int64_t *padding)
 }
 
 /* A convolution with 'same' or 'valid' is one with numbers. */
-static npu_status npu__spell_padding(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+NPU__COLD static npu_status npu__spell_padding(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
 {
     const npu__spelling *c = (const npu__spelling *)ctx;
     const npu_op_info *info = npu_rewrite_info(rw, op);
@@ -39152,7 +39165,7 @@ static npu_status npu__spell_padding(void *ctx, npu_rewrite *rw, const npu_graph
 }
 
 /* A max pool whose indices nobody reads. */
-static npu_status npu__spell_pool(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+NPU__COLD static npu_status npu__spell_pool(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
 {
     const npu__spelling *c = (const npu__spelling *)ctx;
     const npu_op_info *info = npu_rewrite_info(rw, op);
@@ -39174,7 +39187,7 @@ static npu_status npu__spell_pool(void *ctx, npu_rewrite *rw, const npu_graph *f
 }
 
 /* quantize and dequantize per tensor, of scales in tensors that are known. */
-static npu_status npu__spell_scale(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+NPU__COLD static npu_status npu__spell_scale(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
 {
     static const char *const names[] = { "", "scale", "zero_point", "quant_min", "quant_max" };
     const npu__spelling *c = (const npu__spelling *)ctx;
@@ -39246,7 +39259,7 @@ static npu__integer npu__integer_of(const npu_optimize_desc *desc, const npu_gra
     return m;
 }
 
-static npu_status npu__integer_pattern(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+NPU__COLD static npu_status npu__integer_pattern(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
 {
     const npu_optimize_desc *desc = (const npu_optimize_desc *)ctx;
     npu__integer m = npu__integer_of(desc, from);
@@ -39269,7 +39282,7 @@ static npu_op npu__only_user(const npu_graph *g, npu_op op)
 }
 
 /* Why an op that reads what was dequantised is still there. */
-static const char *npu__integer_reason(const npu_optimize_desc *desc, const npu_graph *g, npu_op op)
+NPU__COLD static const char *npu__integer_reason(const npu_optimize_desc *desc, const npu_graph *g, npu_op op)
 {
     npu_op user = npu__only_user(g, op);
     npu_op last = npu_op_kind(g, user) == NPU_QUANTIZED_QUANTIZE_PER_TENSOR ? user : npu__only_user(g, user);
@@ -39499,7 +39512,8 @@ static bool npu__pass_gives_way(const npu_graph *g, npu_pass_id pass, npu_status
     return status && has_unknown && status != NPU_ERR_NO_MEMORY && status != NPU_ERR_NO_FIXED_POINT;
 }
 
-static npu_status npu__pass_start(npu_pass_id id, void *ctx, npu_graph **out, const npu_graph *g, npu_diag *diag)
+NPU__COLD static npu_status npu__pass_start(npu_pass_id id, void *ctx, npu_graph **out, const npu_graph *g,
+                                            npu_diag *diag)
 {
     npu__pass_call c;
     npu_status status = NPU_OK;
@@ -39550,7 +39564,7 @@ static npu_status npu__pass_start(npu_pass_id id, void *ctx, npu_graph **out, co
 NPU_IR_PASSES(NPU_X)
 #undef NPU_X
 
-NPU_IR_API npu_pass npu_pass_init(npu_pass_id id, const npu_optimize_desc *desc)
+NPU__COLD NPU_IR_API npu_pass npu_pass_init(npu_pass_id id, const npu_optimize_desc *desc)
 {
     npu_pass pass;
     memset(&pass, 0, sizeof pass);
@@ -39566,8 +39580,8 @@ NPU_IR_API npu_pass npu_pass_init(npu_pass_id id, const npu_optimize_desc *desc)
     return pass;
 }
 
-NPU_IR_API npu_status npu_graph_optimize(npu_graph **out, const npu_graph *g, const npu_optimize_desc *desc,
-                                         const npu_pass_options *options, npu_diag *diag)
+NPU__COLD NPU_IR_API npu_status npu_graph_optimize(npu_graph **out, const npu_graph *g, const npu_optimize_desc *desc,
+                                                   const npu_pass_options *options, npu_diag *diag)
 {
     static const npu_pass_id order[] = {
 #define NPU_X(number, symbol, name, doc) symbol,
@@ -54161,7 +54175,7 @@ NPU__COLD NPU_IR_API const char *npu_hazard_text(uint32_t kind)
     }
 }
 
-static void npu__tiles_op_text(npu_text *text, const npu__tiles *t, uint32_t op)
+NPU__COLD static void npu__tiles_op_text(npu_text *text, const npu__tiles *t, uint32_t op)
 {
     uint32_t pipe = t->entries[op].pipe;
     if (!op) {
@@ -54173,8 +54187,8 @@ static void npu__tiles_op_text(npu_text *text, const npu__tiles *t, uint32_t op)
 }
 
 /* `where` NULL = nothing more to say. */
-static void npu__tiles_report(npu__tiles *t, npu_hazard_kind kind, uint32_t op, uint32_t other, int64_t block,
-                              int64_t other_block, const char *where)
+NPU__COLD static void npu__tiles_report(npu__tiles *t, npu_hazard_kind kind, uint32_t op, uint32_t other,
+                                        int64_t block, int64_t other_block, const char *where)
 {
     npu_text text = npu_text_init(&t->allocator);
     npu_hazard h;
@@ -54622,7 +54636,7 @@ static void npu__tiles_box(npu__tiles *t, const npu__access *a, int64_t block, n
 
 /* ---- checking tile programs: boxes that overlap ---- */
 
-static int npu__box_compare(const npu__box *a, const npu__box *b)
+NPU__COLD static int npu__box_compare(const npu__box *a, const npu__box *b)
 {
     if (a->object != b->object) {
         return a->object < b->object ? -1 : 1;
@@ -54666,7 +54680,7 @@ static bool npu__sorting_less(const npu__sorting *s, uint32_t a, uint32_t b)
 }
 
 /* Heap sort of indices: no recursion, no memory, n log n whatever the order was. */
-static void npu__sort_boxes(const npu__sorting *s, uint32_t *order, uint32_t n)
+NPU__COLD static void npu__sort_boxes(const npu__sorting *s, uint32_t *order, uint32_t n)
 {
     for (uint32_t end = n, start = n / 2; end > 1;) {
         uint32_t root, item;
@@ -54709,8 +54723,8 @@ static void npu__overlaps_sweep(const npu__overlaps *v, const uint32_t *order, u
 
 /* Splits boxes of one object into groups that are apart in one dim, then each group in the next dim, until
    no dim splits any further; what is left is compared along the last one. */
-static void npu__overlaps_split(const npu__overlaps *v, uint32_t *order, uint32_t n, uint32_t dim,
-                                uint32_t tried, uint32_t depth)
+NPU__COLD static void npu__overlaps_split(const npu__overlaps *v, uint32_t *order, uint32_t n, uint32_t dim,
+                                          uint32_t tried, uint32_t depth)
 {
     npu__sorting s;
     uint32_t rank = v->boxes[order[0]].rank;
@@ -54746,7 +54760,7 @@ static void npu__overlaps_find(const npu__overlaps *v, uint32_t *order, uint32_t
 
 /* ---- checking tile programs: hazards within a block ---- */
 
-static void npu__tiles_where(const npu__tiles *t, const npu__box *box, char where[64])
+NPU__COLD static void npu__tiles_where(const npu__tiles *t, const npu__box *box, char where[64])
 {
     if (box->object >= NPU__OBJECT_TENSORS) {
         char label[16];
@@ -54815,7 +54829,7 @@ static void npu__tiles_compare(npu__tiles *t, const npu__access *a, const npu__l
     }
 }
 
-static void npu__tiles_pair(npu__tiles *t, uint32_t a, uint32_t b)
+NPU__COLD static void npu__tiles_pair(npu__tiles *t, uint32_t a, uint32_t b)
 {
     if (NPU__TILES_RESERVE(t, pairs, 1)) {
         t->pairs[t->num_pairs].a = a;
@@ -54943,7 +54957,7 @@ static void npu__tiles_scan_tensors(npu__tiles *t, int64_t block)
 
 /* ---- checking tile programs: blocks among each other ---- */
 
-static void npu__tiles_meet(npu__tiles *t, uint32_t a, uint32_t b)
+NPU__COLD static void npu__tiles_meet(npu__tiles *t, uint32_t a, uint32_t b)
 {
     enum { MOST = 16 }; /* one mistake may make any number of them */
     const npu__box *x = &t->shared[a], *y = &t->shared[b];
@@ -55260,7 +55274,7 @@ typedef struct npu__sync {
     uint32_t num_programs;
 } npu__sync;
 
-static void npu__sync_emit(npu_graph *to, const npu__tiles *t, uint32_t fence)
+NPU__COLD static void npu__sync_emit(npu_graph *to, const npu__tiles *t, uint32_t fence)
 {
     for (; fence; fence = t->fences[fence - 1].next) {
         const npu__fence *f = &t->fences[fence - 1];
@@ -55273,7 +55287,7 @@ static void npu__sync_emit(npu_graph *to, const npu__tiles *t, uint32_t fence)
     }
 }
 
-static npu_status npu__sync_copy(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+NPU__COLD static npu_status npu__sync_copy(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
 {
     const npu__sync *s = (const npu__sync *)ctx;
     const npu__tiles *t = NULL;
@@ -55528,7 +55542,7 @@ static bool npu__quant_is_known(const npu__quant *q, uint32_t value)
 }
 
 /* An attribute of an op that is a number. */
-static int64_t npu__quant_int(const npu__quant *q, uint32_t op, const char *name, int64_t otherwise)
+NPU__COLD static int64_t npu__quant_int(const npu__quant *q, uint32_t op, const char *name, int64_t otherwise)
 {
     npu_op_storage storage;
     npu_op_info info;
@@ -55788,7 +55802,7 @@ static void npu__quant_run_free(npu__quant_run *r)
     npu_plan_destroy(r->plan);
 }
 
-static npu_status npu__quant_start(const npu__quant *q, npu__quant_run *r, const npu_graph *g)
+NPU__COLD static npu_status npu__quant_start(const npu__quant *q, npu__quant_run *r, const npu_graph *g)
 {
     npu_plan_desc plan;
     npu_exec_desc exec;
@@ -55868,12 +55882,13 @@ static npu_status npu__quant_compute(const npu__quant *q, const npu_graph *small
 }
 
 /* A weight is borrowed by the graph that quantises it. */
-static npu_value npu__quant_source(const npu__quant *q, npu_graph *small, uint32_t value)
+NPU__COLD static npu_value npu__quant_source(const npu__quant *q, npu_graph *small, uint32_t value)
 {
     return npu_constant_ref(small, NULL, *npu__quant_spec(q, value), npu__quant_data(q, value));
 }
 
-static npu_status npu__quant_check_weight(const npu__quant *q, uint32_t weight, const npu_graph *to, npu_value scales)
+NPU__COLD static npu_status npu__quant_check_weight(const npu__quant *q, uint32_t weight, const npu_graph *to,
+                                                    npu_value scales)
 {
     const npu_spec *s = npu_value_spec(to, scales);
     size_t len = 0;
@@ -55919,7 +55934,7 @@ static npu_value npu__quant_weight_scales(const npu__quant *q, npu__compose *c, 
 }
 
 /* The weight of a convolution or linear, stored in i8 and dequantised. */
-static npu_status npu__quant_weight(npu__quant *q, npu_rewrite *rw, uint32_t op, npu_value *now)
+NPU__COLD static npu_status npu__quant_weight(npu__quant *q, npu_rewrite *rw, uint32_t op, npu_value *now)
 {
     uint32_t weight = npu__quant_operand(q, op, 1);
     int64_t axis = npu__quant_axis(q, op);
@@ -56063,7 +56078,7 @@ static npu_status npu__quant_linear(npu__quant *q, npu_rewrite *rw, uint32_t op)
 /* ---- quantisation: the graph with its quantised ops ---- */
 
 /* What a value is, stored and read again; constants are stored as integers. */
-static npu_value npu__quant_pair(npu__quant *q, npu_rewrite *rw, uint32_t value, npu_value x)
+NPU__COLD static npu_value npu__quant_pair(npu__quant *q, npu_rewrite *rw, uint32_t value, npu_value x)
 {
     npu__quant_value *v = &q->values[value];
     npu__compose made, *c = &made;
@@ -56109,8 +56124,8 @@ static npu_value npu__quant_bias(npu__quant *q, npu_rewrite *rw, uint32_t op)
 }
 
 /* Copies an op with other weight and bias than it had, from operands that are in place. */
-static npu_value npu__quant_emit(npu__quant *q, npu_rewrite *rw, uint32_t op, const npu_value *weight,
-                                 const npu_value *in, uint32_t num_in)
+NPU__COLD static npu_value npu__quant_emit(npu__quant *q, npu_rewrite *rw, uint32_t op, const npu_value *weight,
+                                           const npu_value *in, uint32_t num_in)
 {
     const npu__op *o = &q->g->ops[op];
     rw->to->num_operands = 0;
@@ -56132,7 +56147,7 @@ static bool npu__quant_is_on(const npu__quant *q, uint32_t op)
     return q->stage == NPU__QUANT_MAKE && q->ops[op].is_on && (!q->only || q->ops[op].leader == q->only);
 }
 
-static npu_status npu__quant_op_made(npu__quant *q, npu_rewrite *rw, uint32_t op)
+NPU__COLD static npu_status npu__quant_op_made(npu__quant *q, npu_rewrite *rw, uint32_t op)
 {
     uint32_t num_in = npu__quant_num_in(q, op), result = q->g->ops[op].first_result;
     npu_value in[NPU__INTEGER_MOST], weight[2], y;
@@ -56226,7 +56241,7 @@ static npu_status npu__quant_probe_shift(npu__quant *q, npu_rewrite *rw, uint32_
 }
 
 /* Called for each op, whatever is being made. */
-static npu_status npu__quant_rewrite(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+NPU__COLD static npu_status npu__quant_rewrite(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
 {
     npu__quant *q = (npu__quant *)ctx;
     bool is_on = q->ops[op.id].is_on;
@@ -56980,7 +56995,8 @@ static bool npu__planned_reserve(npu_planned_writer *w, void **array, uint32_t *
     return ok;
 }
 
-static uint32_t npu__planned_add_memory(npu_planned_writer *w, size_t size, const void *data, uint32_t element)
+NPU__COLD static uint32_t npu__planned_add_memory(npu_planned_writer *w, size_t size, const void *data,
+                                                  uint32_t element)
 {
     npu__planned_memory *m;
     if (size >= NPU_PLANNED_ARENA) {
@@ -57018,7 +57034,7 @@ static const npu_spec *npu__planned_spec_of(const npu_planned_writer *w, npu_val
 }
 
 /* The memory of a value; a constant's, or an input's, is made when it is first asked for. */
-static uint32_t npu__planned_memory_of(npu_planned_writer *w, npu_value v)
+NPU__COLD static uint32_t npu__planned_memory_of(npu_planned_writer *w, npu_value v)
 {
     const npu_spec *spec = npu__planned_spec_of(w, v);
     npu_role role = npu_value_role(w->g, v);
@@ -57108,7 +57124,7 @@ NPU_IR_API uint32_t npu_planned_scratch(npu_planned_writer *w, size_t bytes)
 
 NPU_IR_API uint32_t npu_planned_may_spare(const npu_planned_writer *w) { return w->desc->scratch; }
 
-NPU_IR_API uint32_t npu_planned_add_data(npu_planned_writer *w, npu_dtype dtype, size_t len, const void *data)
+NPU__COLD NPU_IR_API uint32_t npu_planned_add_data(npu_planned_writer *w, npu_dtype dtype, size_t len, const void *data)
 {
     uint32_t element = npu_dtype_bits(dtype) / 8, memory;
     size_t size = 0;
@@ -57454,7 +57470,7 @@ static npu_status npu__planned_lower_op(npu_planned_writer *w, npu_op op, npu_op
 }
 
 /* All of memory `x` in `y`, or where that is NPU_PLANNED_NONE in memory that is made for it. Returns where. */
-static uint32_t npu__planned_emit_copy(npu_planned_writer *w, uint32_t y, uint32_t x)
+NPU__COLD static uint32_t npu__planned_emit_copy(npu_planned_writer *w, uint32_t y, uint32_t x)
 {
     size_t size = w->memories[x].size;
     npu_planned_copy_words copy = { 0, 0, 1, 0, 0, { 1, 1, 1, 1, 1 }, { 0, 0, 0, 0, 1 }, { 0, 0, 0, 0, 1 } };
@@ -57685,8 +57701,8 @@ static uint32_t npu__planned_place_of(const npu_planned_writer *w, uint32_t memo
     return m->data ? m->place : m->place | NPU_PLANNED_ARENA;
 }
 
-static void npu__planned_add_port(npu_planned_writer *w, npu_planned_port *port, uint32_t role, npu_value v,
-                                  uint32_t memory, const char *name)
+NPU__COLD static void npu__planned_add_port(npu_planned_writer *w, npu_planned_port *port, uint32_t role, npu_value v,
+                                            uint32_t memory, const char *name)
 {
     const npu_spec *spec = npu_value_spec(w->g, v);
     memset(port, 0, sizeof *port);
@@ -57889,7 +57905,7 @@ static void npu__planned_put_kernels(const npu_planned_writer *w, npu_text *text
 }
 
 /* The end of a comment and of its line. */
-static void npu__planned_put_spec(npu_text *text, const npu_planned_port *port)
+NPU__COLD static void npu__planned_put_spec(npu_text *text, const npu_planned_port *port)
 {
     npu_text_printf(text, ": %s[", npu_dtype_name((npu_dtype)port->dtype));
     for (uint32_t k = 0; k < port->rank; k++) {
@@ -58009,7 +58025,7 @@ static void npu__planned_put_plain(npu_text *text, const char *name, int len)
     }
 }
 
-static void npu__planned_put_float(npu_text *text, double x, const char *suffix)
+NPU__COLD static void npu__planned_put_float(npu_text *text, double x, const char *suffix)
 {
     if (x != x || x - x != 0) {
         npu_text_printf(text, "%s%s / 0.0%s", x != x ? "0.0" : x > 0 ? "1.0" : "-1.0", suffix, suffix);
@@ -58059,7 +58075,7 @@ static void npu__planned_put_number(npu_text *text, npu_dtype dtype, uint32_t el
 }
 
 /* Named by the member that has it in the first step that reads it. */
-static void npu__planned_put_constant_name(const npu_planned_writer *w, npu_text *text, uint32_t memory)
+NPU__COLD static void npu__planned_put_constant_name(const npu_planned_writer *w, npu_text *text, uint32_t memory)
 {
     uint32_t step = w->memories[memory].first;
     const uint32_t *words = w->words + w->steps[step].at + 1;
@@ -58147,7 +58163,7 @@ static bool npu__planned_has_own(const npu_planned_writer *w)
     return has;
 }
 
-static void npu__planned_put_constants(const npu_planned_writer *w, npu_text *text, const char *name)
+NPU__COLD static void npu__planned_put_constants(const npu_planned_writer *w, npu_text *text, const char *name)
 {
     bool has_own = npu__planned_has_own(w), is_empty = !has_own && !npu__planned_num_constants(w);
     npu_text_printf(text, "\ntypedef struct %s_constants {\n%s", name,
@@ -58174,7 +58190,8 @@ static void npu__planned_put_constants(const npu_planned_writer *w, npu_text *te
                     "NULL, 0, 0, 0 }\n", is_empty ? "    0\n" : "", name, name, name, name);
 }
 
-static void npu__planned_put_place(const npu_planned_writer *w, npu_text *text, const char *name, uint32_t memory)
+NPU__COLD static void npu__planned_put_place(const npu_planned_writer *w, npu_text *text, const char *name,
+                                             uint32_t memory)
 {
     const npu__planned_memory *m = memory < w->num_memories ? &w->memories[memory] : NULL;
     if (!m) {
@@ -58522,8 +58539,8 @@ static void npu__planned_writer_free(npu_planned_writer *w)
     npu_text_free(&w->data);
 }
 
-NPU_IR_API npu_status npu_plan_write(const npu_plan *plan, const npu_plan_write_desc *desc, npu_text *file,
-                                     npu_diag *diag)
+NPU__COLD NPU_IR_API npu_status npu_plan_write(const npu_plan *plan, const npu_plan_write_desc *desc, npu_text *file,
+                                               npu_diag *diag)
 {
     npu_planned_writer w;
     npu_diag local;

@@ -702,6 +702,14 @@ enum {
 #define NPU__REF_PREFETCH(address) ((void)(address))
 #endif
 
+/* NPU__REF_COLD stands before what prepares an op, once per program: it is compiled for size, which takes a quarter
+   less time. What packs weights is without, and so are elementwise ops, of which a program may have a million. */
+#if defined(__GNUC__)
+#define NPU__REF_COLD __attribute__((cold))
+#else
+#define NPU__REF_COLD
+#endif
+
 /* The classes of a computation; fast variants keep narrow integers as they are. */
 enum { NPU__F32, NPU__F64, NPU__I64, NPU__I32, NPU__U8 };
 /* elements converted at a time: a few strips fit the first-level cache and the stack */
@@ -5651,7 +5659,7 @@ typedef struct npu__ref_glu_state {
     npu__ref_store_fn store;
 } npu__ref_glu_state;
 
-static npu_status npu__ref_glu_create(npu_prepare *p, uint32_t isa)
+NPU__REF_COLD static npu_status npu__ref_glu_create(npu_prepare *p, uint32_t isa)
 {
     npu__ref_glu_state *s = (npu__ref_glu_state *)npu_prepare_alloc(p, sizeof *s);
     int64_t dim = npu_op_int(p->op, "dim", -1);
@@ -5672,8 +5680,11 @@ static npu_status npu__ref_glu_create(npu_prepare *p, uint32_t isa)
     return NPU_OK;
 }
 
-static npu_status npu__ref_glu_prepare(npu_prepare *p) { return npu__ref_glu_create(p, NPU__REF_ISA_base); }
-static npu_status npu__ref_glu_prepare_fast(npu_prepare *p) { return npu__ref_glu_create(p, p->isa); }
+NPU__REF_COLD static npu_status npu__ref_glu_prepare(npu_prepare *p)
+{
+    return npu__ref_glu_create(p, NPU__REF_ISA_base);
+}
+NPU__REF_COLD static npu_status npu__ref_glu_prepare_fast(npu_prepare *p) { return npu__ref_glu_create(p, p->isa); }
 
 static npu_status npu__ref_glu_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
@@ -5846,7 +5857,7 @@ static void npu__ref_create_range_of(npu__ref_create *s, const npu_op_info *op)
 }
 
 /* What a sym_* op tells of its operand. */
-static int64_t npu__ref_create_size(const npu_prepare *p)
+NPU__REF_COLD static int64_t npu__ref_create_size(const npu_prepare *p)
 {
     const npu_tensor *x = &p->in[0];
     uint32_t dim = (uint32_t)npu_op_int(p->op, "dim", 0);
@@ -5861,7 +5872,7 @@ static int64_t npu__ref_create_size(const npu_prepare *p)
     return p->op->kind == NPU_ATEN_SYM_SIZE_INT ? x->dims[dim] : stride;
 }
 
-static void npu__ref_create_choose(npu__ref_create *s, const npu_prepare *p)
+NPU__REF_COLD static void npu__ref_create_choose(npu__ref_create *s, const npu_prepare *p)
 {
     npu_scalar number = npu_scalar_int(0);
     s->fn = npu__ref_create_constant;
@@ -5898,7 +5909,7 @@ static void npu__ref_create_choose(npu__ref_create *s, const npu_prepare *p)
     npu__ref_create_number(s, number, &s->start, &s->first);
 }
 
-static npu_status npu__ref_create_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_create_prepare(npu_prepare *p)
 {
     const npu_tensor *out = &p->out[0];
     npu__ref_create *s = (npu__ref_create *)npu_prepare_alloc(p, sizeof *s);
@@ -5944,7 +5955,7 @@ static bool npu__ref_create_supported(const npu_op_info *op)
 
 /* ---- tril_indices, triu_indices: rows, then columns ---- */
 
-static npu_status npu__ref_indices_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_indices_prepare(npu_prepare *p)
 {
     int64_t *args = (int64_t *)npu_prepare_alloc(p, 4 * sizeof *args);
     if (!args) {
@@ -5979,7 +5990,7 @@ static npu_status npu__ref_indices_launch(const npu_launch *l, uint32_t part, ui
 
 /* ---- random order, dropout ---- */
 
-static npu_status npu__ref_randperm_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_randperm_prepare(npu_prepare *p)
 {
     p->workspace = (size_t)npu__ref_len(&p->out[0]) * sizeof(int64_t);
     return npu__ref_create_prepare(p);
@@ -6037,7 +6048,7 @@ static void npu__ref_dropout_alpha(npu__ref_dropout *s)
     s->dropped = s->shift - alpha * s->scale;
 }
 
-static npu_status npu__ref_dropout_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_dropout_prepare(npu_prepare *p)
 {
     npu__ref_dropout *s = (npu__ref_dropout *)npu_prepare_alloc(p, sizeof *s);
     const npu_tensor *x = &p->in[0];
@@ -6545,7 +6556,7 @@ static void npu__ref_copy_finish(npu__ref_strided *c)
 }
 
 /* State for up to `num_copies` copies, in `p`. NULL = out of memory. */
-static npu__ref_copies *npu__ref_copies_create(npu_prepare *p, uint32_t num_copies)
+NPU__REF_COLD static npu__ref_copies *npu__ref_copies_create(npu_prepare *p, uint32_t num_copies)
 {
     npu__ref_copies *s = (npu__ref_copies *)npu_prepare_alloc(p, sizeof *s);
     npu__ref_strided *copies = (npu__ref_strided *)npu_prepare_alloc(p, (size_t)num_copies * sizeof *copies);
@@ -6558,8 +6569,8 @@ static npu__ref_copies *npu__ref_copies_create(npu_prepare *p, uint32_t num_copi
 }
 
 /* The next copy, between operand `in` and result `out`. */
-static npu__ref_strided *npu__ref_copies_add(const npu_prepare *p, npu__ref_copies *s, uint32_t in,
-                                             uint32_t out)
+NPU__REF_COLD static npu__ref_strided *npu__ref_copies_add(const npu_prepare *p, npu__ref_copies *s, uint32_t in,
+                                                           uint32_t out)
 {
     npu__ref_strided *c = &s->copies[s->num_copies++];
     c->in = in;
@@ -6572,7 +6583,7 @@ static npu__ref_strided *npu__ref_copies_add(const npu_prepare *p, npu__ref_copi
     return c;
 }
 
-static npu_status npu__ref_copies_finish(npu_prepare *p, npu__ref_copies *s)
+NPU__REF_COLD static npu_status npu__ref_copies_finish(npu_prepare *p, npu__ref_copies *s)
 {
     size_t bytes = 0;
     uint32_t kept = 0;
@@ -6601,7 +6612,7 @@ static uint32_t npu__ref_dim(int64_t dim, uint32_t rank)
 
 /* ---- ops with one operand and one result: where the element of each result dim comes from ---- */
 
-static void npu__ref_copy_permute(const npu_prepare *p, npu__ref_strided *c)
+NPU__REF_COLD static void npu__ref_copy_permute(const npu_prepare *p, npu__ref_strided *c)
 {
     const npu_tensor *in = &p->in[0], *out = &p->out[0];
     int64_t dims[NPU_MAX_RANK] = { 0 };
@@ -6611,7 +6622,7 @@ static void npu__ref_copy_permute(const npu_prepare *p, npu__ref_strided *c)
     }
 }
 
-static void npu__ref_copy_swap(const npu_prepare *p, npu__ref_strided *c, int64_t dim0, int64_t dim1)
+NPU__REF_COLD static void npu__ref_copy_swap(const npu_prepare *p, npu__ref_strided *c, int64_t dim0, int64_t dim1)
 {
     const npu_tensor *in = &p->in[0], *out = &p->out[0];
     uint32_t a = npu__ref_dim(dim0, in->rank), b = npu__ref_dim(dim1, in->rank);
@@ -6620,19 +6631,19 @@ static void npu__ref_copy_swap(const npu_prepare *p, npu__ref_strided *c, int64_
     }
 }
 
-static void npu__ref_copy_transpose(const npu_prepare *p, npu__ref_strided *c)
+NPU__REF_COLD static void npu__ref_copy_transpose(const npu_prepare *p, npu__ref_strided *c)
 {
     npu__ref_copy_swap(p, c, npu_op_int(p->op, "dim0", 0), npu_op_int(p->op, "dim1", 0));
 }
 
 /* Two named axes, or the last two where a tile's move transposes. */
-static void npu__ref_copy_move(const npu_prepare *p, npu__ref_strided *c)
+NPU__REF_COLD static void npu__ref_copy_move(const npu_prepare *p, npu__ref_strided *c)
 {
     bool plain = p->op->kind == (uint32_t)NPU_BLOCK_MOVE && !npu_op_int(p->op, "transpose", 0);
     npu__ref_copy_swap(p, c, plain ? 0 : npu_op_int(p->op, "axis1", -1), plain ? 0 : npu_op_int(p->op, "axis2", -2));
 }
 
-static void npu__ref_copy_expand(const npu_prepare *p, npu__ref_strided *c)
+NPU__REF_COLD static void npu__ref_copy_expand(const npu_prepare *p, npu__ref_strided *c)
 {
     const npu_tensor *in = &p->in[0], *out = &p->out[0];
     uint32_t missing = out->rank - in->rank;
@@ -6643,7 +6654,7 @@ static void npu__ref_copy_expand(const npu_prepare *p, npu__ref_strided *c)
 }
 
 /* A dim of the result is two: which repetition, and the index in the operand. */
-static void npu__ref_copy_repeat(const npu_prepare *p, npu__ref_strided *c)
+NPU__REF_COLD static void npu__ref_copy_repeat(const npu_prepare *p, npu__ref_strided *c)
 {
     const npu_tensor *in = &p->in[0], *out = &p->out[0];
     uint32_t missing = out->rank - in->rank;
@@ -6654,7 +6665,7 @@ static void npu__ref_copy_repeat(const npu_prepare *p, npu__ref_strided *c)
     }
 }
 
-static void npu__ref_copy_select(const npu_prepare *p, npu__ref_strided *c)
+NPU__REF_COLD static void npu__ref_copy_select(const npu_prepare *p, npu__ref_strided *c)
 {
     const npu_tensor *in = &p->in[0], *out = &p->out[0];
     uint32_t dim = npu__ref_dim(npu_op_int(p->op, "dim", 0), in->rank);
@@ -6665,7 +6676,7 @@ static void npu__ref_copy_select(const npu_prepare *p, npu__ref_strided *c)
     }
 }
 
-static void npu__ref_copy_slice(const npu_prepare *p, npu__ref_strided *c)
+NPU__REF_COLD static void npu__ref_copy_slice(const npu_prepare *p, npu__ref_strided *c)
 {
     const npu_tensor *in = &p->in[0], *out = &p->out[0];
     uint32_t dim = npu__ref_dim(npu_op_int(p->op, "dim", 0), in->rank);
@@ -6679,7 +6690,7 @@ static void npu__ref_copy_slice(const npu_prepare *p, npu__ref_strided *c)
 }
 
 /* narrow; narrow.Tensor is an index kernel. */
-static void npu__ref_copy_narrow(const npu_prepare *p, npu__ref_strided *c)
+NPU__REF_COLD static void npu__ref_copy_narrow(const npu_prepare *p, npu__ref_strided *c)
 {
     const npu_tensor *in = &p->in[0], *out = &p->out[0];
     uint32_t dim = npu__ref_dim(npu_op_int(p->op, "dim", 0), in->rank);
@@ -6690,7 +6701,7 @@ static void npu__ref_copy_narrow(const npu_prepare *p, npu__ref_strided *c)
     }
 }
 
-static void npu__ref_copy_extract(const npu_prepare *p, npu__ref_strided *c)
+NPU__REF_COLD static void npu__ref_copy_extract(const npu_prepare *p, npu__ref_strided *c)
 {
     const npu_tensor *in = &p->in[0], *out = &p->out[0];
     bool has_strides = npu_op_list_len(p->op, "strides") != 0;
@@ -6702,7 +6713,7 @@ static void npu__ref_copy_extract(const npu_prepare *p, npu__ref_strided *c)
 }
 
 /* t, mT, mH. */
-static void npu__ref_copy_matrix(const npu_prepare *p, npu__ref_strided *c)
+NPU__REF_COLD static void npu__ref_copy_matrix(const npu_prepare *p, npu__ref_strided *c)
 {
     const npu_tensor *in = &p->in[0], *out = &p->out[0];
     for (uint32_t i = 0; i < out->rank; i++) {
@@ -6719,7 +6730,7 @@ static uint32_t npu__ref_dim_item(const npu_op_info *op, const char *name, uint3
 }
 
 /* from[destination] = source; the dims that do not move fill what is left in order. */
-static void npu__ref_copy_movedim(const npu_prepare *p, npu__ref_strided *c)
+NPU__REF_COLD static void npu__ref_copy_movedim(const npu_prepare *p, npu__ref_strided *c)
 {
     const npu_tensor *in = &p->in[0], *out = &p->out[0];
     const npu_bound_arg *source = npu_op_arg(p->op, "source");
@@ -6740,7 +6751,7 @@ static void npu__ref_copy_movedim(const npu_prepare *p, npu__ref_strided *c)
 }
 
 /* flip, fliplr, flipud: dims walked from their end. */
-static void npu__ref_copy_flip(const npu_prepare *p, npu__ref_strided *c)
+NPU__REF_COLD static void npu__ref_copy_flip(const npu_prepare *p, npu__ref_strided *c)
 {
     const npu_tensor *in = &p->in[0], *out = &p->out[0];
     bool turns[NPU_MAX_RANK] = { false };
@@ -6756,7 +6767,7 @@ static void npu__ref_copy_flip(const npu_prepare *p, npu__ref_strided *c)
 }
 
 /* A quarter turn: a dim walks along b forwards, and b along a backwards, or the other way round. */
-static void npu__ref_copy_rot90(const npu_prepare *p, npu__ref_strided *c)
+NPU__REF_COLD static void npu__ref_copy_rot90(const npu_prepare *p, npu__ref_strided *c)
 {
     const npu_tensor *in = &p->in[0], *out = &p->out[0];
     int64_t turns = (npu_op_int(p->op, "k", 1) % 4 + 4) % 4;
@@ -6781,7 +6792,7 @@ static int64_t npu__ref_diagonal(const npu_tensor *t, int64_t offset, uint32_t a
 }
 
 /* The strides of diagonal's result inside t, the diagonal last. */
-static int64_t npu__ref_diagonal_strides(const npu_prepare *p, const npu_tensor *t, int64_t *strides)
+NPU__REF_COLD static int64_t npu__ref_diagonal_strides(const npu_prepare *p, const npu_tensor *t, int64_t *strides)
 {
     uint32_t a = npu__ref_dim(npu_op_int(p->op, "dim1", 0), t->rank), n = 0;
     uint32_t b = npu__ref_dim(npu_op_int(p->op, "dim2", 1), t->rank);
@@ -6793,7 +6804,7 @@ static int64_t npu__ref_diagonal_strides(const npu_prepare *p, const npu_tensor 
     return npu__ref_diagonal(t, npu_op_int(p->op, "offset", 0), a, b, &strides[n]);
 }
 
-static void npu__ref_copy_diagonal(const npu_prepare *p, npu__ref_strided *c)
+NPU__REF_COLD static void npu__ref_copy_diagonal(const npu_prepare *p, npu__ref_strided *c)
 {
     const npu_tensor *out = &p->out[0];
     int64_t strides[NPU_MAX_RANK];
@@ -6803,7 +6814,7 @@ static void npu__ref_copy_diagonal(const npu_prepare *p, npu__ref_strided *c)
     }
 }
 
-static void npu__ref_copy_unfold(const npu_prepare *p, npu__ref_strided *c)
+NPU__REF_COLD static void npu__ref_copy_unfold(const npu_prepare *p, npu__ref_strided *c)
 {
     const npu_tensor *in = &p->in[0], *out = &p->out[0];
     uint32_t dim = npu__ref_dim(npu_op_int(p->op, "dimension", 0), in->rank);
@@ -6814,7 +6825,7 @@ static void npu__ref_copy_unfold(const npu_prepare *p, npu__ref_strided *c)
     npu__ref_copy_dim(c, out->dims[in->rank], in->rank ? in->strides[dim] : 1, 1);
 }
 
-static void npu__ref_copy_as_strided(const npu_prepare *p, npu__ref_strided *c)
+NPU__REF_COLD static void npu__ref_copy_as_strided(const npu_prepare *p, npu__ref_strided *c)
 {
     const npu_tensor *out = &p->out[0];
     c->from_first = npu_op_int(p->op, "storage_offset", 0);
@@ -6824,7 +6835,7 @@ static void npu__ref_copy_as_strided(const npu_prepare *p, npu__ref_strided *c)
 }
 
 /* Both ways the small tensor [.., C, H r, W r] is the large one [.., C r r, H, W] by other strides. */
-static void npu__ref_copy_pixels(const npu_prepare *p, npu__ref_strided *c)
+NPU__REF_COLD static void npu__ref_copy_pixels(const npu_prepare *p, npu__ref_strided *c)
 {
     bool is_up = p->op->kind == NPU_ATEN_PIXEL_SHUFFLE;
     const npu_tensor *in = &p->in[0], *out = &p->out[0], *deep = is_up ? in : out, *wide = is_up ? out : in;
@@ -6849,7 +6860,7 @@ static void npu__ref_copy_pixels(const npu_prepare *p, npu__ref_strided *c)
     }
 }
 
-static void npu__ref_copy_channel_shuffle(const npu_prepare *p, npu__ref_strided *c)
+NPU__REF_COLD static void npu__ref_copy_channel_shuffle(const npu_prepare *p, npu__ref_strided *c)
 {
     const npu_tensor *in = &p->in[0], *out = &p->out[0];
     int64_t groups = npu_op_int(p->op, "groups", 1), width = in->dims[1] / groups;
@@ -6860,7 +6871,7 @@ static void npu__ref_copy_channel_shuffle(const npu_prepare *p, npu__ref_strided
 }
 
 /* Each index of the dim is written `repeats` times; without a dim the operand is one long dim. */
-static void npu__ref_copy_interleave(const npu_prepare *p, npu__ref_strided *c)
+NPU__REF_COLD static void npu__ref_copy_interleave(const npu_prepare *p, npu__ref_strided *c)
 {
     const npu_tensor *in = &p->in[0], *out = &p->out[0];
     int64_t repeats = npu__ref_len(out) ? npu_op_int(p->op, "repeats", 1) : 0; /* of nothing, any number is allowed */
@@ -6930,7 +6941,7 @@ static npu__ref_copy_fill_fn npu__ref_copy_fill(npu_kind kind)
     return NULL;
 }
 
-static npu_status npu__ref_copy_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_copy_prepare(npu_prepare *p)
 {
     npu__ref_copies *s = npu__ref_copies_create(p, 1);
     npu__ref_copy_fill_fn fill = npu__ref_copy_fill(p->op->kind);
@@ -6969,14 +6980,14 @@ static bool npu__ref_view_takes(const npu_op_info *op, uint32_t operand, const n
 
 /* The dim along which an op of `rank` dims joins or cuts: its argument, or where it has none, mode - 1, or the last
    one. */
-static uint32_t npu__ref_mode_dim(const npu_prepare *p, uint32_t rank)
+NPU__REF_COLD static uint32_t npu__ref_mode_dim(const npu_prepare *p, uint32_t rank)
 {
     return p->mode ? (p->mode < rank ? p->mode : rank) - 1 : npu__ref_dim(npu_op_int(p->op, "dim", 0), rank);
 }
 
 /* Joins operands along a dim, perhaps a new one. Each has as many elements there as its size tells, whatever
    dims it has: a legacy empty operand (dims [0]) adds nothing. */
-static npu_status npu__ref_cat_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_cat_prepare(npu_prepare *p)
 {
     const npu_tensor *out = &p->out[0];
     uint32_t dim = npu__ref_mode_dim(p, p->out[0].rank);
@@ -7001,7 +7012,7 @@ static npu_status npu__ref_cat_prepare(npu_prepare *p)
 }
 
 /* block_diag: every matrix begins where the one before ends. */
-static npu_status npu__ref_blocks_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_blocks_prepare(npu_prepare *p)
 {
     npu__ref_copies *s = npu__ref_copies_create(p, p->op->num_in + 1);
     int64_t width = p->out[0].dims[1], row = 0, col = 0;
@@ -7025,7 +7036,7 @@ static npu_status npu__ref_blocks_prepare(npu_prepare *p)
 }
 
 /* cartesian_prod: column k repeats every element for all choices of the later operands. */
-static npu_status npu__ref_product_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_product_prepare(npu_prepare *p)
 {
     int64_t cols = p->op->num_in, rows = p->out[0].dims[0], after = rows;
     npu__ref_copies *s = npu__ref_copies_create(p, p->op->num_in);
@@ -7045,7 +7056,7 @@ static npu_status npu__ref_product_prepare(npu_prepare *p)
 }
 
 /* split and chunk: the result dims say where the pieces are. */
-static npu_status npu__ref_split_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_split_prepare(npu_prepare *p)
 {
     const npu_tensor *in = &p->in[0];
     uint32_t dim = npu__ref_dim(npu_op_int(p->op, "dim", 0), in->rank);
@@ -7067,7 +7078,7 @@ static npu_status npu__ref_split_prepare(npu_prepare *p)
 }
 
 /* unbind: result k is index k of the dim. */
-static npu_status npu__ref_unbind_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_unbind_prepare(npu_prepare *p)
 {
     const npu_tensor *in = &p->in[0];
     uint32_t dim = npu__ref_dim(npu_op_int(p->op, "dim", 0), in->rank);
@@ -7087,7 +7098,7 @@ static npu_status npu__ref_unbind_prepare(npu_prepare *p)
 }
 
 /* One operand per result, expanded: broadcast_tensors; the dims of a meshgrid are an operand each. */
-static npu_status npu__ref_each_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_each_prepare(npu_prepare *p)
 {
     npu__ref_copies *s = npu__ref_copies_create(p, p->op->num_out);
     bool is_grid = p->op->kind == NPU_ATEN_MESHGRID, is_swapped = npu_op_str_is(p->op, "indexing", "xy");
@@ -7109,7 +7120,7 @@ static npu_status npu__ref_each_prepare(npu_prepare *p)
 }
 
 /* atleast: the same elements. */
-static npu_status npu__ref_sames_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_sames_prepare(npu_prepare *p)
 {
     npu__ref_copies *s = npu__ref_copies_create(p, p->op->num_out);
     for (uint32_t k = 0; s && k < p->op->num_out; k++) {
@@ -7126,7 +7137,7 @@ typedef struct npu__ref_cuts {
     int64_t *starts; /* else where they begin, before it is clamped; NULL = operand 1 says */
 } npu__ref_cuts;
 
-static npu_status npu__ref_cuts_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_cuts_prepare(npu_prepare *p)
 {
     npu__ref_cuts *s = (npu__ref_cuts *)npu_prepare_alloc(p, sizeof *s);
     uint32_t count = npu_op_list_len(p->op, "indices");
@@ -7178,7 +7189,7 @@ static npu_status npu__ref_cuts_launch(const npu_launch *l, uint32_t part, uint3
 /* ---- parts of a tensor replaced, or of zeros: the whole first, then the part ---- */
 
 /* As many elements as both have. */
-static npu_status npu__ref_new_size_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_new_size_prepare(npu_prepare *p)
 {
     npu__ref_copies *s = npu__ref_copies_create(p, 1);
     int64_t from = npu__ref_len(&p->in[0]), to = npu__ref_len(&p->out[0]);
@@ -7200,7 +7211,7 @@ static npu_status npu__ref_place_launch(const npu_launch *l, uint32_t part, uint
 }
 
 /* Where src lies in the result. */
-static void npu__ref_place_part(const npu_prepare *p, npu__ref_strided *c)
+NPU__REF_COLD static void npu__ref_place_part(const npu_prepare *p, npu__ref_strided *c)
 {
     const npu_tensor *in = &p->in[1], *out = &p->out[0];
     uint32_t kind = p->op->kind, dim = npu__ref_dim(npu_op_int(p->op, "dim", 0), out->rank);
@@ -7227,7 +7238,7 @@ static void npu__ref_place_part(const npu_prepare *p, npu__ref_strided *c)
     }
 }
 
-static npu_status npu__ref_replace_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_replace_prepare(npu_prepare *p)
 {
     npu__ref_copies *s = npu__ref_copies_create(p, 2);
     npu_status status;
@@ -7242,7 +7253,7 @@ static npu_status npu__ref_replace_prepare(npu_prepare *p)
 }
 
 /* diag of a matrix takes its diagonal; else the operand becomes a diagonal of zeros. */
-static npu_status npu__ref_diagonal_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_diagonal_prepare(npu_prepare *p)
 {
     const npu_tensor *in = &p->in[0], *out = &p->out[0];
     bool is_embed = p->op->kind == NPU_ATEN_DIAG_EMBED;
@@ -7274,7 +7285,7 @@ static npu_status npu__ref_diagonal_prepare(npu_prepare *p)
 }
 
 /* The same elements in the same order: views, clone, getitem. */
-static npu_status npu__ref_same_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_same_prepare(npu_prepare *p)
 {
     npu__ref_copies *s = npu__ref_copies_create(p, 1);
     bool getitem = p->op->kind == NPU_NPU_GETITEM;
@@ -7327,7 +7338,7 @@ static npu_status npu__ref_where_indices_launch(const npu_launch *l, uint32_t pa
 }
 
 /* As many rows as are asked for: those that there are not hold a number instead. */
-static npu_status npu__ref_nonzero_static_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_nonzero_static_prepare(npu_prepare *p)
 {
     int64_t *fill = (int64_t *)npu_prepare_alloc(p, sizeof *fill);
     if (!fill) {
@@ -7357,7 +7368,7 @@ static npu_status npu__ref_nonzero_static_launch(const npu_launch *l, uint32_t p
 
 /* ---- combinations: rows of indices in order, each one `step` or more above the one before ---- */
 
-static npu_status npu__ref_combinations_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_combinations_prepare(npu_prepare *p)
 {
     int64_t *step = (int64_t *)npu_prepare_alloc(p, sizeof *step);
     if (!step) {
@@ -7565,7 +7576,7 @@ typedef struct npu__ref_assertion {
     double min, max;
 } npu__ref_assertion;
 
-static npu_status npu__ref_assert_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_assert_prepare(npu_prepare *p)
 {
     npu__ref_assertion *s = (npu__ref_assertion *)npu_prepare_alloc(p, sizeof *s);
     if (!s) {
@@ -8904,7 +8915,7 @@ static int64_t npu__ref_leading(const npu_tensor *t)
 }
 
 /* a [..., k], weight [n, k] or [k] */
-static void npu__ref_linear_shape(const npu_prepare *p, npu__ref_matmul *s)
+NPU__REF_COLD static void npu__ref_linear_shape(const npu_prepare *p, npu__ref_matmul *s)
 {
     npu__ref_product *g = &s->gemm;
     g->m = npu__ref_leading(&p->in[0]);
@@ -8934,7 +8945,7 @@ static npu__ref_matrix_view npu__ref_last_matrix(const npu_tensor *t, bool trans
 
 /* a [..., m, k] or [k], b [..., k, n] or [k]; tensor.matmul may take either transposed. Where b is one matrix, the
    batch of a is more rows. */
-static void npu__ref_matmul_shape(const npu_prepare *p, npu__ref_matmul *s)
+NPU__REF_COLD static void npu__ref_matmul_shape(const npu_prepare *p, npu__ref_matmul *s)
 {
     const npu_tensor *a = &p->in[s->a_index], *b = &p->in[s->b_index], *out = &p->out[0];
     npu__ref_product *g = &s->gemm;
@@ -8951,7 +8962,7 @@ static void npu__ref_matmul_shape(const npu_prepare *p, npu__ref_matmul *s)
     s->batch = npu__ref_batch_len(&s->a);
 }
 
-static void npu__ref_addmm_shape(const npu_prepare *p, npu__ref_matmul *s)
+NPU__REF_COLD static void npu__ref_addmm_shape(const npu_prepare *p, npu__ref_matmul *s)
 {
     s->a_index = 1, s->b_index = 2, s->c0_index = 0;
     npu__ref_matmul_shape(p, s);
@@ -8966,7 +8977,7 @@ static void npu__ref_addmm_shape(const npu_prepare *p, npu__ref_matmul *s)
 }
 
 /* outs + the product: the third operand lies as the result does. */
-static void npu__ref_loop_matmul_shape(const npu_prepare *p, npu__ref_matmul *s)
+NPU__REF_COLD static void npu__ref_loop_matmul_shape(const npu_prepare *p, npu__ref_matmul *s)
 {
     npu__ref_product *g = &s->gemm;
     if (p->op->kind == NPU_LINALG_MATMUL_TRANSPOSE_B) {
@@ -8986,7 +8997,7 @@ static void npu__ref_loop_matmul_shape(const npu_prepare *p, npu__ref_matmul *s)
 }
 
 /* Parts: each product cut, or, where there are many, several products in one part. */
-static npu_status npu__ref_matmul_parts(npu_prepare *p, npu__ref_matmul *s)
+NPU__REF_COLD static npu_status npu__ref_matmul_parts(npu_prepare *p, npu__ref_matmul *s)
 {
     double work =
         (double)s->gemm.m * (double)s->gemm.n * (double)npu__ref_max(s->gemm.k, 1) * (double)s->batch;
@@ -9002,7 +9013,7 @@ static npu_status npu__ref_matmul_parts(npu_prepare *p, npu__ref_matmul *s)
     return NPU_OK;
 }
 
-static npu_status npu__ref_matmul_state(npu_prepare *p, bool plain)
+NPU__REF_COLD static npu_status npu__ref_matmul_state(npu_prepare *p, bool plain)
 {
     npu__ref_matmul *s = npu_prepare_alloc(p, sizeof *s);
     if (!s) {
@@ -9035,8 +9046,8 @@ static npu_status npu__ref_matmul_state(npu_prepare *p, bool plain)
     return npu__ref_matmul_parts(p, s);
 }
 
-static npu_status npu__ref_matmul_prepare(npu_prepare *p) { return npu__ref_matmul_state(p, false); }
-static npu_status npu__ref_matmul_prepare_plain(npu_prepare *p) { return npu__ref_matmul_state(p, true); }
+NPU__REF_COLD static npu_status npu__ref_matmul_prepare(npu_prepare *p) { return npu__ref_matmul_state(p, false); }
+NPU__REF_COLD static npu_status npu__ref_matmul_prepare_plain(npu_prepare *p) { return npu__ref_matmul_state(p, true); }
 
 static npu_status npu__ref_matmul_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
@@ -9117,7 +9128,7 @@ static double npu__ref_cast_mode(double x, uint32_t dtype, int64_t mode)
     }
 }
 
-static npu_status npu__ref_cast_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_cast_prepare(npu_prepare *p)
 {
     int64_t *mode = (int64_t *)npu_prepare_alloc(p, sizeof *mode);
     if (!mode) {
@@ -9207,7 +9218,7 @@ static bool npu__ref_is_transposed_conv(const npu_op_info *op)
 }
 
 /* A structured one: [N,C,..] with [F,C,..], or [N,G,C,..] with [G,F,C,..]; nothing is padded. */
-static npu__ref_conv_shape npu__ref_loop_conv(const npu_prepare *p)
+NPU__REF_COLD static npu__ref_conv_shape npu__ref_loop_conv(const npu_prepare *p)
 {
     npu__ref_conv_shape c = { 0 };
     const npu_tensor *x = &p->in[0], *w = &p->in[1];
@@ -9227,7 +9238,7 @@ static npu__ref_conv_shape npu__ref_loop_conv(const npu_prepare *p)
     return c;
 }
 
-static npu__ref_conv_shape npu__ref_conv(const npu_prepare *p)
+NPU__REF_COLD static npu__ref_conv_shape npu__ref_conv(const npu_prepare *p)
 {
     npu__ref_conv_shape c = { 0 };
     const npu_op_info *op = p->op;
@@ -9359,7 +9370,7 @@ static void npu__ref_conv_element(npu__ref_conv_sum *s, int64_t image, int64_t c
     }
 }
 
-static npu_status npu__ref_conv_prepare_plain(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_conv_prepare_plain(npu_prepare *p)
 {
     npu__ref_conv_shape *c = npu_prepare_alloc(p, sizeof *c);
     if (!c) {
@@ -9390,7 +9401,7 @@ static npu_status npu__ref_conv_launch_plain(const npu_launch *l, uint32_t part,
 /* ---- convolution: one tap ---- */
 
 /* Weights times the images as they lie: a batch of products. */
-static npu_status npu__ref_conv_prepare_matmul(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_conv_prepare_matmul(npu_prepare *p)
 {
     npu__ref_matmul *s = npu_prepare_alloc(p, sizeof *s);
     npu__ref_conv_shape c = npu__ref_conv(p);
@@ -10025,7 +10036,7 @@ static npu_status npu__ref_conv_workspace(npu__ref_conv_blocked *s, size_t *part
 
 /* Known weights of an op with fixed dims, which are packed once, whose channels leave at most a quarter of the vectors
    empty. */
-static void npu__ref_conv_choose(const npu_prepare *p, npu__ref_conv_blocked *s)
+NPU__REF_COLD static void npu__ref_conv_choose(const npu_prepare *p, npu__ref_conv_blocked *s)
 {
     const npu__ref_conv_shape *c = s->conv;
     const npu__ref_pixel_loops *loops = npu__ref_pixel_loops_of[c->isa];
@@ -10048,7 +10059,7 @@ static bool npu__ref_conv_is_plane(const npu__ref_conv_blocked *s)
            c->out[1] > 2 && c->kernel[2] <= NPU__REF_PLANE_TAPS;
 }
 
-static npu_status npu__ref_conv_prepare_plane(npu_prepare *p, npu__ref_conv_blocked *s)
+NPU__REF_COLD static npu_status npu__ref_conv_prepare_plane(npu_prepare *p, npu__ref_conv_blocked *s)
 {
     npu__ref_plane *plane = &s->plane;
     const npu__ref_conv_shape *c = s->conv;
@@ -10105,7 +10116,8 @@ static void npu__ref_conv_planes_of(const npu__ref_conv_blocked *s, const npu_la
 #endif
 }
 
-static npu_status npu__ref_conv_prepare_part(npu_prepare *p, npu__ref_conv_state *state, npu__ref_conv_blocked *s)
+NPU__REF_COLD static npu_status npu__ref_conv_prepare_part(npu_prepare *p, npu__ref_conv_state *state,
+                                                           npu__ref_conv_blocked *s)
 {
     npu_status status;
     npu__ref_conv_gemm(s);
@@ -10131,7 +10143,7 @@ static npu_status npu__ref_conv_prepare_part(npu_prepare *p, npu__ref_conv_state
 enum { NPU__REF_CONV_PHASES = 4096 };
 
 /* An ordinary convolution has one part; a transposed one has one for every phase of its stride. */
-static npu_status npu__ref_conv_make_parts(npu_prepare *p, npu__ref_conv_state *state)
+NPU__REF_COLD static npu_status npu__ref_conv_make_parts(npu_prepare *p, npu__ref_conv_state *state)
 {
     const npu__ref_conv_shape *c = &state->conv;
     const int64_t *stride = c->stride;
@@ -10162,7 +10174,7 @@ static npu_status npu__ref_conv_make_parts(npu_prepare *p, npu__ref_conv_state *
     return NPU_OK;
 }
 
-static npu_status npu__ref_conv_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_conv_prepare(npu_prepare *p)
 {
     npu__ref_conv_state *state = npu_prepare_alloc(p, sizeof *state);
     npu_status status;
@@ -10483,7 +10495,7 @@ typedef struct npu__ref_pointwise {
     npu__ref_launch_op_fn launch;
 } npu__ref_pointwise;
 
-static npu_status npu__ref_conv_prepare_pointwise(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_conv_prepare_pointwise(npu_prepare *p)
 {
     npu__ref_conv_shape c = npu__ref_conv(p);
     const npu__ref_pixel_loops *loops = npu__ref_pixel_loops_of[c.isa];
@@ -10697,7 +10709,7 @@ static npu_status npu__ref_winograd_weights(npu_prepare *p, npu__ref_winograd *s
     return to ? NPU_OK : NPU_ERR_NO_MEMORY;
 }
 
-static npu_status npu__ref_winograd_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_winograd_prepare(npu_prepare *p)
 {
     npu__ref_winograd *s = npu_prepare_alloc(p, sizeof *s);
     int64_t *offsets, in;
@@ -10829,7 +10841,7 @@ typedef struct npu__ref_conv_plane {
     double *g, *x, *w;
 } npu__ref_conv_plane;
 
-static npu_status npu__ref_conv_back_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_conv_back_prepare(npu_prepare *p)
 {
     npu__ref_conv_back *s = npu_prepare_alloc(p, sizeof *s);
     npu__ref_conv_shape *c;
@@ -11191,7 +11203,7 @@ static uint8_t npu__ref_contract_free(uint8_t *axes, uint32_t rank, uint32_t mas
     return first;
 }
 
-static void npu__ref_contract_einsum(const npu_prepare *p, npu__ref_contraction *s)
+NPU__REF_COLD static void npu__ref_contract_einsum(const npu_prepare *p, npu__ref_contraction *s)
 {
     const npu_bound_arg *equation = npu_op_arg(p->op, "equation");
     uint8_t axes[NPU_MAX_RANK], uses[NPU__AXES] = { 0 };
@@ -11219,7 +11231,7 @@ static void npu__ref_contract_einsum(const npu_prepare *p, npu__ref_contraction 
 }
 
 /* self and other of ranks a and b: the last dims, or those listed, lie on shared axes. */
-static void npu__ref_contract_pairs(const npu_prepare *p, npu__ref_contraction *s)
+NPU__REF_COLD static void npu__ref_contract_pairs(const npu_prepare *p, npu__ref_contraction *s)
 {
     const npu_tensor *a = &p->in[0], *b = &p->in[1];
     uint8_t a_axes[NPU_MAX_RANK], b_axes[NPU_MAX_RANK], out[2 * NPU_MAX_RANK], next;
@@ -11241,7 +11253,7 @@ static void npu__ref_contract_pairs(const npu_prepare *p, npu__ref_contraction *
 }
 
 /* Every dim of the result is an axis of self and, inside it, one of other. */
-static void npu__ref_contract_kron(const npu_prepare *p, npu__ref_contraction *s)
+NPU__REF_COLD static void npu__ref_contract_kron(const npu_prepare *p, npu__ref_contraction *s)
 {
     uint32_t rank = p->out[0].rank;
     int64_t step = 1;
@@ -11262,7 +11274,7 @@ static void npu__ref_contract_kron(const npu_prepare *p, npu__ref_contraction *s
 }
 
 /* Dims from the end on axes 7 - i, but for the one that is summed. */
-static void npu__ref_contract_vecdot(const npu_prepare *p, npu__ref_contraction *s)
+NPU__REF_COLD static void npu__ref_contract_vecdot(const npu_prepare *p, npu__ref_contraction *s)
 {
     uint32_t rank = p->out[0].rank + 1, at = npu__ref_dim(npu_op_int(p->op, "dim", -1), rank), n = 0;
     uint8_t axes[NPU_MAX_RANK], out[NPU_MAX_RANK];
@@ -11278,8 +11290,8 @@ static void npu__ref_contract_vecdot(const npu_prepare *p, npu__ref_contraction 
 }
 
 /* An addend whose last dims are those of the result. */
-static void npu__ref_contract_addend(const npu_prepare *p, npu__ref_contraction *s, uint32_t operand,
-                                     const char *letters)
+NPU__REF_COLD static void npu__ref_contract_addend(const npu_prepare *p, npu__ref_contraction *s, uint32_t operand,
+                                                   const char *letters)
 {
     uint32_t rank = p->in[operand].rank, skip = (uint32_t)strlen(letters) - rank;
     s->addend = operand;
@@ -11288,8 +11300,8 @@ static void npu__ref_contract_addend(const npu_prepare *p, npu__ref_contraction 
     s->beta = npu_scalar_value(npu_op_scalar(p->op, "beta", npu_scalar_int(1)));
 }
 
-static void npu__ref_contract_letters3(const npu_prepare *p, npu__ref_contraction *s, const char *a,
-                                       const char *b, const char *y)
+NPU__REF_COLD static void npu__ref_contract_letters3(const npu_prepare *p, npu__ref_contraction *s, const char *a,
+                                                     const char *b, const char *y)
 {
     npu__ref_contract_letters(s, 0, &p->in[s->first], a);
     npu__ref_contract_letters(s, 1, &p->in[s->first + 1], b);
@@ -11297,7 +11309,7 @@ static void npu__ref_contract_letters3(const npu_prepare *p, npu__ref_contractio
 }
 
 /* Leading dims are a .. g, then i and j are summed, o is kept. */
-static void npu__ref_contract_bilinear(const npu_prepare *p, npu__ref_contraction *s)
+NPU__REF_COLD static void npu__ref_contract_bilinear(const npu_prepare *p, npu__ref_contraction *s)
 {
     char a[NPU_MAX_RANK + 1] = "abcdefg", b[NPU_MAX_RANK + 1] = "abcdefg", y[NPU_MAX_RANK + 1] = "abcdefg";
     uint32_t last = p->in[0].rank - 1;
@@ -11311,7 +11323,7 @@ static void npu__ref_contract_bilinear(const npu_prepare *p, npu__ref_contractio
     }
 }
 
-static void npu__ref_contract_axes(const npu_prepare *p, npu__ref_contraction *s)
+NPU__REF_COLD static void npu__ref_contract_axes(const npu_prepare *p, npu__ref_contraction *s)
 {
     switch (p->op->kind) {
     case NPU_ATEN_EINSUM: npu__ref_contract_einsum(p, s); break;
@@ -11358,7 +11370,7 @@ static void npu__ref_contract_sort(npu__ref_contraction *s)
     }
 }
 
-static npu_status npu__ref_contract_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_contract_prepare(npu_prepare *p)
 {
     npu__ref_contraction *s = npu_prepare_alloc(p, sizeof *s);
     if (!s) {
@@ -11574,7 +11586,7 @@ static npu_status npu__ref_solve_item(const npu__ref_linalg *s, const npu_launch
 }
 
 /* The dims of self in the order of tensorsolve: those that it lists last. */
-static npu__ref_batches npu__ref_tensorsolve_order(const npu_prepare *p)
+NPU__REF_COLD static npu__ref_batches npu__ref_tensorsolve_order(const npu_prepare *p)
 {
     const npu_tensor *a = &p->in[0];
     npu__ref_batches all = npu__ref_batch(a, 0, a, 0), order = all;
@@ -11592,7 +11604,7 @@ static npu__ref_batches npu__ref_tensorsolve_order(const npu_prepare *p)
 }
 
 /* How operands and result divide into matrices. */
-static void npu__ref_linalg_shape(const npu_prepare *p, npu__ref_linalg *s)
+NPU__REF_COLD static void npu__ref_linalg_shape(const npu_prepare *p, npu__ref_linalg *s)
 {
     const npu_tensor *a = &p->in[s->a_index], *b = p->op->num_in > 1 ? &p->in[s->b_index] : a;
     const npu_tensor *out = &p->out[0];
@@ -11625,7 +11637,7 @@ static void npu__ref_linalg_shape(const npu_prepare *p, npu__ref_linalg *s)
 }
 
 /* Workspace of `columns` columns of n doubles for each part. */
-static npu_status npu__ref_linalg_parts(npu_prepare *p, npu__ref_linalg *s, int64_t columns, size_t extra)
+NPU__REF_COLD static npu_status npu__ref_linalg_parts(npu_prepare *p, npu__ref_linalg *s, int64_t columns, size_t extra)
 {
     size_t size;
     if (!npu_size_mul((size_t)s->n * sizeof(double), (size_t)columns, &size) ||
@@ -11637,7 +11649,7 @@ static npu_status npu__ref_linalg_parts(npu_prepare *p, npu__ref_linalg *s, int6
     return npu_size_mul(s->part_bytes, p->parts, &p->workspace) ? NPU_OK : NPU_ERR_OVERFLOW;
 }
 
-static npu_status npu__ref_linalg_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_linalg_prepare(npu_prepare *p)
 {
     npu__ref_linalg *s = npu_prepare_alloc(p, sizeof *s);
     if (!s) {
@@ -11722,7 +11734,7 @@ typedef struct npu__ref_lu_state {
     bool pivots, check;
 } npu__ref_lu_state;
 
-static npu_status npu__ref_lu_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_lu_prepare(npu_prepare *p)
 {
     const npu_tensor *a = &p->in[0];
     npu__ref_lu_state *s = (npu__ref_lu_state *)npu_prepare_alloc(p, sizeof *s);
@@ -11826,7 +11838,7 @@ typedef struct npu__ref_power {
 
 /* All matrices have rows of 2 n numbers: the square and what is beside it, then two products side by
    side. */
-static npu_status npu__ref_power_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_power_prepare(npu_prepare *p)
 {
     npu__ref_power *s = npu_prepare_alloc(p, sizeof *s);
     int64_t exponent = npu_op_int(p->op, "n", 1), n = npu__ref_last_dim(&p->in[0]);
@@ -11942,7 +11954,7 @@ static npu__ref_product npu__ref_chain_step(const npu_tensor *in, uint32_t count
     return g;
 }
 
-static npu_status npu__ref_chain_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_chain_prepare(npu_prepare *p)
 {
     npu__ref_chain *s = npu_prepare_alloc(p, sizeof *s);
     uint32_t count = p->op->num_in, first;
@@ -12001,7 +12013,7 @@ typedef struct npu__ref_cross {
     int cls;
 } npu__ref_cross;
 
-static npu_status npu__ref_cross_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_cross_prepare(npu_prepare *p)
 {
     npu__ref_cross *s = npu_prepare_alloc(p, sizeof *s);
     const npu_tensor *out = &p->out[0];
@@ -12164,7 +12176,7 @@ static void npu__ref_fft_dims(npu__ref_fft *s, const npu_op_info *op, const npu_
     s->scale = normalization == 1 ? 1 / sqrt((double)signal) : normalization == 2 ? 1 / (double)signal : 1;
 }
 
-static npu_status npu__ref_fft_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_fft_prepare(npu_prepare *p)
 {
     npu__ref_fft *s = npu_prepare_alloc(p, sizeof *s);
     npu_status status = s ? NPU_OK : NPU_ERR_NO_MEMORY;
@@ -12571,7 +12583,7 @@ static bool npu__ref_complex_is_single(const npu_op_info *op)
     return any ? !wide[1] : !wide[0] && !wide[1];
 }
 
-static npu_status npu__ref_complex_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_complex_prepare(npu_prepare *p)
 {
     npu__ref_complex_state *s = (npu__ref_complex_state *)npu_prepare_alloc(p, sizeof *s);
     const struct npu__ref_complex_row *row = npu__ref_complex_rows;
@@ -12677,7 +12689,7 @@ static npu_status npu__ref_complex_prod_launch(const npu_launch *l, uint32_t par
     return NPU_OK;
 }
 
-static npu_status npu__ref_complex_prod_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_complex_prod_prepare(npu_prepare *p)
 {
     const npu_tensor *in = &p->in[0];
     int64_t *sizes = (int64_t *)npu_prepare_alloc(p, 3 * sizeof *sizes);
@@ -12740,7 +12752,7 @@ static npu__ref_product npu__ref_rnn_gemm(const npu__ref_rnn *s, uint32_t a_dtyp
 
 enum { NPU__REF_RNN_TANH, NPU__REF_RNN_RELU, NPU__REF_GRU, NPU__REF_LSTM }; /* modes */
 
-static void npu__ref_rnn_sizes(npu__ref_rnn *s, const npu_prepare *p)
+NPU__REF_COLD static void npu__ref_rnn_sizes(npu__ref_rnn *s, const npu_prepare *p)
 {
     const npu_tensor *x = &p->in[0], *h;
     bool lstm = p->mode == NPU__REF_LSTM;
@@ -13102,7 +13114,7 @@ static double npu__ref_cdist_finish(double p, double sum)
     return p == 2 ? sqrt(sum) : p == 0 || p == 1 || p > 1e300 ? sum : npu__math_pow(sum, 1 / p);
 }
 
-static npu_status npu__ref_cdist_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_cdist_prepare(npu_prepare *p)
 {
     npu__ref_cdist *s = npu_prepare_alloc(p, sizeof *s);
     if (!s) {
@@ -13435,7 +13447,7 @@ static npu_status npu__ref_attention_launch(const npu_launch *l, uint32_t part, 
 }
 
 /* Batch dims of key or value; with enable_gqa neighbouring heads of the query read one of theirs. */
-static npu__ref_batches npu__ref_attention_batch(const npu_prepare *p, const npu_tensor *t)
+NPU__REF_COLD static npu__ref_batches npu__ref_attention_batch(const npu_prepare *p, const npu_tensor *t)
 {
     npu__ref_batches b = npu__ref_batch(&p->out[0], 2, t, 2);
     if (npu_op_int(p->op, "enable_gqa", 0) && t->rank > 2 && t->dims[t->rank - 3] > 0) {
@@ -13444,7 +13456,7 @@ static npu__ref_batches npu__ref_attention_batch(const npu_prepare *p, const npu
     return b;
 }
 
-static void npu__ref_attention_products(const npu_prepare *p, npu__ref_attention *s)
+NPU__REF_COLD static void npu__ref_attention_products(const npu_prepare *p, npu__ref_attention *s)
 {
     const npu_tensor *q = &p->in[0], *v = &p->in[2];
     uint32_t sum = npu__ref_sum_dtype(q->dtype);
@@ -13464,7 +13476,7 @@ static void npu__ref_attention_products(const npu_prepare *p, npu__ref_attention
     mix->alpha = 1;
 }
 
-static npu_status npu__ref_attention_state(npu_prepare *p, bool plain)
+NPU__REF_COLD static npu_status npu__ref_attention_state(npu_prepare *p, bool plain)
 {
     npu__ref_attention *s = npu_prepare_alloc(p, sizeof *s);
     const npu_tensor *q = &p->in[0], *mask = &p->in[3];
@@ -13495,8 +13507,11 @@ static npu_status npu__ref_attention_state(npu_prepare *p, bool plain)
     return npu_size_mul(s->part_bytes, p->parts, &p->workspace) ? NPU_OK : NPU_ERR_OVERFLOW;
 }
 
-static npu_status npu__ref_attention_prepare(npu_prepare *p) { return npu__ref_attention_state(p, false); }
-static npu_status npu__ref_attention_prepare_plain(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_attention_prepare(npu_prepare *p)
+{
+    return npu__ref_attention_state(p, false);
+}
+NPU__REF_COLD static npu_status npu__ref_attention_prepare_plain(npu_prepare *p)
 {
     return npu__ref_attention_state(p, true);
 }
@@ -13883,7 +13898,7 @@ static void npu__ref_walk_pick(uint32_t isa, const npu__ref_walk *w, void *y, co
     }
 }
 
-static void npu__ref_pick_dims(npu_prepare *p, npu__ref_walk *w)
+NPU__REF_COLD static void npu__ref_pick_dims(npu_prepare *p, npu__ref_walk *w)
 {
     const npu_tensor *self = &p->in[0], *index = &p->in[1], *out = &p->out[0];
     bool along = p->op->kind == NPU_ATEN_TAKE_ALONG_DIM || p->op->kind == NPU_ATEN_GATHER;
@@ -13934,7 +13949,7 @@ static npu_status npu__ref_pick_check(const npu_launch *l)
     return status;
 }
 
-static npu_status npu__ref_pick_finish(npu_prepare *p, npu__ref_walk *w)
+NPU__REF_COLD static npu_status npu__ref_pick_finish(npu_prepare *p, npu__ref_walk *w)
 {
     npu__ref_walk_finish(w);
     npu__ref_walk_unite(w);
@@ -13945,7 +13960,7 @@ static npu_status npu__ref_pick_finish(npu_prepare *p, npu__ref_walk *w)
 }
 
 /* gather, index_select, take, take_along_dim, narrow.Tensor. */
-static npu_status npu__ref_pick_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_pick_prepare(npu_prepare *p)
 {
     npu__ref_walk *w = (npu__ref_walk *)npu_prepare_alloc(p, sizeof *w);
     if (!w) {
@@ -13956,7 +13971,7 @@ static npu_status npu__ref_pick_prepare(npu_prepare *p)
 }
 
 /* Rows of the weight. */
-static npu_status npu__ref_embedding_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_embedding_prepare(npu_prepare *p)
 {
     npu__ref_walk *w = (npu__ref_walk *)npu_prepare_alloc(p, sizeof *w);
     if (!w) {
@@ -14000,7 +14015,7 @@ static npu_status npu__ref_repeat_list(const npu_launch *l, uint32_t operand, in
     return n == len ? NPU_OK : NPU_ERR_RANGE;
 }
 
-static npu_status npu__ref_repeat_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_repeat_prepare(npu_prepare *p)
 {
     const npu_tensor *self = &p->in[0], *out = &p->out[0];
     bool has_dim = p->op->num_in > 1 && npu_op_has(p->op, "dim") && self->rank;
@@ -14207,7 +14222,8 @@ static npu_status npu__ref_index_walk(const npu_launch *l, uint32_t first, uint3
 }
 
 /* An upper bound of the positions of the common dims, in bytes of offsets. */
-static npu_status npu__ref_offsets_size(const npu_prepare *p, uint32_t first, uint32_t count, size_t *size)
+NPU__REF_COLD static npu_status npu__ref_offsets_size(const npu_prepare *p, uint32_t first, uint32_t count,
+                                                      size_t *size)
 {
     npu__ref_common c = { 0, { 0 }, 1 };
     int64_t most[NPU_MAX_RANK] = { 0 };
@@ -14232,7 +14248,7 @@ static npu_status npu__ref_offsets_size(const npu_prepare *p, uint32_t first, ui
     return NPU_OK;
 }
 
-static npu_status npu__ref_index_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_index_prepare(npu_prepare *p)
 {
     const npu_bound_arg *list = npu_op_arg(p->op, "indices");
     return npu__ref_offsets_size(p, list->first, list->count, &p->workspace);
@@ -14510,8 +14526,8 @@ static void npu__ref_placing_number(npu__ref_placing *s, uint32_t dtype, npu_sca
 }
 
 /* scatter: the positions of index; index_add and the like: those of source, along one dim the index's. */
-static void npu__ref_placing_dims(const npu_prepare *p, npu__ref_placing *s, const npu_tensor *self,
-                                  const npu_tensor *index, const npu_tensor *src, bool is_slices)
+NPU__REF_COLD static void npu__ref_placing_dims(const npu_prepare *p, npu__ref_placing *s, const npu_tensor *self,
+                                                const npu_tensor *index, const npu_tensor *src, bool is_slices)
 {
     npu__ref_walk *w = &s->walk;
     uint32_t dim = npu__ref_dim(npu_op_int(p->op, "dim", 0), self->rank);
@@ -14553,7 +14569,7 @@ static uint32_t npu__ref_placing_fold(const npu_op_info *op)
 }
 
 /* What the op is, before its positions are known. */
-static npu__ref_placing *npu__ref_placing_create(npu_prepare *p)
+NPU__REF_COLD static npu__ref_placing *npu__ref_placing_create(npu_prepare *p)
 {
     npu__ref_placing *s = (npu__ref_placing *)npu_prepare_alloc(p, sizeof *s);
     uint32_t dtype = p->out[0].dtype;
@@ -14576,7 +14592,7 @@ static npu__ref_placing *npu__ref_placing_create(npu_prepare *p)
     return s;
 }
 
-static npu_status npu__ref_placing_finish(npu_prepare *p, npu__ref_placing *s)
+NPU__REF_COLD static npu_status npu__ref_placing_finish(npu_prepare *p, npu__ref_placing *s)
 {
     size_t n = (size_t)npu__ref_len(&p->out[0]), extra = 0;
     npu_status status = NPU_OK;
@@ -14594,7 +14610,7 @@ static npu_status npu__ref_placing_finish(npu_prepare *p, npu__ref_placing *s)
     return status;
 }
 
-static npu_status npu__ref_scatter_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_scatter_prepare(npu_prepare *p)
 {
     npu__ref_placing *s = npu__ref_placing_create(p);
     bool is_slices = !npu_op_arg(p->op, "src") && p->op->kind != NPU_ATEN_SCATTER_VALUE &&
@@ -14609,7 +14625,7 @@ static npu_status npu__ref_scatter_prepare(npu_prepare *p)
 }
 
 /* put: self and source are flat. */
-static npu_status npu__ref_put_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_put_prepare(npu_prepare *p)
 {
     npu__ref_placing *s = npu__ref_placing_create(p);
     if (!s) {
@@ -14622,7 +14638,7 @@ static npu_status npu__ref_put_prepare(npu_prepare *p)
     return npu__ref_placing_finish(p, s);
 }
 
-static npu_status npu__ref_index_put_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_index_put_prepare(npu_prepare *p)
 {
     npu__ref_placing *s = npu__ref_placing_create(p);
     const npu_bound_arg *list = npu_op_arg(p->op, "indices");
@@ -14638,7 +14654,7 @@ static npu_status npu__ref_index_put_prepare(npu_prepare *p)
 }
 
 /* Rows of gradients added into zeros; those of padding_idx are left out. */
-static npu_status npu__ref_embedding_backward_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_embedding_backward_prepare(npu_prepare *p)
 {
     npu__ref_placing *s = npu__ref_placing_create(p);
     int64_t width = p->out[0].dims[1];
@@ -14656,7 +14672,7 @@ static npu_status npu__ref_embedding_backward_prepare(npu_prepare *p)
     return npu__ref_placing_finish(p, s);
 }
 
-static npu_status npu__ref_one_hot_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_one_hot_prepare(npu_prepare *p)
 {
     npu__ref_placing *s = npu__ref_placing_create(p);
     int64_t classes = p->out[0].dims[p->out[0].rank - 1];
@@ -14704,7 +14720,7 @@ static npu_status npu__ref_walk_both(npu__ref_walk *w, const npu_tensor *a, cons
     return NPU_OK;
 }
 
-static npu_status npu__ref_masked_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_masked_prepare(npu_prepare *p)
 {
     npu__ref_walk *w = (npu__ref_walk *)npu_prepare_alloc(p, sizeof *w);
     p->state = w;
@@ -14860,7 +14876,7 @@ static npu_status npu__ref_border_launch(const npu_launch *l, uint32_t part, uin
 }
 
 /* A border of nothing around the operand; a scalar is a row of one. */
-static npu__ref_border *npu__ref_border_create(npu_prepare *p, uint32_t mode)
+NPU__REF_COLD static npu__ref_border *npu__ref_border_create(npu_prepare *p, uint32_t mode)
 {
     const npu_tensor *in = &p->in[0], *out = &p->out[0];
     npu__ref_border *s = (npu__ref_border *)npu_prepare_alloc(p, sizeof *s);
@@ -14896,7 +14912,7 @@ static uint32_t npu__ref_border_mode(const npu_op_info *op)
 }
 
 /* The argument `value` as an element. */
-static void npu__ref_border_number(const npu_prepare *p, npu__ref_border *s)
+NPU__REF_COLD static void npu__ref_border_number(const npu_prepare *p, npu__ref_border *s)
 {
     npu_scalar value = npu_op_scalar(p->op, "value", npu_scalar_int(0));
     npu__ref_strip strip = { { 0 } };
@@ -14911,7 +14927,7 @@ static void npu__ref_border_number(const npu_prepare *p, npu__ref_border *s)
     npu__ref_store_class(cls, s->number, p->in[0].dtype, 0, 1, &strip, 1);
 }
 
-static npu_status npu__ref_pad_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_pad_prepare(npu_prepare *p)
 {
     const char *name = npu_op_arg(p->op, "pad") ? "pad" : "padding";
     npu__ref_border *s = npu__ref_border_create(p, npu__ref_border_mode(p->op));
@@ -14931,7 +14947,7 @@ static npu_status npu__ref_pad_prepare(npu_prepare *p)
 }
 
 /* Without dims the operand rolls as one row. */
-static npu_status npu__ref_roll_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_roll_prepare(npu_prepare *p)
 {
     npu__ref_border *s = npu__ref_border_create(p, NPU__BORDER_WRAP);
     uint32_t count = npu_op_list_len(p->op, "dims");
@@ -14953,7 +14969,7 @@ static npu_status npu__ref_roll_prepare(npu_prepare *p)
 
 /* ---- tril, triu ---- */
 
-static npu_status npu__ref_triangle_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_triangle_prepare(npu_prepare *p)
 {
     int64_t *diagonal = (int64_t *)npu_prepare_alloc(p, 2 * sizeof *diagonal);
     if (!diagonal) {
@@ -14995,7 +15011,7 @@ typedef struct npu__ref_columns {
     int64_t kernel[2], dilation[2], padding[2], stride[2], size[2], steps[2];
 } npu__ref_columns;
 
-static npu_status npu__ref_columns_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_columns_prepare(npu_prepare *p)
 {
     npu__ref_columns *s = (npu__ref_columns *)npu_prepare_alloc(p, sizeof *s);
     const npu_tensor *image = p->op->kind == NPU_ATEN_IM2COL ? &p->in[0] : &p->out[0];
@@ -15958,7 +15974,7 @@ static double npu__ref_epsilon(const npu_tensor *x)
 }
 
 /* The state, with the operands that all kinds have. NULL = out of memory. */
-static npu__ref_norm *npu__ref_norm_state(npu_prepare *p)
+NPU__REF_COLD static npu__ref_norm *npu__ref_norm_state(npu_prepare *p)
 {
     npu__ref_norm *norm = (npu__ref_norm *)npu_prepare_alloc(p, sizeof *norm);
     bool aicf = NPU_KIND_NAMESPACE(p->op->kind) == NPU_NS_AICF;
@@ -15976,7 +15992,7 @@ static npu__ref_norm *npu__ref_norm_state(npu_prepare *p)
 }
 
 /* The last dims, as many as normalized_shape has. */
-static npu_status npu__ref_layer_norm_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_layer_norm_prepare(npu_prepare *p)
 {
     npu__ref_norm *norm = npu__ref_norm_state(p);
     uint32_t rank = p->in[0].rank, shape = npu_op_list_len(p->op, "normalized_shape");
@@ -15993,7 +16009,7 @@ static npu_status npu__ref_layer_norm_prepare(npu_prepare *p)
 }
 
 /* x is [N, C, ...]. */
-static npu_status npu__ref_batch_norm_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_batch_norm_prepare(npu_prepare *p)
 {
     npu__ref_norm *norm = npu__ref_norm_state(p);
     const npu_tensor *x = &p->in[0];
@@ -16015,7 +16031,7 @@ static npu_status npu__ref_batch_norm_prepare(npu_prepare *p)
 }
 
 /* x is [N, groups, C / groups, ...]: rows are groups. */
-static npu_status npu__ref_group_norm_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_group_norm_prepare(npu_prepare *p)
 {
     npu__ref_norm *norm = npu__ref_norm_state(p);
     const npu_tensor *x = &p->in[0];
@@ -16033,7 +16049,7 @@ static npu_status npu__ref_group_norm_prepare(npu_prepare *p)
 }
 
 /* As batch norm where statistics are given, else rows are channels of samples. */
-static npu_status npu__ref_instance_norm_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_instance_norm_prepare(npu_prepare *p)
 {
     npu_status status = npu__ref_batch_norm_prepare(p);
     npu__ref_norm *norm = (npu__ref_norm *)p->state;
@@ -16110,7 +16126,7 @@ static npu_status npu__ref_norm_backward_launch(const npu_launch *l, uint32_t pa
     return NPU_OK;
 }
 
-static npu_status npu__ref_norm_backward_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_norm_backward_prepare(npu_prepare *p)
 {
     bool layer = npu_op_arg(p->op, "normalized_shape") != NULL;
     npu_status status = layer ? npu__ref_layer_norm_prepare(p) : npu__ref_group_norm_prepare(p);
@@ -16126,7 +16142,7 @@ static npu_status npu__ref_norm_backward_prepare(npu_prepare *p)
 }
 
 /* The variant "f32" of a prepare function that made a norm. */
-static npu_status npu__ref_norm_in_f32(npu_prepare *p, npu_status status)
+NPU__REF_COLD static npu_status npu__ref_norm_in_f32(npu_prepare *p, npu_status status)
 {
     if (!status) {
         ((npu__ref_norm *)p->state)->floats = &npu__ref_floats_of[p->isa];
@@ -16134,22 +16150,22 @@ static npu_status npu__ref_norm_in_f32(npu_prepare *p, npu_status status)
     return status;
 }
 
-static npu_status npu__ref_layer_norm_prepare_f32(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_layer_norm_prepare_f32(npu_prepare *p)
 {
     return npu__ref_norm_in_f32(p, npu__ref_layer_norm_prepare(p));
 }
 
-static npu_status npu__ref_batch_norm_prepare_f32(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_batch_norm_prepare_f32(npu_prepare *p)
 {
     return npu__ref_norm_in_f32(p, npu__ref_batch_norm_prepare(p));
 }
 
-static npu_status npu__ref_group_norm_prepare_f32(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_group_norm_prepare_f32(npu_prepare *p)
 {
     return npu__ref_norm_in_f32(p, npu__ref_group_norm_prepare(p));
 }
 
-static npu_status npu__ref_instance_norm_prepare_f32(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_instance_norm_prepare_f32(npu_prepare *p)
 {
     return npu__ref_norm_in_f32(p, npu__ref_instance_norm_prepare(p));
 }
@@ -16302,7 +16318,8 @@ static uint32_t npu__ref_pool_dims(const npu_op_info *op)
 }
 
 /* The window of an op that pools x to y. */
-static npu_status npu__ref_pool_init(npu_prepare *p, const npu_tensor *x, const npu_tensor *y, uint32_t dims)
+NPU__REF_COLD static npu_status npu__ref_pool_init(npu_prepare *p, const npu_tensor *x, const npu_tensor *y,
+                                                   uint32_t dims)
 {
     static const int64_t ones[NPU__POOL_DIMS] = { 1, 1, 1 }, zeros[NPU__POOL_DIMS] = { 0, 0, 0 };
     npu__ref_pool *pool = (npu__ref_pool *)npu_prepare_alloc(p, sizeof *pool);
@@ -16337,7 +16354,7 @@ static npu_status npu__ref_pool_init(npu_prepare *p, const npu_tensor *x, const 
     return NPU_OK;
 }
 
-static npu_status npu__ref_pool_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_pool_prepare(npu_prepare *p)
 {
     return npu__ref_pool_init(p, &p->in[0], &p->out[0], npu__ref_pool_dims(p->op));
 }
@@ -16494,7 +16511,7 @@ static npu_status npu__ref_pool_backward_launch(const npu_launch *l, uint32_t pa
 }
 
 /* Each part has room for a plane. */
-static npu_status npu__ref_pool_backward_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_pool_backward_prepare(npu_prepare *p)
 {
     npu_status status = npu__ref_pool_init(p, &p->in[1], &p->in[0], 2);
     const npu__ref_pool *pool = (const npu__ref_pool *)p->state;
@@ -16609,7 +16626,7 @@ static npu_status npu__ref_pool_launch_f32(const npu_launch *l, uint32_t part, u
 }
 
 /* Rows too long for a strip are left to the plain variant. */
-static npu_status npu__ref_pool_prepare_f32(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_pool_prepare_f32(npu_prepare *p)
 {
     npu_status status = npu__ref_pool_prepare(p);
     npu__ref_pool *pool = (npu__ref_pool *)p->state;
@@ -16795,7 +16812,7 @@ static bool npu__ref_reduce_takes(const npu_op_info *op, uint32_t operand, const
     return npu__ref_same_group(&given.kept, &dense.kept) && npu__ref_same_group(&given.reduced, &dense.reduced);
 }
 
-static npu_status npu__ref_reduce_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_reduce_prepare(npu_prepare *p)
 {
     npu__ref_reduction *r = (npu__ref_reduction *)npu_prepare_alloc(p, sizeof *r);
     bool is_reduced[NPU_MAX_RANK];
@@ -16952,13 +16969,13 @@ static void npu__ref_pass_rows(const npu__ref_pass *pass, const npu_launch *l, i
 static bool npu__ref_pass_in_rows(const npu__ref_reduction *r) { return r->kept.rank > 0 && r->kept.strides[0] == 1; }
 
 /* Neighbours go to a part in numbers that memory likes: narrower rows are read at half the speed. */
-static void npu__ref_pass_parts(npu_prepare *p, const npu__ref_reduction *r)
+NPU__REF_COLD static void npu__ref_pass_parts(npu_prepare *p, const npu__ref_reduction *r)
 {
     size_t most = r->kept.len / NPU__REF_COLUMNS + 1;
     p->parts = npu__ref_pass_in_rows(r) && p->parts > most ? (uint32_t)most : p->parts;
 }
 
-static void npu__ref_pass_start(npu_prepare *p, npu__ref_reduction *r)
+NPU__REF_COLD static void npu__ref_pass_start(npu_prepare *p, npu__ref_reduction *r)
 {
     r->floats = &npu__ref_floats_of[p->isa];
     npu__ref_pass_parts(p, r);
@@ -17013,7 +17030,7 @@ static npu_status npu__ref_reduce_launch_f32(const npu_launch *l, uint32_t part,
     return NPU_OK;
 }
 
-static npu_status npu__ref_reduce_prepare_f32(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_reduce_prepare_f32(npu_prepare *p)
 {
     npu_status status = npu__ref_reduce_prepare(p);
     if (!status) {
@@ -17309,7 +17326,7 @@ static npu_status npu__ref_reduce_launch_wide(const npu_launch *l, uint32_t part
     return NPU_OK;
 }
 
-static npu_status npu__ref_reduce_prepare_wide(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_reduce_prepare_wide(npu_prepare *p)
 {
     npu_status status = npu__ref_reduce_prepare(p);
     if (!status) {
@@ -17476,7 +17493,7 @@ static double npu__ref_statistic_param(const npu_op_info *op, uint32_t mode)
                                       : npu_scalar_value(npu_op_scalar(op, "correction", npu_scalar_int(1)));
 }
 
-static npu_status npu__ref_statistic_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_statistic_prepare(npu_prepare *p)
 {
     npu__ref_statistics *s = (npu__ref_statistics *)npu_prepare_alloc(p, sizeof *s);
     uint32_t mode = p->mode & ~(uint32_t)NPU__REF_KEEPS_ALL;
@@ -17623,7 +17640,7 @@ static npu_status npu__ref_statistic_launch_f32(const npu_launch *l, uint32_t pa
     return NPU_OK;
 }
 
-static npu_status npu__ref_statistic_prepare_f32(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_statistic_prepare_f32(npu_prepare *p)
 {
     npu_status status = npu__ref_statistic_prepare(p);
     if (!status) {
@@ -17717,7 +17734,7 @@ typedef struct npu__ref_factors {
     size_t part_bytes;
 } npu__ref_factors;
 
-static npu_status npu__ref_factors_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_factors_prepare(npu_prepare *p)
 {
     const npu_tensor *a = &p->in[0];
     npu__ref_factors *s = (npu__ref_factors *)npu_prepare_alloc(p, sizeof *s);
@@ -18048,7 +18065,7 @@ static bool npu__ref_is_matrix_norm(const npu_op_info *op)
     return is_word ? npu_op_str_is(op, "ord", "nuc") : npu_op_has(op, "ord") && count == 2;
 }
 
-static npu_status npu__ref_matrix_norm_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_matrix_norm_prepare(npu_prepare *p)
 {
     npu__ref_matrix_norm *s = (npu__ref_matrix_norm *)npu_prepare_alloc(p, sizeof *s);
     const npu_tensor *x = &p->in[0];
@@ -18168,7 +18185,7 @@ typedef struct npu__ref_segments {
     double initial;
 } npu__ref_segments;
 
-static npu_status npu__ref_segment_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_segment_prepare(npu_prepare *p)
 {
     npu__ref_segments *s = (npu__ref_segments *)npu_prepare_alloc(p, sizeof *s);
     const npu_tensor *x = &p->in[0];
@@ -18253,7 +18270,7 @@ typedef struct npu__ref_renorm {
     double most;
 } npu__ref_renorm;
 
-static npu_status npu__ref_renorm_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_renorm_prepare(npu_prepare *p)
 {
     npu__ref_renorm *s = (npu__ref_renorm *)npu_prepare_alloc(p, sizeof *s);
     const npu_tensor *x = &p->in[0];
@@ -18347,7 +18364,7 @@ static void npu__ref_along_init(npu__ref_along *a, const npu_tensor *x, bool all
     }
 }
 
-static npu_status npu__ref_along_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_along_prepare(npu_prepare *p)
 {
     npu__ref_along *a = (npu__ref_along *)npu_prepare_alloc(p, sizeof *a);
     const npu_tensor *x = &p->in[0];
@@ -18535,7 +18552,7 @@ static inline size_t npu__ref_along_blocks(const npu__ref_along *a)
     return (a->inner + NPU__STRIP - 1) / NPU__STRIP;
 }
 
-static npu_status npu__ref_along_prepare_f32(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_along_prepare_f32(npu_prepare *p)
 {
     npu_status status = npu__ref_along_prepare(p);
     npu__ref_along *a = (npu__ref_along *)p->state;
@@ -18941,7 +18958,7 @@ typedef struct npu__ref_order {
     const npu__ref_wide *wide; /* of the variant "wide" */
 } npu__ref_order;
 
-static npu_status npu__ref_order_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_order_prepare(npu_prepare *p)
 {
     npu__ref_order *s = (npu__ref_order *)npu_prepare_alloc(p, sizeof *s);
     const npu_op_info *op = p->op;
@@ -19058,7 +19075,7 @@ enum { NPU__REF_SCAN_COLUMNS = 16 };
 
 static bool npu__ref_scan_in_columns(const npu__ref_order *s) { return s->along.inner >= NPU__REF_SCAN_COLUMNS; }
 
-static npu_status npu__ref_scan_prepare_wide(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_scan_prepare_wide(npu_prepare *p)
 {
     npu_status status = npu__ref_order_prepare(p);
     npu__ref_order *s = (npu__ref_order *)p->state;
@@ -19436,7 +19453,7 @@ static npu_status npu__ref_sort_launch(const npu_launch *l, uint32_t part, uint3
 }
 
 /* Every part has room for two rows. */
-static npu_status npu__ref_sort_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_sort_prepare(npu_prepare *p)
 {
     static const char *const ways[] = { "linear", "lower", "higher", "midpoint", "nearest" };
     npu_status status = npu__ref_order_prepare(p);
@@ -19478,7 +19495,7 @@ static uint32_t npu__ref_diff_operands(const npu_tensor *in, uint32_t num_in, si
     return num;
 }
 
-static npu_status npu__ref_diff_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_diff_prepare(npu_prepare *p)
 {
     npu__ref_diff *s = (npu__ref_diff *)npu_prepare_alloc(p, sizeof *s);
     const npu_tensor *x = &p->in[0];
@@ -19562,7 +19579,7 @@ static npu_status npu__ref_diff_launch(const npu_launch *l, uint32_t part, uint3
 
 /* ---- powers of each element as a row ---- */
 
-static npu_status npu__ref_vander_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_vander_prepare(npu_prepare *p)
 {
     bool *descends = (bool *)npu_prepare_alloc(p, sizeof *descends);
     if (!descends) {
@@ -19634,7 +19651,7 @@ typedef struct npu__ref_close {
     bool equal_nan;
 } npu__ref_close;
 
-static npu_status npu__ref_close_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_close_prepare(npu_prepare *p)
 {
     npu__ref_close *s = (npu__ref_close *)npu_prepare_alloc(p, sizeof *s);
     if (!s) {
@@ -19691,7 +19708,7 @@ static npu_status npu__ref_close_launch(const npu_launch *l, uint32_t part, uint
     return NPU_OK;
 }
 
-static npu_status npu__ref_equal_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_equal_prepare(npu_prepare *p)
 {
     const npu_tensor *a = &p->in[0], *b = &p->in[1];
     bool same = a->rank == b->rank && memcmp(a->dims, b->dims, a->rank * sizeof a->dims[0]) == 0;
@@ -19726,7 +19743,7 @@ static uint64_t npu__ref_key_as(const void *x, uint32_t dtype, int64_t at, uint3
     return npu__ref_key(&element, as, 0);
 }
 
-static npu_status npu__ref_search_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_search_prepare(npu_prepare *p)
 {
     npu__ref_search *s = (npu__ref_search *)npu_prepare_alloc(p, sizeof *s);
     bool buckets = p->op->kind == NPU_ATEN_BUCKETIZE;
@@ -19792,7 +19809,7 @@ typedef struct npu__ref_isin {
     bool invert;
 } npu__ref_isin;
 
-static npu_status npu__ref_isin_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_isin_prepare(npu_prepare *p)
 {
     npu__ref_isin *s = (npu__ref_isin *)npu_prepare_alloc(p, sizeof *s);
     if (!s) {
@@ -19879,7 +19896,7 @@ typedef struct npu__ref_histogram {
     int64_t first, step, count; /* its elements */
 } npu__ref_histogram;
 
-static npu_status npu__ref_histogram_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_histogram_prepare(npu_prepare *p)
 {
     npu__ref_histogram *s = (npu__ref_histogram *)npu_prepare_alloc(p, sizeof *s);
     npu_scalar none = npu_scalar_int(0);
@@ -20014,7 +20031,7 @@ typedef struct npu__ref_histogramdd {
     bool density, given;
 } npu__ref_histogramdd;
 
-static npu_status npu__ref_histogramdd_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_histogramdd_prepare(npu_prepare *p)
 {
     npu__ref_histogramdd *s = (npu__ref_histogramdd *)npu_prepare_alloc(p, sizeof *s);
     size_t numbers;
@@ -20120,7 +20137,7 @@ typedef struct npu__ref_unique {
     bool inverse, counts; /* results that are wanted */
 } npu__ref_unique;
 
-static npu_status npu__ref_unique_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_unique_prepare(npu_prepare *p)
 {
     npu__ref_unique *s = (npu__ref_unique *)npu_prepare_alloc(p, sizeof *s);
     const npu_tensor *x = &p->in[0];
@@ -20450,7 +20467,7 @@ static double npu__ref_tap_bytes(const npu_launch *l, const npu__ref_resize *r, 
     return npu__ref_byte_of(sum, r->bits[1]);
 }
 
-static npu_status npu__ref_resize_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_resize_prepare(npu_prepare *p)
 {
     npu__ref_resize *r = (npu__ref_resize *)npu_prepare_alloc(p, sizeof *r);
     uint32_t dims = p->in[0].rank - 2;
@@ -20572,7 +20589,7 @@ static int npu__ref_round_weights(double *weight, size_t count)
 }
 
 /* The spreads of dim d and their weights. */
-static npu_status npu__ref_smooth_dim(npu_prepare *p, npu__ref_smooth *s, uint32_t d)
+NPU__REF_COLD static npu_status npu__ref_smooth_dim(npu_prepare *p, npu__ref_smooth *s, uint32_t d)
 {
     int64_t in = s->in[d], out = s->out[d];
     double scale = npu__ref_resize_scale(p->op, (int)p->mode, d, 2), reach;
@@ -20599,7 +20616,7 @@ static npu_status npu__ref_smooth_dim(npu_prepare *p, npu__ref_smooth *s, uint32
     return NPU_OK;
 }
 
-static npu_status npu__ref_smooth_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_smooth_prepare(npu_prepare *p)
 {
     npu__ref_smooth *s = (npu__ref_smooth *)npu_prepare_alloc(p, sizeof *s);
     bool is_empty = npu__ref_len(&p->out[0]) == 0;
@@ -20717,7 +20734,7 @@ static npu__ref_taps npu__ref_grid_taps(const npu__ref_grid *g, double x, int64_
     return t;
 }
 
-static npu_status npu__ref_grid_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_grid_prepare(npu_prepare *p)
 {
     npu__ref_grid *g = (npu__ref_grid *)npu_prepare_alloc(p, sizeof *g);
     if (!g) {
@@ -20815,7 +20832,7 @@ typedef struct npu__ref_distance {
     int64_t batch[NPU_MAX_RANK], strides[2][NPU_MAX_RANK]; /* in matrices; 0 where a dim is broadcast */
 } npu__ref_distance;
 
-static npu_status npu__ref_distances_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_distances_prepare(npu_prepare *p)
 {
     npu__ref_distance *s = (npu__ref_distance *)npu_prepare_alloc(p, sizeof *s);
     uint32_t operands = p->op->num_in;
@@ -20888,7 +20905,7 @@ typedef struct npu__ref_bags {
     bool has_last;
 } npu__ref_bags;
 
-static npu_status npu__ref_bags_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_bags_prepare(npu_prepare *p)
 {
     npu__ref_bags *s = (npu__ref_bags *)npu_prepare_alloc(p, sizeof *s);
     if (!s) {
@@ -21031,7 +21048,7 @@ static void npu__ref_loss_join(npu__ref_loss *s, const npu_tensor *x)
 }
 
 /* dims and strides count from the last dim; a broadcast dim has stride 0. */
-static void npu__ref_loss_shape(npu_prepare *p, npu__ref_loss *s)
+NPU__REF_COLD static void npu__ref_loss_shape(npu_prepare *p, npu__ref_loss *s)
 {
     s->num_in = p->op->num_in;
     s->wraps = npu__ref_is_integer(p->in[0].dtype) ? p->in[0].dtype : 0;
@@ -21057,7 +21074,7 @@ static void npu__ref_loss_shape(npu_prepare *p, npu__ref_loss *s)
     }
 }
 
-static npu_status npu__ref_loss_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_loss_prepare(npu_prepare *p)
 {
     npu__ref_loss *s = (npu__ref_loss *)npu_prepare_alloc(p, sizeof *s);
     const npu_op_info *op = p->op;
@@ -21191,7 +21208,7 @@ typedef struct npu__ref_nll {
     bool entropy, probabilities;
 } npu__ref_nll;
 
-static npu_status npu__ref_nll_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_nll_prepare(npu_prepare *p)
 {
     npu__ref_nll *s = (npu__ref_nll *)npu_prepare_alloc(p, sizeof *s);
     if (!s) {
@@ -21293,7 +21310,7 @@ typedef struct npu__ref_ctc {
     int64_t *lengths[2];           /* of inputs, of targets */
 } npu__ref_ctc;
 
-static npu_status npu__ref_ctc_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_ctc_prepare(npu_prepare *p)
 {
     npu__ref_ctc *s = (npu__ref_ctc *)npu_prepare_alloc(p, sizeof *s);
     const npu_tensor *x = &p->in[0], *targets = &p->in[1];
@@ -21439,7 +21456,7 @@ typedef struct npu__ref_cosine {
     size_t inner, n;
 } npu__ref_cosine;
 
-static npu_status npu__ref_cosine_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_cosine_prepare(npu_prepare *p)
 {
     npu__ref_cosine *s = (npu__ref_cosine *)npu_prepare_alloc(p, sizeof *s);
     uint32_t rank;
@@ -21489,7 +21506,7 @@ typedef struct npu__ref_difference {
     size_t n;
 } npu__ref_difference;
 
-static npu_status npu__ref_difference_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_difference_prepare(npu_prepare *p)
 {
     npu__ref_difference *s = (npu__ref_difference *)npu_prepare_alloc(p, sizeof *s);
     bool pairwise = p->op->kind == NPU_ATEN_PAIRWISE_DISTANCE;
@@ -21671,7 +21688,7 @@ static npu_status npu__ref_row_loss_launch(const npu_launch *l, uint32_t part, u
 }
 
 /* Rows of cosine_embedding_loss: those of an operand that has more than one. */
-static size_t npu__ref_cosine_rows(const npu_prepare *p)
+NPU__REF_COLD static size_t npu__ref_cosine_rows(const npu_prepare *p)
 {
     int64_t rows = npu__ref_len(&p->in[2]);
     for (uint32_t k = 0; k < 2; k++) {
@@ -21680,7 +21697,7 @@ static size_t npu__ref_cosine_rows(const npu_prepare *p)
     return (size_t)rows;
 }
 
-static npu_status npu__ref_row_loss_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_row_loss_prepare(npu_prepare *p)
 {
     npu__ref_row_loss *s = (npu__ref_row_loss *)npu_prepare_alloc(p, sizeof *s);
     const npu_op_info *op = p->op;
@@ -21756,7 +21773,7 @@ typedef struct npu__ref_covariance {
     size_t part_bytes;      /* the weights and two rows */
 } npu__ref_covariance;
 
-static npu_status npu__ref_covariance_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_covariance_prepare(npu_prepare *p)
 {
     npu__ref_covariance *s = (npu__ref_covariance *)npu_prepare_alloc(p, sizeof *s);
     const npu_tensor *x = &p->in[0];
@@ -21874,7 +21891,7 @@ typedef struct npu__ref_trapezoid {
 } npu__ref_trapezoid;
 
 /* Operand k under as many dims as y has, or more; a vector lies along the axis. */
-static npu_tensor npu__ref_trapezoid_operand(const npu_prepare *p, uint32_t k, uint32_t axis)
+NPU__REF_COLD static npu_tensor npu__ref_trapezoid_operand(const npu_prepare *p, uint32_t k, uint32_t axis)
 {
     npu_tensor t = p->in[k];
     uint32_t rank = p->in[0].rank, more = t.rank < rank ? rank - t.rank : 0, from = t.rank == 1 ? axis : more;
@@ -21886,7 +21903,7 @@ static npu_tensor npu__ref_trapezoid_operand(const npu_prepare *p, uint32_t k, u
     return t;
 }
 
-static npu_status npu__ref_trapezoid_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_trapezoid_prepare(npu_prepare *p)
 {
     npu__ref_trapezoid *s = (npu__ref_trapezoid *)npu_prepare_alloc(p, sizeof *s);
     uint32_t axis = npu__ref_axis(npu_op_int(p->op, "dim", -1), p->in[0].rank);
@@ -22107,7 +22124,7 @@ static uint32_t npu__ref_join(uint32_t dtype, const npu_tensor *x, const npu_ten
 }
 
 /* x and a parameter of it under dims that broadcast: channels have dims of 1 about them, groups are rows. */
-static void npu__ref_affine_views(const npu_prepare *p, npu_tensor *x, npu_tensor *q)
+NPU__REF_COLD static void npu__ref_affine_views(const npu_prepare *p, npu_tensor *x, npu_tensor *q)
 {
     int64_t len = npu__ref_len(q), all = npu__ref_len(x);
     if (npu_op_arg(p->op, "group_size")) {
@@ -22125,7 +22142,7 @@ static void npu__ref_affine_views(const npu_prepare *p, npu_tensor *x, npu_tenso
 }
 
 /* Elements at the end of x that share a parameter. */
-static size_t npu__ref_affine_shared(const npu_prepare *p, uint32_t k)
+NPU__REF_COLD static size_t npu__ref_affine_shared(const npu_prepare *p, uint32_t k)
 {
     npu_tensor x = p->in[0], q = p->in[k];
     size_t run = 1;
@@ -22137,7 +22154,7 @@ static size_t npu__ref_affine_shared(const npu_prepare *p, uint32_t k)
 }
 
 /* Where runs of so many elements find it. */
-static npu__ref_batches npu__ref_affine_at(const npu_prepare *p, uint32_t k, size_t run)
+NPU__REF_COLD static npu__ref_batches npu__ref_affine_at(const npu_prepare *p, uint32_t k, size_t run)
 {
     npu_tensor x = p->in[0], q = p->in[k];
     npu__ref_affine_views(p, &x, &q);
@@ -22149,7 +22166,7 @@ static npu__ref_batches npu__ref_affine_at(const npu_prepare *p, uint32_t k, siz
 }
 
 /* The dtypes of the steps. A scale that is one element is a number: its inverse is taken in double. */
-static void npu__ref_affine_types(const npu_prepare *p, npu__ref_affine *s)
+NPU__REF_COLD static void npu__ref_affine_types(const npu_prepare *p, npu__ref_affine *s)
 {
     const npu_tensor *x = &p->in[0], *scale = &p->in[1], *zero = &p->in[2];
     bool is_number = !npu_op_arg(p->op, "scales");
@@ -22184,7 +22201,7 @@ static void npu__ref_affine_range(npu__ref_affine *s, double min, double max, ui
     }
 }
 
-static npu_status npu__ref_affine_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_affine_prepare(npu_prepare *p)
 {
     npu__ref_affine *s = (npu__ref_affine *)npu_prepare_alloc(p, sizeof *s);
     size_t len = (size_t)npu__ref_len(&p->in[0]);
@@ -22384,7 +22401,7 @@ static bool npu__ref_is_byte_affine(const npu_op_info *op)
     return (x == NPU_F32 && (y == NPU_I8 || y == NPU_U8)) || (y == NPU_F32 && (x == NPU_I8 || x == NPU_U8));
 }
 
-static npu_status npu__ref_byte_affine_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_byte_affine_prepare(npu_prepare *p)
 {
     npu_status status = npu__ref_affine_prepare(p);
     if (status == NPU_OK) {
@@ -22435,7 +22452,7 @@ typedef struct npu__ref_qparams {
     bool symmetric;
 } npu__ref_qparams;
 
-static npu_status npu__ref_qparams_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_qparams_prepare(npu_prepare *p)
 {
     npu__ref_qparams *s = (npu__ref_qparams *)npu_prepare_alloc(p, sizeof *s);
     if (!s) {
@@ -22504,7 +22521,7 @@ static void npu__ref_token_asymmetric(const npu_launch *l, int64_t row, double l
     ((int64_t *)l->y[1])[row] = (int64_t)zero;
 }
 
-static npu_status npu__ref_token_qparams_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_token_qparams_prepare(npu_prepare *p)
 {
     p->parts = npu__ref_item_parts((size_t)npu__ref_leading(&p->in[0]), (size_t)npu__ref_last_dim(&p->in[0]));
     return npu__ref_qparams_prepare(p);
@@ -23577,7 +23594,7 @@ static npu_status npu__ref_dyn_before(const npu_launch *l)
     return NPU_OK;
 }
 
-static npu_status npu__ref_dyn_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_dyn_prepare(npu_prepare *p)
 {
     p->before = npu__ref_dyn_before;
     return npu__ref_lean_prepare(p);
@@ -23981,7 +23998,7 @@ static void npu__ref_fill_table(const npu_prepare *p, uint32_t operand, uint8_t 
     }
 }
 
-static npu_status npu__ref_byte_map_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_byte_map_prepare(npu_prepare *p)
 {
     npu__ref_byte_map *m = (npu__ref_byte_map *)npu_prepare_alloc(p, sizeof *m);
     uint32_t num_in = p->op->num_in;
@@ -24074,7 +24091,7 @@ static void npu__ref_sum_twice(npu__ref_byte_pair *s, double a, double b)
     }
 }
 
-static void npu__ref_pair_rows(npu_prepare *p, npu__ref_byte_pair *s)
+NPU__REF_COLD static void npu__ref_pair_rows(npu_prepare *p, npu__ref_byte_pair *s)
 {
     npu__ref_loss *b = &s->broadcast;
     bool is_whole;
@@ -24088,7 +24105,7 @@ static void npu__ref_pair_rows(npu_prepare *p, npu__ref_byte_pair *s)
 }
 
 /* Rounded once, results are 255 at most before their zero is added, and float errs by a few 2^-24 of what is added. */
-static void npu__ref_pair_near(npu_prepare *p, npu__ref_byte_pair *s, double a, double b)
+NPU__REF_COLD static void npu__ref_pair_near(npu_prepare *p, npu__ref_byte_pair *s, double a, double b)
 {
     s->is_signed = p->in[0].dtype == NPU_I8, s->isa = p->isa;
     s->is_near = !s->q.is_twice && (s->is_product ? s->factor.shift < 30 : a + b < 64.0 && s->shift < 62);
@@ -24282,7 +24299,7 @@ typedef struct npu__ref_byte_pool {
     npu__ref_span *columns; /* windows along the last dim, of maxima */
 } npu__ref_byte_pool;
 
-static npu_status npu__ref_byte_pool_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_byte_pool_prepare(npu_prepare *p)
 {
     npu__ref_byte_pool *s = (npu__ref_byte_pool *)npu_prepare_alloc(p, sizeof *s);
     const char *list = npu_op_arg(p->op, "kernel_size") ? "kernel_size" : "output_size";
@@ -24411,7 +24428,7 @@ typedef struct npu__ref_byte_reduction {
     npu__ref_reduction r;
 } npu__ref_byte_reduction;
 
-static npu_status npu__ref_qmean_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_qmean_prepare(npu_prepare *p)
 {
     npu__ref_byte_reduction *s = (npu__ref_byte_reduction *)npu_prepare_alloc(p, sizeof *s);
     bool is_reduced[NPU_MAX_RANK];
@@ -24516,7 +24533,7 @@ static void npu__ref_softmax_fixed(npu__ref_byte_softmax *s, double scale)
     }
 }
 
-static npu_status npu__ref_qsoftmax_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_qsoftmax_prepare(npu_prepare *p)
 {
     npu__ref_byte_softmax *s = (npu__ref_byte_softmax *)npu_prepare_alloc(p, sizeof *s);
     double scale = npu__ref_in_scale(p->op, 0);
@@ -24613,7 +24630,7 @@ typedef struct npu__ref_byte_real {
     size_t n, rows; /* of layer norm */
 } npu__ref_byte_real;
 
-static npu__ref_byte_real *npu__ref_byte_real_create(npu_prepare *p)
+NPU__REF_COLD static npu__ref_byte_real *npu__ref_byte_real_create(npu_prepare *p)
 {
     npu__ref_byte_real *s = (npu__ref_byte_real *)npu_prepare_alloc(p, sizeof *s);
     if (s) {
@@ -24625,7 +24642,7 @@ static npu__ref_byte_real *npu__ref_byte_real_create(npu_prepare *p)
     return s;
 }
 
-static npu_status npu__ref_qlayer_norm_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_qlayer_norm_prepare(npu_prepare *p)
 {
     npu__ref_byte_real *s = npu__ref_byte_real_create(p);
     uint32_t lead = p->in[0].rank - npu_op_list_len(p->op, "normalized_shape");
@@ -24672,7 +24689,7 @@ static npu_status npu__ref_qlayer_norm_launch(const npu_launch *l, uint32_t part
     return NPU_OK;
 }
 
-static npu_status npu__ref_qresize_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_qresize_prepare(npu_prepare *p)
 {
     npu__ref_byte_real *s = npu__ref_byte_real_create(p);
     npu_status status = s ? npu__ref_resize_prepare(p) : NPU_ERR_NO_MEMORY;
@@ -24710,7 +24727,7 @@ typedef struct npu__ref_byte_conv {
 } npu__ref_byte_conv;
 
 /* Rows are images of one place. */
-static npu__ref_conv_shape npu__ref_byte_linear_shape(const npu_prepare *p)
+NPU__REF_COLD static npu__ref_conv_shape npu__ref_byte_linear_shape(const npu_prepare *p)
 {
     npu__ref_conv_shape c = { 0 };
     c.images = (int64_t)npu__ref_dims_len(&p->in[0], 0, p->in[0].rank - 1u);
@@ -24723,7 +24740,7 @@ static npu__ref_conv_shape npu__ref_byte_linear_shape(const npu_prepare *p)
     return c;
 }
 
-static npu_status npu__ref_byte_conv_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_byte_conv_prepare(npu_prepare *p)
 {
     npu__ref_byte_conv *s = (npu__ref_byte_conv *)npu_prepare_alloc(p, sizeof *s);
     npu__ref_factor *factors;
@@ -25007,7 +25024,8 @@ static void npu__ref_byte_finish(const npu__ref_quantised *q, uint32_t isa, uint
 }
 
 /* Offsets hold what is left of the zero point. The bias joins them where no sum can leave 32 bits by it. */
-static npu_status npu__ref_byte_scales_init(npu_prepare *p, npu__ref_byte_scales *s, const npu__ref_byte_conv *plain)
+NPU__REF_COLD static npu_status npu__ref_byte_scales_init(npu_prepare *p, npu__ref_byte_scales *s,
+                                                          const npu__ref_byte_conv *plain)
 {
     size_t n = (size_t)(plain->c.groups * plain->c.out_channels);
     const int32_t *bias = plain->has_bias && p->op->in_data ? (const int32_t *)p->op->in_data[2] : NULL;
@@ -26250,7 +26268,7 @@ typedef struct npu__ref_aicf_scaled {
     size_t len;
 } npu__ref_aicf_scaled;
 
-static npu_status npu__ref_aicf_scaled_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_aicf_scaled_prepare(npu_prepare *p)
 {
     npu__ref_aicf_scaled *state = (npu__ref_aicf_scaled *)npu_prepare_alloc(p, sizeof *state);
     if (!state) {
@@ -26314,7 +26332,7 @@ typedef struct npu__ref_adam {
     size_t len;
 } npu__ref_adam;
 
-static npu_status npu__ref_aicf_adam_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_aicf_adam_prepare(npu_prepare *p)
 {
     npu__ref_adam *adam = (npu__ref_adam *)npu_prepare_alloc(p, sizeof *adam);
     if (!adam) {
@@ -26388,7 +26406,7 @@ static npu_status npu__ref_aicf_bias_corr_launch(const npu_launch *l, uint32_t p
    With xhat = (x - mean) rstd and d = dy gamma: dx = rstd (d - mean(d) - xhat mean(d xhat)), means over what
    shares the statistics; dgamma = sum(dy xhat), dbeta = sum(dy). */
 
-static npu_status npu__ref_aicf_norm_bwd_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_aicf_norm_bwd_prepare(npu_prepare *p)
 {
     npu__ref_norm *norm = npu__ref_norm_state(p);
     const npu_tensor *x = &p->in[0];
@@ -26624,7 +26642,7 @@ static npu__ref_matrix_view npu__ref_aicf_matrix(const npu_tensor *t, bool trans
     return m;
 }
 
-static npu_status npu__ref_aicf_gemm_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_aicf_gemm_prepare(npu_prepare *p)
 {
     npu__ref_aicf_gemm *state = (npu__ref_aicf_gemm *)npu_prepare_alloc(p, sizeof *state);
     bool trans_a = npu_op_int(p->op, "transA", 0) != 0, trans_b = npu_op_int(p->op, "transB", 0) != 0;
@@ -26731,7 +26749,7 @@ static npu_status npu__ref_empty_launch(const npu_launch *l, uint32_t part, uint
     return NPU_OK;
 }
 
-static npu_status npu__ref_tensor_pad_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_tensor_pad_prepare(npu_prepare *p)
 {
     npu__ref_border *s = npu__ref_border_create(p, NPU__BORDER_NUMBER);
     if (!s) {
@@ -27516,8 +27534,8 @@ static const npu_executor *npu__ref_executor(const npu_registry *registry, const
 }
 
 /* Copies of `count` specs and pointers to them; NULL where there is none. */
-static const npu_spec *const *npu__ref_copy_specs(npu_prepare *p, const npu_spec *const *specs,
-                                                  uint32_t count)
+NPU__REF_COLD static const npu_spec *const *npu__ref_copy_specs(npu_prepare *p, const npu_spec *const *specs,
+                                                                uint32_t count)
 {
     const npu_spec **out = (const npu_spec **)npu_prepare_alloc(p, (count + 1) * sizeof *out);
     npu_spec *copies = (npu_spec *)npu_prepare_alloc(p, (count + 1) * sizeof *copies);
@@ -27532,7 +27550,7 @@ static const npu_spec *const *npu__ref_copy_specs(npu_prepare *p, const npu_spec
 
 /* A copy of an op that lives as long as the state: all that it points to, but names, data and children, which belong
    to the graph. NULL = out of memory. */
-static npu_op_info *npu__ref_keep_info(npu_prepare *p, const npu_op_info *op)
+NPU__REF_COLD static npu_op_info *npu__ref_keep_info(npu_prepare *p, const npu_op_info *op)
 {
     npu_op_info *to = (npu_op_info *)npu_prepare_alloc(p, sizeof *to);
     npu_bound_arg *args = (npu_bound_arg *)npu_prepare_alloc(p, (op->num_args + 1) * sizeof *args);
@@ -27567,7 +27585,7 @@ static npu_op_info *npu__ref_keep_info(npu_prepare *p, const npu_op_info *op)
     return to->in && to->out ? to : NULL;
 }
 
-static npu_status npu__ref_execute_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_execute_prepare(npu_prepare *p)
 {
     npu__ref_execution *e = (npu__ref_execution *)npu_prepare_alloc(p, sizeof *e);
     const npu_op_info *op = npu__ref_keep_info(p, p->op);
@@ -28856,7 +28874,7 @@ typedef struct npu__ref_region {
     int fed[NPU_MAX_RANK]; /* operand whose value is the offset; -1 = offsets holds it */
 } npu__ref_region;
 
-static npu_status npu__ref_region_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_region_prepare(npu_prepare *p)
 {
     const npu_tensor *t = p->op->kind == NPU_BLOCK_STORE ? &p->out[0] : &p->in[0];
     bool is_view = p->op->kind == NPU_BLOCK_VIEW;
@@ -28953,7 +28971,7 @@ typedef struct npu__ref_splat {
     int fed; /* operand that holds it; -1 = number */
 } npu__ref_splat;
 
-static npu_status npu__ref_splat_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_splat_prepare(npu_prepare *p)
 {
     npu__ref_splat *s = (npu__ref_splat *)npu_prepare_alloc(p, sizeof *s);
     const char *name = p->op->kind == NPU_BLOCK_EXPANDS ? "scalar" : "value";
@@ -28996,7 +29014,7 @@ typedef struct npu__ref_tile_matmul {
     size_t copy, copy_size; /* bytes: where in the workspace, 0 of them = there is no sum yet */
 } npu__ref_tile_matmul;
 
-static npu_status npu__ref_tile_matmul_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_tile_matmul_prepare(npu_prepare *p)
 {
     npu__ref_tile_matmul *s = (npu__ref_tile_matmul *)npu_prepare_alloc(p, sizeof *s);
     const npu_tensor *a = &p->in[p->op->num_in - 2], *b = &p->in[p->op->num_in - 1];
@@ -29325,7 +29343,7 @@ static uint32_t npu__ref_tiles_parts(const npu_graph *body, const npu_tile_desc 
     return parts < NPU__REF_MAX_BLOCK_PARTS ? (uint32_t)parts : NPU__REF_MAX_BLOCK_PARTS;
 }
 
-static npu_status npu__ref_tiles_create(npu_prepare *p, bool plain)
+NPU__REF_COLD static npu_status npu__ref_tiles_create(npu_prepare *p, bool plain)
 {
     npu__ref_tiles_making m;
     npu_tile_desc desc;
@@ -29366,8 +29384,8 @@ static npu_status npu__ref_tiles_create(npu_prepare *p, bool plain)
     return status;
 }
 
-static npu_status npu__ref_tiles_prepare(npu_prepare *p) { return npu__ref_tiles_create(p, false); }
-static npu_status npu__ref_tiles_prepare_plain(npu_prepare *p) { return npu__ref_tiles_create(p, true); }
+NPU__REF_COLD static npu_status npu__ref_tiles_prepare(npu_prepare *p) { return npu__ref_tiles_create(p, false); }
+NPU__REF_COLD static npu_status npu__ref_tiles_prepare_plain(npu_prepare *p) { return npu__ref_tiles_create(p, true); }
 
 static void npu__ref_tiles_addresses(const npu__ref_tiles *s, const npu_launch *l, char *memory)
 {
@@ -29451,7 +29469,7 @@ typedef struct npu__ref_composite {
     size_t table, inner;              /* bytes of the workspace: addresses of values, then what lies between */
 } npu__ref_composite;
 
-static npu_status npu__ref_composite_place(npu_prepare *p, const npu_graph *g, npu__ref_composite *s)
+NPU__REF_COLD static npu_status npu__ref_composite_place(npu_prepare *p, const npu_graph *g, npu__ref_composite *s)
 {
     uint32_t input = 0;
     for (uint32_t i = 0; i < p->op->num_in; i++) {
@@ -29488,8 +29506,8 @@ static npu_status npu__ref_composite_place(npu_prepare *p, const npu_graph *g, n
     return NPU_OK;
 }
 
-static npu_status npu__ref_composite_step_of(npu_prepare *p, const npu_graph *g, npu__ref_composite *s, npu_op op,
-                                             const npu_op_info *info)
+NPU__REF_COLD static npu_status npu__ref_composite_step_of(npu_prepare *p, const npu_graph *g, npu__ref_composite *s,
+                                                           npu_op op, const npu_op_info *info)
 {
     npu__ref ref = { p->tables, p->num_tables, p->variant, p->registry, *p->allocator, p->isa, p->without };
     npu__ref_composite_step *step = &s->steps[op.id - 1];
@@ -29529,7 +29547,7 @@ static npu_status npu__ref_composite_step_of(npu_prepare *p, const npu_graph *g,
     return status;
 }
 
-static npu_status npu__ref_composite_steps(npu_prepare *p, const npu_graph *g, npu__ref_composite *s)
+NPU__REF_COLD static npu_status npu__ref_composite_steps(npu_prepare *p, const npu_graph *g, npu__ref_composite *s)
 {
     npu_op_storage storage;
     npu_status status;
@@ -29549,7 +29567,7 @@ static npu_status npu__ref_composite_steps(npu_prepare *p, const npu_graph *g, n
     return status;
 }
 
-static npu_status npu__ref_composite_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_composite_prepare(npu_prepare *p)
 {
     npu__ref_composite *s = (npu__ref_composite *)npu_prepare_alloc(p, sizeof *s);
     npu_diag diag;
@@ -29688,7 +29706,7 @@ static npu_status npu__ref_cast_first_launch(const npu_launch *l, uint32_t part,
 }
 
 /* Prepares the kernel for an operand of the dtype that it is cast to. */
-static npu_status npu__ref_cast_first_prepare(npu_prepare *p)
+NPU__REF_COLD static npu_status npu__ref_cast_first_prepare(npu_prepare *p)
 {
     npu__ref_cast_first *s = (npu__ref_cast_first *)npu_prepare_alloc(p, sizeof *s);
     npu__ref ref = { p->tables, p->num_tables, p->variant, NULL, { NULL, NULL }, p->isa, p->without };
