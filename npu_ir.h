@@ -7162,7 +7162,7 @@ NPU_X(aicf_gemm, (npu_value a, npu_value b), (a, b))
    -------------------------------------------------------------------------------------------------------- */
 
 /* NPU__COLD stands before what runs while a model is read, lowered, checked, quantised, looked at or written, not while
-   it is made, planned or run. With what only that calls it is compiled for size, which takes a quarter less time: it is
+   it is made, planned or run. With what only that calls it is compiled for size, which takes a fifth less time: it is
    a third of this file, and nobody waits for it. The type rules that large graphs are made of are without, and so are
    loops over data: where only cold functions call one, it has NPU__HOT. */
 #if defined(__GNUC__)
