@@ -9932,8 +9932,11 @@ static npu_status npu__ref_conv_before(const npu_launch *l)
 static npu_status npu__ref_conv_pack_panels(npu_prepare *p, npu__ref_conv_blocked *s)
 {
     const npu__ref_conv_shape *c = s->conv;
+    npu_prepare_key key = { p->op->in_data[1], "panels of pixels",
+                            { c->groups, c->out_channels, s->gemm.k, s->pixels->channels, c->dtype, 0, 0, 0 } };
     npu__ref_product b = { 0 };
     size_t bytes;
+    bool is_made;
     char *to;
     b.n = c->out_channels, b.k = s->gemm.k, b.isa = c->isa;
     b.a.dtype = b.b.dtype = c->dtype, b.b.row = 1, b.b.col = b.k;
@@ -9941,12 +9944,12 @@ static npu_status npu__ref_conv_pack_panels(npu_prepare *p, npu__ref_conv_blocke
         bytes > SIZE_MAX / 2 / (size_t)c->groups) {
         return NPU_ERR_OVERFLOW;
     }
-    s->weights = to = (char *)npu_prepare_alloc(p, bytes * (size_t)c->groups);
-    for (int64_t i = 0; to && i < c->groups; i++, to += bytes) {
+    s->weights = to = (char *)npu_prepare_share(p, &key, bytes * (size_t)c->groups, &is_made);
+    for (int64_t i = 0; to && !is_made && i < c->groups; i++, to += bytes) {
         b.b.x = npu__ref_address(p->op->in_data[1], c->dtype, i * b.n * b.k);
         npu__ref_gemm_pack_panels(&b, s->pixels->channels, 0, s->panels, to);
     }
-    return to ? NPU_OK : NPU_ERR_NO_MEMORY;
+    return s->weights ? NPU_OK : NPU_ERR_NO_MEMORY;
 }
 
 /* Of a product with a slab, which is near: small blocks of sums do. */
@@ -10691,7 +10694,10 @@ static npu_status npu__ref_winograd_cut(npu__ref_winograd *s)
 
 static npu_status npu__ref_winograd_weights(npu_prepare *p, npu__ref_winograd *s)
 {
+    npu_prepare_key key = { NULL, "Winograd panels", { s->conv.out_channels, s->conv.in_channels, s->conv.groups,
+                                                       s->source.loops->channels, s->panels, 0, 0, 0 } };
     size_t bytes;
+    bool is_made;
     float *to;
     if (!npu_size_mul((size_t)(s->panels * s->source.loops->channels) * 16 * sizeof *to, (size_t)s->conv.in_channels,
                       &bytes)) {
@@ -10702,8 +10708,9 @@ static npu_status npu__ref_winograd_weights(npu_prepare *p, npu__ref_winograd *s
         s->packed_bytes = bytes;
         return NPU_OK;
     }
-    s->weights = to = (float *)npu_prepare_alloc(p, bytes);
-    if (to) {
+    key.data = p->op->in_data[1];
+    s->weights = to = (float *)npu_prepare_share(p, &key, bytes, &is_made);
+    if (to && !is_made) {
         npu__ref_winograd_pack(s, (const float *)p->op->in_data[1], to);
     }
     return to ? NPU_OK : NPU_ERR_NO_MEMORY;

@@ -173,23 +173,36 @@ static void test_packed_once(void)
         npu_program_destroy(programs[i]);
         npu_graph_destroy(graphs[i]);
     }
-    uint64_t bytes[2];
-    for (int times = 1; times <= 2; times++) { /* a layer that is called again */
-        npu_graph *g = npu_graph_create(NULL);
-        npu_value x = npu_input(g, "x", F32(8, WIDTH)), w = npu_param(g, "w", F32(WIDTH, WIDTH));
-        npu_exec *e = NULL;
-        for (int i = 0; i < times; i++) {
-            x = npu_tanh(g, npu_linear(g, x, w, (npu_value){ 0 }));
+}
+
+/* A layer that is called again, as PyTorch's modules may be: a linear one, a convolution of 1x1 and one of 3x3. */
+static void test_called_again(void)
+{
+    static float data[WIDTH * WIDTH * 9];
+    const npu_backend *cpu = npu_ref_backend();
+    fill(data, WIDTH * WIDTH * 9, 1);
+    for (int64_t kernel = 0; kernel <= 3; kernel += kernel ? 2 : 1) {
+        uint64_t bytes[2];
+        for (int times = 1; times <= 2; times++) {
+            npu_graph *g = npu_graph_create(NULL);
+            npu_value x = npu_input(g, "x", kernel ? F32(1, WIDTH, 28, 28) : F32(8, WIDTH)), none = { 0 };
+            npu_value w = npu_param(g, "w", kernel ? F32(WIDTH, WIDTH, kernel, kernel) : F32(WIDTH, WIDTH));
+            const npu_conv2d_attrs attrs = { .padding = { kernel / 2, kernel / 2 } };
+            npu_exec *e = NULL;
+            for (int i = 0; i < times; i++) {
+                x = npu_tanh(g, kernel ? npu_conv2d(g, x, w, none, &attrs) : npu_linear(g, x, w, none));
+            }
+            npu_output(g, "y", x);
+            size_t size = (size_t)(WIDTH * WIDTH * (kernel ? kernel * kernel : 1)) * sizeof data[0];
+            NPU_CHECK_STATUS(npu_graph_bind_param(g, "w", data, size), NPU_OK);
+            NPU_CHECK_STATUS(npu_exec_create_simple(&e, g, &cpu, 1, NULL), NPU_OK);
+            bytes[times - 1] = memory_of(npu_exec_program(e), 0).prepared;
+            npu_exec_destroy(e);
+            npu_graph_destroy(g);
         }
-        npu_output(g, "y", x);
-        NPU_CHECK_STATUS(npu_graph_bind_param(g, "w", weight_data[0], WIDTH * WIDTH * 4), NPU_OK);
-        NPU_CHECK_STATUS(npu_exec_create_simple(&e, g, &cpu, 1, NULL), NPU_OK);
-        bytes[times - 1] = memory_of(npu_exec_program(e), 0).prepared;
-        npu_exec_destroy(e);
-        npu_graph_destroy(g);
+        NPU_CHECK_THAT(bytes[1] < bytes[0] + WIDTH * WIDTH * 4, "kernel %d: %llu bytes, then %llu", (int)kernel,
+                       (unsigned long long)bytes[0], (unsigned long long)bytes[1]);
     }
-    NPU_CHECK_THAT(bytes[1] < bytes[0] + WIDTH * WIDTH * 4, "%llu, then %llu", (unsigned long long)bytes[0],
-                   (unsigned long long)bytes[1]);
 }
 
 /* Data at another address, or of another type, is no common weight; nor is that of another device. */
@@ -311,6 +324,7 @@ int main(void)
 {
     NPU_RUN(test_two_graphs);
     NPU_RUN(test_packed_once);
+    NPU_RUN(test_called_again);
     NPU_RUN(test_not_common);
     NPU_RUN(test_states_refused);
     NPU_RUN(test_no_memory);
