@@ -543,17 +543,17 @@ static void refuse(npu_quantize_desc desc, spoil how, npu_status status, const c
 /* A mask of minus infinity: what makes it, adds to it and takes its softmax stays, the rest is quantised as without. */
 static void test_infinite_masks(void)
 {
-    static const char *const nets[] = {
+    static const char *const masked[] = {
         "v = aten.view.default(x, [2,4,36])\ns = aten.linear.default(v, l, b5)\n"
         "const n : bool[5] {false,true,false,false,true}\nf = aten.masked_fill.Scalar(s, n, -inf)\n"
         "p = aten.softmax.int(f, -1)\ny = aten.mul.Tensor(p, p)\noutput y = y\n",
         "v = aten.view.default(x, [2,4,36])\ns = aten.linear.default(v, l, b5)\nconst n : f32[5] {0,-inf,0,0,-inf}\n"
         "f = aten.add.Tensor(s, n)\np = aten.softmax.int(f, -1)\ny = aten.mul.Tensor(p, p)\noutput y = y\n",
     };
-    for (size_t i = 0; i < sizeof nets / sizeof nets[0]; i++) {
+    for (size_t i = 0; i < sizeof masked / sizeof masked[0]; i++) {
         const npu_backend *cpu = npu_ref_backend();
         npu_quantize_desc desc = default_desc(&cpu);
-        npu_graph *g = make_graph(nets[i], NULL), *q = quantise(g, &desc);
+        npu_graph *g = make_graph(masked[i], NULL), *q = quantise(g, &desc);
         npu_text text = npu_text_init(NULL);
         npu_graph_print(q, &text);
         NPU_CHECK_THAT(strstr(report_text.data, "stays: a value that it makes or reads has infinity"), "%s",
