@@ -35319,6 +35319,7 @@ static npu_status npu__call_check_tensor(const npu_backend *b, const npu_op_def 
                          (unsigned)i, npu__spec_label(NULL, spec, label), (unsigned long long)t->buffer->bytes);
     }
     bytes /= npu_dtype_is_complex((npu_dtype)t->dtype) ? 2 : 1;
+    bytes = bytes == 8 ? NPU__MEMBER_ALIGN(double) : bytes;
     if (len && is_host && bytes && ((uintptr_t)t->buffer->handle + (uintptr_t)t->offset) % bytes) {
         return npu__fail(diag, NPU_ERR_UNSUPPORTED, "%s: %s %u begins at byte %llu of its buffer, where no %s can be",
                          def->name, what, (unsigned)i, (unsigned long long)t->offset,

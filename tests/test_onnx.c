@@ -99,6 +99,20 @@ static pb pb_tensor(const char *name, int dtype, const char *dims, const void *r
     return t;
 }
 
+/* At most eight numbers. */
+static pb pb_floats(const char *name, const char *dims, const float *x, size_t n)
+{
+    uint8_t raw[32];
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &x[i], sizeof bits);
+        for (size_t k = 0; k < 4; k++) {
+            raw[4 * i + k] = (uint8_t)(bits >> 8 * k);
+        }
+    }
+    return pb_tensor(name, 1, dims, raw, 4 * n);
+}
+
 static pb pb_ints(const char *name, const int64_t *x, int n)
 {
     pb t = { .len = 0 };
@@ -690,11 +704,11 @@ static pb form_model(const char *op, const char *in, int64_t opset, const pb *at
     static const float identity[6] = { 1, 0, 0, 0, 1, 0 };
     static const int64_t sizes[4] = { 1, 1, 1, 2 }, pair[2] = { 1, 3 };
     const pb values[] = {
-        pb_tensor("p", 1, "1112", picture, 8), pb_tensor("k", 1, "1111", &three, 4),
-        pb_tensor("o", 1, "1212", offsets, 16), pb_tensor("i", 1, "123", identity, 24),
+        pb_floats("p", "1112", picture, 2), pb_floats("k", "1111", &three, 1),
+        pb_floats("o", "1212", offsets, 4), pb_floats("i", "123", identity, 6),
         pb_ints("n1112", sizes, 4), pb_ints("n13", pair, 2), pb_ints("n3", pair + 1, 1), pb_ints("n2", sizes + 3, 1),
-        pb_tensor("c", 1, "2", c, 8), pb_tensor("e", 1, "02", c, 0), pb_tensor("w", 22, "23", nibbles, 3),
-        pb_tensor("s", 1, "22", scales, 16)
+        pb_floats("c", "2", c, 2), pb_floats("e", "02", c, 0), pb_tensor("w", 22, "23", nibbles, 3),
+        pb_floats("s", "22", scales, 4)
     };
     pb g = { .len = 0 }, n = { .len = 0 }, dim = { .len = 0 }, shape = { .len = 0 }, tensor = { .len = 0 };
     pb type = { .len = 0 }, info = { .len = 0 };
