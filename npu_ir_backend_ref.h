@@ -8241,6 +8241,7 @@ enum {
     NPU__REF_GEMM_SLAB = 1 << 19,     /* bytes of a slab of a convolution, for the same reason */
     NPU__REF_GEMM_GRAIN = 1 << 19,   /* multiplications that are worth a part */
     NPU__REF_GEMM_MAX_PARTS = 16,
+    NPU__REF_GEMM_NEAR = 1 << 22,    /* bytes that stay in a cache beside others */
     NPU__REF_GEMM_DIRECT = 6,        /* tiles of rows up to which B is read where it lies */
     NPU__REF_GEMM_VECTOR = 512       /* columns of a part of a vector times a matrix */
 };
@@ -8256,7 +8257,8 @@ static int64_t npu__ref_gemm_wanted_parts(const npu__ref_product *g)
    first. */
 static void npu__ref_gemm_cut(const npu__ref_product *g, npu__ref_product_plan *plan)
 {
-    int64_t rows = npu__ref_max(g->m / ((g->packed_b ? 8 : 16) * plan->tile->rows), 1);
+    bool is_far = (double)g->k * (double)g->n * (double)plan->size > NPU__REF_GEMM_NEAR; /* B, which each part reads */
+    int64_t rows = npu__ref_max(g->m / ((!g->packed_b ? 16 : is_far ? 32 : 8) * plan->tile->rows), 1);
     int64_t cols = npu__ref_max(plan->panels / (g->packed_b ? 8 : 4), 1);
     int64_t wanted = npu__ref_gemm_wanted_parts(g), first;
     if (g->packed_b) {
@@ -8619,20 +8621,22 @@ static void npu__ref_gemm_block(const npu__ref_product_sum *s, int64_t row, int6
     }
 }
 
-/* The same for a B that is packed on the way, a slice of k at a time, for all rows of the part. */
-static void npu__ref_gemm_block_packing(npu__ref_product_sum *s, int64_t first, int64_t end, int64_t col,
-                                        int64_t cols, char *packed, char *sums)
+/* The same for all rows of the part, a slice of k at a time, which stays near: of a B that is packed on the way to
+   `packed`, or, where that is NULL, has been before. */
+static void npu__ref_gemm_block_slices(npu__ref_product_sum *s, int64_t first, int64_t end, int64_t col,
+                                       int64_t cols, char *packed, char *sums)
 {
     int64_t width = s->plan->tile->cols, size = (int64_t)s->plan->size, k = 0, c_row, depth;
     char *c = npu__ref_gemm_sums(s->g, first, col, cols, sums, &c_row);
     npu__ref_product slice = *s->g;
-    s->b = packed;
     do {
         depth = npu__ref_min(s->plan->block_k, npu__ref_gemm_depth(s->g) - k);
-        slice.k = npu__ref_gemm_elements(s->g, k, depth);
-        slice.b.x = npu__ref_address(s->g->b.x, slice.b.dtype, (s->g->pairs ? 2 * k : k) * slice.b.row);
-        npu__ref_gemm_pack_panels(&slice, width, col / width, npu__ref_ceil_div(col + cols, width), packed);
-        s->panel_step = depth * width, s->k_step = 0;
+        if (packed) {
+            slice.k = npu__ref_gemm_elements(s->g, k, depth);
+            slice.b.x = npu__ref_address(s->g->b.x, slice.b.dtype, (s->g->pairs ? 2 * k : k) * slice.b.row);
+            npu__ref_gemm_pack_panels(&slice, width, col / width, npu__ref_ceil_div(col + cols, width), packed);
+            s->b = packed, s->panel_step = depth * width, s->k_step = 0;
+        }
         for (int64_t row = first; row < end; row += s->plan->block_rows) {
             npu__ref_gemm_sum_slice(s, row, npu__ref_min(s->plan->block_rows, end - row), cols, k, depth,
                                     c + (row - first) * c_row * size, c_row);
@@ -8661,6 +8665,10 @@ static void npu__ref_gemm_rows(npu__ref_product_sum *s, int64_t first_row, int64
     s->panel_step = npu__ref_gemm_depth(g) * width, s->k_step = width;
     if (g->packed_b) {
         s->b = (const char *)g->packed_b + col * npu__ref_gemm_depth(g) * size;
+        if (npu__ref_gemm_in_place(g)) { /* there is room for the sums of all rows */
+            npu__ref_gemm_block_slices(s, first_row, end_row, col, cols, NULL, NULL);
+            return;
+        }
     } else {
         s->panel_step = width, s->k_step = g->b.row;
         s->b = (const char *)g->b.x + col * size;
@@ -8692,7 +8700,7 @@ static void npu__ref_gemm_region(const npu__ref_product *g, const npu__ref_produ
         if (whole || g->packed_b) {
             npu__ref_gemm_rows(&s, first_row, end_row, col, cols, sums);
         } else {
-            npu__ref_gemm_block_packing(&s, first_row, end_row, col, cols, packed, sums);
+            npu__ref_gemm_block_slices(&s, first_row, end_row, col, cols, packed, sums);
         }
     }
 }
