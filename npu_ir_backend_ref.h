@@ -8242,6 +8242,7 @@ enum {
     NPU__REF_GEMM_GRAIN = 1 << 19,   /* multiplications that are worth a part */
     NPU__REF_GEMM_MAX_PARTS = 16,
     NPU__REF_GEMM_NEAR = 1 << 22,    /* bytes that stay in a cache beside others */
+    NPU__REF_GEMM_FAR = 1 << 25,     /* more bytes than these come from memory */
     NPU__REF_GEMM_DIRECT = 6,        /* tiles of rows up to which B is read where it lies */
     NPU__REF_GEMM_VECTOR = 512       /* columns of a part of a vector times a matrix */
 };
@@ -8253,12 +8254,25 @@ static int64_t npu__ref_gemm_wanted_parts(const npu__ref_product *g)
     return parts < 1 ? 1 : parts > NPU__REF_GEMM_MAX_PARTS ? NPU__REF_GEMM_MAX_PARTS : (int64_t)parts;
 }
 
+static double npu__ref_gemm_b_bytes(const npu__ref_product *g)
+{
+    return (double)g->k * (double)g->n * (double)npu__ref_sum_size(g->a.dtype);
+}
+
+/* A packed B that comes from memory for a few rows, which fit the sets of the first-level cache beside it, is read in
+   the order in which it lies. */
+static bool npu__ref_gemm_streams(const npu__ref_product *g)
+{
+    return g->packed_b && g->m <= npu__ref_min(npu__ref_tile(g)->rows, 8) &&
+           npu__ref_gemm_b_bytes(g) > NPU__REF_GEMM_FAR;
+}
+
 /* Cutting columns makes every part copy the same A, cutting rows pack the same B: the cheaper cut comes
    first. */
 static void npu__ref_gemm_cut(const npu__ref_product *g, npu__ref_product_plan *plan)
 {
-    bool is_far = (double)g->k * (double)g->n * (double)plan->size > NPU__REF_GEMM_NEAR; /* B, which each part reads */
-    int64_t rows = npu__ref_max(g->m / ((!g->packed_b ? 16 : is_far ? 32 : 8) * plan->tile->rows), 1);
+    int64_t tiles = !g->packed_b ? 16 : npu__ref_gemm_b_bytes(g) > NPU__REF_GEMM_NEAR ? 32 : 8;
+    int64_t rows = npu__ref_max(g->m / (tiles * plan->tile->rows), 1);
     int64_t cols = npu__ref_max(plan->panels / (g->packed_b ? 8 : 4), 1);
     int64_t wanted = npu__ref_gemm_wanted_parts(g), first;
     if (g->packed_b) {
@@ -8277,7 +8291,7 @@ static void npu__ref_gemm_cut(const npu__ref_product *g, npu__ref_product_plan *
 static bool npu__ref_gemm_a_is_direct(const npu__ref_product *g, int64_t panels)
 {
     return g->a.dtype == npu__ref_sum_dtype(g->a.dtype) && g->a.col == 1 &&
-           (panels <= 2 || g->a.row % 256 != 0);
+           (panels <= 2 || g->a.row % 256 != 0 || npu__ref_gemm_streams(g));
 }
 
 /* Rows of A whose slice stays in the second-level cache, as many as may be where B is packed: once for each block it is
@@ -8301,6 +8315,9 @@ static npu__ref_product_plan npu__ref_gemm_plan(const npu__ref_product *g)
     plan.block_rows = npu__ref_gemm_block_rows(g, &plan);
     plan.block_k = npu__ref_min(npu__ref_gemm_depth(g), NPU__REF_GEMM_K);
     plan.block_panels = npu__ref_min(NPU__REF_GEMM_COLS / plan.tile->cols, plan.panels);
+    if (npu__ref_gemm_streams(g)) {
+        plan.block_panels = 1;
+    }
     block_cols = (size_t)(plan.block_panels * plan.tile->cols);
     /* Rows of the copy are 64 bytes longer than a power of two, so that they do not share cache sets. */
     if (!npu__ref_gemm_a_is_direct(g, plan.panels)) {
