@@ -102,7 +102,7 @@ static pb pb_tensor(const char *name, int dtype, const char *dims, const void *r
 /* At most eight numbers. */
 static pb pb_floats(const char *name, const char *dims, const float *x, size_t n)
 {
-    uint8_t raw[32];
+    uint8_t raw[32] = { 0 };
     for (size_t i = 0; i < n; i++) {
         uint32_t bits;
         memcpy(&bits, &x[i], sizeof bits);
