@@ -348,15 +348,15 @@ typedef struct npu_parallel {
 
 typedef struct npu_threads_desc {
     uint32_t width;                 /* threads, including the caller: 1..1024; required */
-    uint64_t spin_ns;               /* how long a thread looks before it sleeps: 0 = 50,000, 1 = not at all, up to 10^9 */
+    uint64_t spin_ns;               /* how long a thread looks before it sleeps: 0 = 50,000, 1 = not at all; to 10^9 */
     const npu_allocator *allocator; /* copied; NULL = NPU_IR_MALLOC */
     struct npu_diag *diag;          /* where a failure is explained; NULL = nowhere */
     uint32_t _canary;               /* must be 0 */
 } npu_threads_desc;
 /* A pool of width - 1 threads, sleeping between runs. Before it sleeps a thread looks for what it waits for, because
-   waking takes longer than most ops; one that looked in vain eight times in a row looks every eighth time only, so little
-   is lost where runs are rare or the cores are another's. One run at a time: calls from several threads take turns, so a
-   pool may be shared between programs. Errors: INVALID_ARGUMENT, NO_MEMORY, UNSUPPORTED (no threads in
+   waking takes longer than most ops; one that looked in vain eight times in a row looks every eighth time only, so
+   little is lost where runs are rare or the cores are another's. One run at a time: calls from several threads take
+   turns, so a pool may be shared between programs. Errors: INVALID_ARGUMENT, NO_MEMORY, UNSUPPORTED (no threads in
    this build), BACKEND. */
 NPU_IR_API npu_status npu_threads_create(npu_parallel **out, const npu_threads_desc *desc);
 NPU_IR_API void npu_threads_destroy(npu_parallel *threads); /* NULL is fine */

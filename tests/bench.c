@@ -380,12 +380,20 @@ static double fma_peak(void) { return 0; }
 
 typedef void (*sgemm_fn)(int order, int trans_a, int trans_b, int m, int n, int k, float alpha, const float *a, int lda, const float *b,
                          int ldb, float beta, float *c, int ldc);
-typedef struct blas_call { sgemm_fn sgemm; int n; float *a, *b, *c; } blas_call;
+typedef struct blas_call { sgemm_fn sgemm; int m, k, n; float *a, *b, *c; } blas_call;
 
 static void run_blas(void *ctx)
 {
     blas_call *x = (blas_call *)ctx;
-    x->sgemm(101, 111, 111, x->n, x->n, x->n, 1, x->a, x->n, x->b, x->n, 0, x->c, x->n);
+    x->sgemm(101, 111, 111, x->m, x->n, x->k, 1, x->a, x->k, x->b, x->n, 0, x->c, x->n);
+}
+
+/* The function of that name in a library; false = it has none. `function` points to a function pointer. */
+static bool find_function(void *library, const char *name, void *function)
+{
+    void *symbol = library ? dlsym(library, name) : NULL;
+    memcpy(function, &symbol, sizeof symbol); /* ISO C has no cast from data to function pointers */
+    return symbol != NULL;
 }
 
 /* NULL where OpenBLAS is not installed. One thread. */
@@ -394,13 +402,10 @@ static sgemm_fn find_blas(void)
     static const char *const names[] = { "libopenblas.so.0", "libopenblas.so", "libcblas.so.3" };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         void *library = dlopen(names[i], RTLD_NOW);
-        void *symbol = library ? dlsym(library, "cblas_sgemm") : NULL, *threads = library ? dlsym(library, "openblas_set_num_threads") : NULL;
         sgemm_fn sgemm;
         void (*set_threads)(int);
-        if (symbol) {
-            memcpy(&sgemm, &symbol, sizeof sgemm); /* ISO C has no cast from data to function pointers */
-            if (threads) {
-                memcpy(&set_threads, &threads, sizeof set_threads);
+        if (find_function(library, "cblas_sgemm", &sgemm)) {
+            if (find_function(library, "openblas_set_num_threads", &set_threads)) {
                 set_threads(1);
             }
             return sgemm;
@@ -409,12 +414,13 @@ static sgemm_fn find_blas(void)
     return NULL;
 }
 
-static double time_gemm(int n)
+/* Seconds of a product m x k x n; b: the second matrix as a constant, NULL = it is an input. */
+static double time_gemm(int m, int k, int n, const float *b)
 {
-    const int64_t dims[2] = { n, n };
+    npu_spec spec = npu_spec_tensor(NPU_F32, 2, (int64_t[]){ k, n });
     npu_graph *g = npu_graph_create(NULL);
-    npu_value a = npu_input(g, "a", npu_spec_tensor(NPU_F32, 2, dims)), b = npu_input(g, "b", npu_spec_tensor(NPU_F32, 2, dims));
-    npu_output(g, "c", npu_mm(g, a, b));
+    npu_value x = npu_input(g, "a", npu_spec_tensor(NPU_F32, 2, (int64_t[]){ m, k }));
+    npu_output(g, "c", npu_mm(g, x, b ? npu_constant_ref(g, "b", spec, b) : npu_input(g, "b", spec)));
     npu_exec *exec = make_exec(g);
     double seconds = measure(run_exec, exec, 0.02);
     npu_exec_destroy(exec);
@@ -431,9 +437,9 @@ static void bench_gemm(void)
     printf("       n     GFLOP/s   of peak%s\n", sgemm ? "    OpenBLAS" : "");
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         int n = sizes[i];
-        double work = 2e-9 * n * n * n, rate = work / time_gemm(n), blas = 0;
+        double work = 2e-9 * n * n * n, rate = work / time_gemm(n, n, n, NULL), blas = 0;
         if (sgemm) {
-            blas_call call = { sgemm, n, numbers((size_t)n * (size_t)n), numbers((size_t)n * (size_t)n), numbers((size_t)n * (size_t)n) };
+            blas_call call = { sgemm, n, n, n, numbers((size_t)n * (size_t)n), numbers((size_t)n * (size_t)n), numbers((size_t)n * (size_t)n) };
             blas = work / measure(run_blas, &call, 0.02);
             free(call.a);
             free(call.b);

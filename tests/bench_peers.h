@@ -10,14 +10,6 @@
 #include "../examples/onnx/npu_onnx.h"
 #include "../examples/files/npu_map.h"
 
-/* The function of that name in a library; false = it has none. `function` points to a function pointer. */
-static bool find_function(void *library, const char *name, void *function)
-{
-    void *symbol = library ? dlsym(library, name) : NULL;
-    memcpy(function, &symbol, sizeof symbol); /* ISO C has no cast from data to function pointers */
-    return symbol != NULL;
-}
-
 /* ---- limits of the machine ---- */
 
 /* GB per second that one thread reads of memory that no cache holds. */
@@ -42,16 +34,13 @@ static double read_bandwidth(void)
 
 typedef int (*dnnl_sgemm_fn)(char trans_a, char trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
                              int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
-typedef struct product_call { sgemm_fn blas; dnnl_sgemm_fn dnnl; int m, k, n; float *a, *b, *c; } product_call;
+typedef struct dnnl_call { dnnl_sgemm_fn sgemm; const blas_call *of; } dnnl_call;
 
-static void run_product(void *ctx)
+static void run_dnnl(void *ctx)
 {
-    const product_call *x = (const product_call *)ctx;
-    if (x->blas) {
-        x->blas(101, 111, 111, x->m, x->n, x->k, 1, x->a, x->k, x->b, x->n, 0, x->c, x->n);
-    } else {
-        x->dnnl('N', 'N', x->m, x->n, x->k, 1, x->a, x->k, x->b, x->n, 0, x->c, x->n);
-    }
+    const dnnl_call *call = (const dnnl_call *)ctx;
+    const blas_call *x = call->of;
+    call->sgemm('N', 'N', x->m, x->n, x->k, 1, x->a, x->k, x->b, x->n, 0, x->c, x->n);
 }
 
 /* NULL where oneDNN is not installed. */
@@ -63,19 +52,6 @@ static dnnl_sgemm_fn find_dnnl(void)
         find_function(dlopen(names[i], RTLD_NOW), "dnnl_sgemm", &sgemm);
     }
     return sgemm;
-}
-
-static double time_product(const product_call *x)
-{
-    npu_graph *g = npu_graph_create(NULL);
-    npu_value a = npu_input(g, "a", npu_spec_tensor(NPU_F32, 2, (int64_t[]){ x->m, x->k }));
-    npu_value b = npu_constant_ref(g, "b", npu_spec_tensor(NPU_F32, 2, (int64_t[]){ x->k, x->n }), x->b);
-    npu_output(g, "c", npu_mm(g, a, b));
-    npu_exec *exec = make_exec(g);
-    double seconds = measure(run_exec, exec, 0.02);
-    npu_exec_destroy(exec);
-    npu_graph_destroy(g);
-    return seconds;
 }
 
 /* name, unit, limit, ours, the others', ratio to the best of them. */
@@ -99,17 +75,16 @@ static void bench_products(double peak, sgemm_fn blas, dnnl_sgemm_fn dnnl)
         { 128, 3072, 768 }, { 197, 768, 768 }
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        product_call x = { blas, NULL, rows[i][0], rows[i][1], rows[i][2], NULL, NULL, NULL };
+        blas_call x = { blas, rows[i][0], rows[i][1], rows[i][2], NULL, NULL, NULL };
         double work = 2e-9 * x.m * x.k * x.n, others[2] = { 0, 0 };
         char name[40];
         x.a = numbers((size_t)x.m * (size_t)x.k);
         x.b = numbers((size_t)x.k * (size_t)x.n);
         x.c = numbers((size_t)x.m * (size_t)x.n);
-        others[0] = blas ? work / measure(run_product, &x, 0.02) : 0;
-        x.blas = NULL, x.dnnl = dnnl;
-        others[1] = dnnl ? work / measure(run_product, &x, 0.02) : 0;
+        others[0] = blas ? work / measure(run_blas, &x, 0.02) : 0;
+        others[1] = dnnl ? work / measure(run_dnnl, &(dnnl_call){ dnnl, &x }, 0.02) : 0;
         snprintf(name, sizeof name, "product %d x %d x %d", x.m, x.k, x.n);
-        print_peers(name, "GFLOP/s", peak, work / time_product(&x), others, 2);
+        print_peers(name, "GFLOP/s", peak, work / time_gemm(x.m, x.k, x.n, x.b), others, 2);
         free(x.a), free(x.b), free(x.c);
     }
 }
