@@ -7383,6 +7383,9 @@ NPU_IR_API const char *npu_status_name(npu_status status)
     }
 }
 
+/* The text itself, or "" where there is none. */
+static const char *npu__or_empty(const char *text) { return text ? text : ""; }
+
 /* Copies the end of src when it is too long: the end of a path says more than its start. */
 static void npu__copy_tail(char *dst, size_t size, const char *src)
 {
@@ -7465,7 +7468,7 @@ static uint32_t npu__edits(const char *a, const char *b)
 /* Offers a candidate by the name that is compared and the one that is shown; true where it is the one wanted. */
 static bool npu__nearest_offer(npu__nearest *nearest, const char *name, const char *shown)
 {
-    const char *wanted = nearest->wanted ? nearest->wanted : "";
+    const char *wanted = npu__or_empty(nearest->wanted);
 #ifndef NPU_IR_NO_STRINGS
     size_t len = strlen(wanted) > strlen(name) ? strlen(wanted) : strlen(name);
     uint32_t distance = npu__edits(wanted, name);
@@ -7632,7 +7635,7 @@ NPU_IR_API npu_status npu_text_load(npu_text *text, const char *path)
 NPU_IR_API npu_status npu_text_save(const npu_text *text, const char *path)
 {
     FILE *file = path ? fopen(path, "wb") : NULL;
-    bool ok = file && fwrite(text->data ? text->data : "", 1, text->len, file) == text->len;
+    bool ok = file && fwrite(npu__or_empty(text->data), 1, text->len, file) == text->len;
     if (file && fclose(file)) {
         ok = false;
     }
@@ -8001,8 +8004,8 @@ NPU_IR_API npu_status npu_threads_create(npu_parallel **out, const npu_threads_d
     diag = npu__diag_clear(desc->diag);
     if (width == 0 || width > 1024 || desc->spin_ns > 1000000000) {
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT,
-                         "threads: width %u, expected 1..1024; spin_ns %llu, expected at most a second", (unsigned)width,
-                         (unsigned long long)desc->spin_ns);
+                         "threads: width %u, expected 1..1024; spin_ns %llu, expected at most a second",
+                         (unsigned)width, (unsigned long long)desc->spin_ns);
     }
     *out = NULL;
     size = sizeof *t + (width - 1) * sizeof(npu__thread);
@@ -10590,7 +10593,7 @@ static npu_status npu__def_make(npu__arena *arena, const npu_op_table *table, co
         def->shapes = npu__shapes_of(row->rule);
         def->space = table->space;
         def->category = table->category;
-        def->doc = row->doc ? row->doc : "";
+        def->doc = npu__or_empty(row->doc);
         def->pipe = npu__row_pipe(row->traits);
         def->schema = schema;
         for (uint32_t i = 0; i < schema->num_args; i++) {
@@ -11547,7 +11550,7 @@ NPU_IR_API npu_graph *npu_graph_add_child(npu_graph *g, const char *name, npu_le
     if (g->depth == NPU_MAX_GRAPH_DEPTH) {
         npu__graph_fail(g, NPU_ERR_OVERFLOW, "graph %s: child '%s' is more than %d levels below the main graph",
                         g->name,
-                        name ? name : "", NPU_MAX_GRAPH_DEPTH);
+                        npu__or_empty(name), NPU_MAX_GRAPH_DEPTH);
         return NULL;
     }
     if (!NPU__RESERVE(g, children, 1)) {
@@ -12255,7 +12258,7 @@ NPU_IR_API int64_t npu_graph_add_symbol(npu_graph *g, const char *name, int64_t 
 {
     int64_t known;
     if (!g || min < 0 || (max && max < min) || !name || !name[0]) {
-        npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "symbol '%s': bounds %lld..%lld", name ? name : "",
+        npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "symbol '%s': bounds %lld..%lld", npu__or_empty(name),
                         (long long)min, (long long)max);
         return 0;
     }
@@ -12730,7 +12733,7 @@ static void npu__mark_live(const npu_graph *g, uint8_t *live)
 #ifndef NPU_IR_NO_STRINGS
 static const char *npu__deduce_name(const npu_deduce *d)
 {
-    return d->def && d->def->schema ? d->def->schema->name : d->op->name ? d->op->name : "";
+    return d->def && d->def->schema ? d->def->schema->name : npu__or_empty(d->op->name);
 }
 #endif
 #endif
@@ -22471,7 +22474,7 @@ static const char *npu__quant_fault(const npu_spec *spec)
 
 static npu_status npu__check_spec(npu_graph *g, const char *what, const char *name, const npu_spec *spec)
 {
-    name = name ? name : "";
+    name = npu__or_empty(name);
     if (!npu_dtype_is_valid(spec->dtype)) {
         return npu__graph_fail(g, NPU_ERR_DTYPE, "%s '%s': the spec has no valid dtype (%u)", what, name,
                                (unsigned)spec->dtype);
@@ -22588,7 +22591,7 @@ NPU__COLD NPU_IR_API npu_status npu_graph_bind_param(npu_graph *g, const char *n
             }
         }
         return npu__graph_fail(g, NPU_ERR_NOT_FOUND, "param '%.60s': the graph has no such parameter%s",
-                               name ? name : "", npu__nearest_hint(&nearest, hint));
+                               npu__or_empty(name), npu__nearest_hint(&nearest, hint));
     }
     if (g->values[v.id].role != NPU_ROLE_PARAM || !data) {
         return npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "'%s': %s", name,
@@ -22713,7 +22716,7 @@ NPU__COLD static void npu__check_weights_all(npu__weights *w)
         if (!npu__weight_param(w, i)) {
             npu__violation(&w->v, 0, 0, NPU_ERR_NOT_FOUND,
                            "weight '%.100s' is unexpected: no parameter has that name",
-                           w->arrays[i].name ? w->arrays[i].name : "");
+                           npu__or_empty(w->arrays[i].name));
         }
     }
 }
@@ -22808,7 +22811,7 @@ static npu_value npu__constant(npu_graph *g, const char *name, const npu_spec *s
     }
     if (status || (!data && size)) {
         status = status ? status : NPU_ERR_CONVERSION;
-        npu__graph_fail(g, status, "constant '%s': %s", name ? name : "", status == NPU_ERR_CONVERSION ?
+        npu__graph_fail(g, status, "constant '%s': %s", npu__or_empty(name), status == NPU_ERR_CONVERSION ?
                         "has no data; use npu_param for data that is bound later" : npu_status_text(status));
         return npu__make_value(0);
     }
@@ -22912,7 +22915,7 @@ NPU_IR_API npu_status npu_output(npu_graph *g, const char *name, npu_value v)
     if (!npu__value_at(g, v)) {
         return npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT,
                                "output '%.60s': there is no value %u: its op has failed, or it is of another graph",
-                               name ? name : "", (unsigned)v.id);
+                               npu__or_empty(name), (unsigned)v.id);
     }
     name = name && name[0] ? name : npu__value_label(g, v.id, label);
     if (!NPU__RESERVE(g, outputs, 1)) {
@@ -22936,7 +22939,7 @@ NPU_IR_API npu_status npu_value_add_name(npu_graph *g, npu_value v, const char *
     }
     if (!npu__value_at(g, v) || !name || !name[0]) {
         return npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "alias '%s': there is no such value or no name",
-                               name ? name : "");
+                               npu__or_empty(name));
     }
     if (g->num_aliases == NPU__OUTPUT - NPU__ALIAS || !NPU__RESERVE(g, aliases, 1)) {
         return npu__graph_no_memory(g);
@@ -23527,7 +23530,7 @@ static npu_status npu__operand_missing(npu_graph *g, const npu_op_def *def, cons
         unknown = values[i].name && npu_schema_find_arg(def->schema, values[i].name) < 0 ? values[i].name : NULL;
     }
     return npu__graph_fail(g, NPU_ERR_ARITY, "%s: operand '%s' is missing%s%s%s", def->name, arg->name,
-                           unknown ? ", and there is no argument '" : "", unknown ? unknown : "", unknown ? "'" : "");
+                           unknown ? ", and there is no argument '" : "", npu__or_empty(unknown), unknown ? "'" : "");
 }
 
 /* Pushes the values that an argument is read from, which is no operand itself. */
@@ -23705,7 +23708,7 @@ NPU_IR_API npu_op npu_emit_name(npu_graph *g, const char *name, const npu_arg *a
             npu__nearest_offer(&nearest, other->name, other->name);
             npu__nearest_offer(&nearest, other->schema->name, other->name);
         }
-        npu__graph_fail(g, NPU_ERR_NOT_FOUND, "emit: op '%.80s' is not registered%s", name ? name : "",
+        npu__graph_fail(g, NPU_ERR_NOT_FOUND, "emit: op '%.80s' is not registered%s", npu__or_empty(name),
                         npu__nearest_hint(&nearest, hint));
         return npu__make_op(0);
     }
@@ -26952,7 +26955,7 @@ NPU__COLD static npu_value npu__layer_inside(npu_graph *g, const npu_layer *oute
     npu__scope scope, own;
     if (!inner || !inner->emit) {
         npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "layer %s: a layer inside it has no emit function",
-                        outer->name ? outer->name : "");
+                        npu__or_empty(outer->name));
         return npu__make_value(0);
     }
     if (outer->name) {
@@ -26973,7 +26976,7 @@ NPU__COLD static npu_value npu__layer_inside(npu_graph *g, const npu_layer *oute
 static bool npu__layer_arity(npu_graph *g, const npu_layer *layer, uint32_t got, uint32_t want)
 {
     if (got != want) {
-        npu__graph_fail(g, NPU_ERR_ARITY, "layer %s: %u inputs, expected %u", layer->name ? layer->name : "",
+        npu__graph_fail(g, NPU_ERR_ARITY, "layer %s: %u inputs, expected %u", npu__or_empty(layer->name),
                         (unsigned)got, (unsigned)want);
     }
     return got == want;
@@ -27002,7 +27005,7 @@ NPU__COLD static npu_value npu__emit_layer_linear(const npu_layer *base, npu_gra
     }
     if (spec->rank == 0 || spec->dims[spec->rank - 1] != l->in_features) {
         npu__graph_fail(g, NPU_ERR_SHAPE, "linear %s: x's last dim is %lld, expected in_features %lld",
-                        base->name ? base->name : "",
+                        npu__or_empty(base->name),
                         (long long)(spec->rank ? spec->dims[spec->rank - 1] : 0), (long long)l->in_features);
         return npu__make_value(0);
     }
@@ -27145,7 +27148,7 @@ static bool npu__attention_check(npu_graph *g, const npu_layer_attention *l, npu
         return true;
     }
     npu__graph_fail(g, NPU_ERR_SHAPE, "attention %s: x has rank %u, expected 3; %lld heads must divide %lld features",
-                    l->base.name ? l->base.name : "", spec ? (unsigned)spec->rank : 0, (long long)l->num_heads,
+                    npu__or_empty(l->base.name), spec ? (unsigned)spec->rank : 0, (long long)l->num_heads,
                     (long long)l->features);
     return false;
 }
@@ -27210,7 +27213,7 @@ NPU__COLD static npu_value npu__emit_layer_cached_attention(const npu_layer *bas
     if (!positions || positions->rank != 1 || l->max_len <= 0) {
         npu__graph_fail(g, positions && l->max_len > 0 ? NPU_ERR_RANK : NPU_ERR_INVALID_ARGUMENT,
                         "attention %s: positions have rank %u, expected 1; max_len is %lld, expected 1 or more",
-                        base->name ? base->name : "", positions ? (unsigned)positions->rank : 0,
+                        npu__or_empty(base->name), positions ? (unsigned)positions->rank : 0,
                         (long long)l->max_len);
         return none;
     }
@@ -27316,7 +27319,7 @@ static bool npu__rnn_check(npu_graph *g, const npu_layer_rnn *l, npu_value x, ui
                     l->kind == (npu_kind)NPU_ATEN_RNN_RELU;
     if (!is_known || l->hidden_size <= 0 || l->num_layers < 1 || l->num_layers > NPU_MAX_RNN_LAYERS) {
         npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "recurrent %s: kind 0x%08x, %lld features, %lld layers; expected "
-                        "a recurrent kind, 1 or more and 1 to %d", l->base.name ? l->base.name : "", (unsigned)l->kind,
+                        "a recurrent kind, 1 or more and 1 to %d", npu__or_empty(l->base.name), (unsigned)l->kind,
                         (long long)l->hidden_size, (long long)l->num_layers, NPU_MAX_RNN_LAYERS);
         return false;
     }
@@ -27324,7 +27327,7 @@ static bool npu__rnn_check(npu_graph *g, const npu_layer_rnn *l, npu_value x, ui
         return false;
     }
     if (!spec || spec->rank != 3) {
-        npu__graph_fail(g, NPU_ERR_RANK, "recurrent %s: x has rank %u, expected 3", l->base.name ? l->base.name : "",
+        npu__graph_fail(g, NPU_ERR_RANK, "recurrent %s: x has rank %u, expected 3", npu__or_empty(l->base.name),
                         spec ? (unsigned)spec->rank : 0);
         return false;
     }
@@ -27375,7 +27378,7 @@ NPU__COLD static npu_value npu__emit_layer_sequential(const npu_layer *base, npu
     }
     if (l->num_layers && !l->layers) {
         npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "sequential %s: the list of layers is NULL",
-                        base->name ? base->name : "");
+                        npu__or_empty(base->name));
         return y;
     }
     y = x[0];
@@ -27672,7 +27675,7 @@ NPU__COLD NPU_IR_API npu_value npu_model_add_list(npu_model *m, const npu_layer 
             return g->diag.status
                 ? npu__make_value(0)
                 : (npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "layer %s: input %u does not exist",
-                                   layer->name ? layer->name : "", (unsigned)i),
+                                   npu__or_empty(layer->name), (unsigned)i),
                    npu__make_value(0));
         }
     }
@@ -28540,7 +28543,7 @@ static void npu__text_spec_escaped(npu_text *text, const npu_graph *g, const npu
 {
     npu_text plain = npu_text_init(&text->allocator);
     npu__text_spec(&plain, g, spec);
-    npu__text_escaped(text, plain.data ? plain.data : "");
+    npu__text_escaped(text, npu__or_empty(plain.data));
     text->status = text->status ? text->status : plain.status;
     npu_text_free(&plain);
 }
@@ -28687,7 +28690,7 @@ static void npu__mermaid_spec(npu_text *text, const npu_graph *g, uint32_t value
 {
     npu_text plain = npu_text_init(&text->allocator);
     npu__text_spec(&plain, g, g->specs[g->values[value].spec]);
-    npu__mermaid_escaped(text, plain.data ? plain.data : "");
+    npu__mermaid_escaped(text, npu__or_empty(plain.data));
     text->status = text->status ? text->status : plain.status;
     npu_text_free(&plain);
 }
@@ -31005,7 +31008,7 @@ NPU__COLD NPU_IR_API npu_status npu_graph_parse(npu_graph **out, const char *tex
     *out = NULL;
     memset(&p, 0, sizeof p);
     p.allocator = p.scratch.allocator = npu__allocator(desc ? desc->allocator : NULL);
-    p.text = p.at = text ? text : "";
+    p.text = p.at = npu__or_empty(text);
     p.end = p.at + (text ? len : 0);
     p.file = "text";
     p.line = 1;
@@ -32054,7 +32057,7 @@ NPU__COLD static npu_status npu__json_other_constant(npu__loader *l, const npu__
 static npu_status npu__json_index_given(npu__loader *l)
 {
     for (uint32_t i = 0; i < l->num_given; i++) {
-        const char *name = l->given[i].name ? l->given[i].name : "";
+        const char *name = npu__or_empty(l->given[i].name);
         const npu__name_entry *key = npu__map_find(&l->keys, name);
         npu__name_entry *entry = npu__map_add(&l->constants, key ? key->json->as.str : name);
         if (!entry || entry->first) {
@@ -33181,7 +33184,7 @@ NPU__COLD static void npu__loader_init(npu__loader *l, const char *text, size_t 
     l->producers.allocator = l->shadowed.allocator = l->constants.allocator = l->keys.allocator =
         l->dims.allocator = l->p.allocator;
     l->p.file = "json";
-    l->p.text = l->p.at = l->counted = text ? text : "";
+    l->p.text = l->p.at = l->counted = npu__or_empty(text);
     l->p.end = l->p.at + (text ? len : 0);
     l->p.line = 1;
 }
@@ -33264,7 +33267,7 @@ NPU__COLD static const char *npu__json_label(npu__json_writer *w, uint32_t id)
     }
     copy = npu__arena_str(&w->arena, label);
     w->text->status = copy ? w->text->status : NPU_ERR_NO_MEMORY;
-    return copy ? copy : "";
+    return npu__or_empty(copy);
 }
 
 /* Enters a name, with the id added until it is the only one. */
@@ -33425,7 +33428,7 @@ NPU__COLD static void npu__json_print_result(npu__json_writer *w, uint32_t id, b
     if (w->g->ops[v->producer].num_results > 1) {
         npu_text_printf(&name, "_%u", (unsigned)v->result);
     }
-    npu__json_print_tensor(w, name.data ? name.data : "", id, is_use);
+    npu__json_print_tensor(w, npu__or_empty(name.data), id, is_use);
     w->text->status = w->text->status ? w->text->status : name.status;
     npu_text_free(&name);
 }
@@ -33448,7 +33451,7 @@ static void npu__json_print_str(npu_text *text, const char *data, uint32_t len)
     if (copy.data && !npu__is_utf8(copy.data)) {
         text->status = text->status ? text->status : NPU_ERR_UNSUPPORTED;
     }
-    npu__text_json(text, copy.data ? copy.data : "");
+    npu__text_json(text, npu__or_empty(copy.data));
     text->status = text->status ? text->status : copy.status;
     npu_text_free(&copy);
 }
@@ -41897,7 +41900,7 @@ NPU__COLD NPU_IR_API npu_status npu_graph_specialize(npu_graph **out, const npu_
         status = npu__graph_failed(g, "specialize", &local);
     }
     for (uint32_t i = 0; i < count && status == NPU_OK; i++) {
-        const char *name = names[i] ? names[i] : "";
+        const char *name = npu__or_empty(names[i]);
         if (!npu__find_symbol(g, name)) {
             status = npu__fail(&local, NPU_ERR_NOT_FOUND, "specialize: the graph has no symbol '%.80s'", name);
         }
@@ -45893,7 +45896,7 @@ static const char *npu__largest_values(const npu_plan *plan, uint32_t b, uint32_
 static const char *npu__region_name(const npu_backend *b, uint32_t r)
 {
     const char *name = npu_region_at(b->regions, r)->name;
-    return name ? name : "";
+    return npu__or_empty(name);
 }
 
 /* A region that is too small. */
@@ -47529,7 +47532,7 @@ static uint64_t npu__digest_device(const npu_backend *b)
 {
     npu__digest d = { 0xa4093822299f31d0u, 0x082efa98ec4e6c89u };
     npu__digest_text(&d, b->name);
-    npu__digest_text(&d, b->version ? b->version : "");
+    npu__digest_text(&d, npu__or_empty(b->version));
     npu__digest_number(&d, b->api_version);
     return d.a ^ d.b;
 }
@@ -48739,7 +48742,7 @@ static void npu__cache_key_rates(const npu_rates *r, npu_text *key)
         double row_all[3] = { 0 };
         row_all[0] = row->fixed_ns, row_all[1] = row->mac_ns, row_all[2] = row->byte_ns;
         npu_text_append(key, (const char *)row_all, sizeof row_all);
-        npu_text_printf(key, "%s\n", row->what ? row->what : "");
+        npu_text_printf(key, "%s\n", npu__or_empty(row->what));
     }
 }
 
@@ -50004,7 +50007,7 @@ static npu__slot *npu__slot_named(npu_exec *e, bool is_output, const char *name)
     }
     npu__slot_result(e, is_output, NULL,
                      npu__exec_fail(e, NPU_ERR_NOT_FOUND, "%s '%.60s': the graph has no such %s%s", word,
-                                                       name ? name : "", word, npu__nearest_hint(&nearest, hint)));
+                                                       npu__or_empty(name), word, npu__nearest_hint(&nearest, hint)));
     return NULL;
 }
 
@@ -52105,7 +52108,7 @@ static npu__refusal npu__refusal_of(const npu_plan *plan, uint32_t op)
     memset(&r, 0, sizeof r);
     r.backend = npu_plan_op_backend(plan, handle, &r.reason, &r.words);
     r.def = npu_op_definition(npu_plan_graph(plan), handle);
-    r.words = r.words ? r.words : "";
+    r.words = npu__or_empty(r.words);
     r.count = 1;
     return r;
 }
@@ -57847,7 +57850,7 @@ static void npu__planned_put_head(npu_planned_writer *w, npu_text *file, uint32_
     head->data_crc = npu__planned_crc((const uint8_t *)w->data.data, (uint32_t)w->data.len);
     npu__planned_put(w, file, words, names, 4);
     npu_text_append(file, (const char *)words + names, head_size - names);
-    npu_text_append(file, w->data.data ? w->data.data : "", w->data.len);
+    npu_text_append(file, npu__or_empty(w->data.data), w->data.len);
     if (file->status == NPU_OK) {
         crc = npu__planned_crc((const uint8_t *)file->data + at + 28, head_size - 28);
         for (uint32_t k = 0; k < 4; k++) {
