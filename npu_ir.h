@@ -1406,18 +1406,12 @@ typedef struct npu_op_table {
       "bool center=True, bool normalized=False, bool? onesided=None, int? length=None, " \
       "bool return_complex=False) -> Tensor", "the signal of such transforms")
 
-/* ---- aten: distance ---- */
-#define NPU_IR_OPS_ATEN_DISTANCE(X)                                                                \
-    X(0x0618, NPU_ATEN_CDIST, 0, npu__type_cdist,                                                  \
-      "cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -> Tensor",                  \
-      "p-norms of differences of rows")
-
 /* ---- aten: vectors: distances between them, and bags of them ---- */
 #define NPU_IR_OPS_ATEN_VECTORS(X)                                                                 \
-    X(0x0580, NPU_ATEN_CDIST_FORWARD, 0, npu__type_distances,                                          \
+    X(0x0580, NPU_ATEN_CDIST_FORWARD, 0, npu__type_cdist,                                          \
       "_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor",                \
       "p-distances of all rows of x1 to all rows of x2")                                           \
-    X(0x0581, NPU_ATEN_EUCLIDEAN_DIST, 0, npu__type_distances,                                         \
+    X(0x0581, NPU_ATEN_EUCLIDEAN_DIST, 0, npu__type_cdist,                                         \
       "_euclidean_dist(Tensor x1, Tensor x2) -> Tensor",                                           \
       "2-distances of all rows of x1 to all rows of x2")                                           \
     X(0x0582, NPU_ATEN_PDIST_FORWARD, 0, npu__type_pdist,                                          \
@@ -1439,6 +1433,9 @@ typedef struct npu_op_table {
       "scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, bool "               \
       "include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, Tensor)",                \
       "the same; padding_idx does not count") \
+    X(0x0618, NPU_ATEN_CDIST, 0, npu__type_cdist,                                                  \
+      "cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -> Tensor",                  \
+      "p-norms of differences of rows")                                                            \
     X(0x090a, NPU_ATEN_EMBEDDING_BAG_FORWARD_ONLY, NPU_COMPOSITE, npu__type_composite, \
       "_embedding_bag_forward_only(Tensor weight, Tensor indices, Tensor offsets, " \
       "bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, " \
@@ -3987,7 +3984,6 @@ typedef struct npu_op_table {
     X(NPU_NS_ATEN, "aten", "contraction", NPU_IR_OPS_ATEN_CONTRACTION)                                       \
     X(NPU_NS_ATEN, "aten", "linalg", NPU_IR_OPS_ATEN_LINALG)                                                 \
     X(NPU_NS_ATEN, "aten", "recurrent", NPU_IR_OPS_ATEN_RECURRENT)                                           \
-    X(NPU_NS_ATEN, "aten", "distance", NPU_IR_OPS_ATEN_DISTANCE)                                             \
     X(NPU_NS_ATEN, "aten", "activation", NPU_IR_OPS_ATEN_ACTIVATION)                                         \
     X(NPU_NS_ATEN, "aten", "normalisation", NPU_IR_OPS_ATEN_NORMALIZATION)                                   \
     X(NPU_NS_ATEN, "aten", "pooling", NPU_IR_OPS_ATEN_POOLING)                                               \
@@ -4034,7 +4030,7 @@ typedef struct npu_op_table {
 enum {
 #define NPU_X(number, symbol, traits, rule, schema, doc) symbol = (int)(NPU_NS_ATEN) << 16 | (number),
     NPU_IR_OPS_ATEN_CONVOLUTION(NPU_X) NPU_IR_OPS_ATEN_MATRIX(NPU_X) NPU_IR_OPS_ATEN_ACTIVATION(NPU_X)
-    NPU_IR_OPS_ATEN_RECURRENT(NPU_X) NPU_IR_OPS_ATEN_DISTANCE(NPU_X)
+    NPU_IR_OPS_ATEN_RECURRENT(NPU_X)
     NPU_IR_OPS_ATEN_CONTRACTION(NPU_X) NPU_IR_OPS_ATEN_LINALG(NPU_X)
     NPU_IR_OPS_ATEN_NORMALIZATION(NPU_X) NPU_IR_OPS_ATEN_POOLING(NPU_X) NPU_IR_OPS_ATEN_ELEMENTWISE(NPU_X)
     NPU_IR_OPS_ATEN_COMPARISON(NPU_X) NPU_IR_OPS_ATEN_SHAPE(NPU_X) NPU_IR_OPS_ATEN_REDUCTION(NPU_X)
@@ -19063,30 +19059,19 @@ NPU__COLD static npu_status npu__type_grid(npu_deduce *d)
     return npu__result_like(d, &y, npu__dtype_of(x));
 }
 
-static npu_status npu__check_distance_p(npu_deduce *d)
+static npu_status npu__check_distance(npu_deduce *d)
 {
     double p = npu_op_float(d->op, "p", 2.0);
-    return p >= 0.0 ? d->status : npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "p", "p is %g, expected at least 0", p);
+    int64_t mode = npu_op_int(d->op, "compute_mode", 0);
+    return p >= 0.0 && mode >= 0 && mode <= 2 ? d->status
+           : npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "p", "p is %g, expected at least 0; compute_mode is 0 to 2", p);
 }
 
-/* [b..,P,M] [b..,R,M] -> [b..,P,R] */
-NPU__COLD static npu_status npu__type_distances(npu_deduce *d)
+/* x1 [..,P,M], x2 [..,R,M] -> [..,P,R] */
+NPU__COLD static npu_status npu__type_cdist(npu_deduce *d)
 {
-    const npu_spec *a = npu_deduce_spec(d, "x1"), *b = npu_deduce_spec(d, "x2");
-    int64_t dims[NPU_MAX_RANK];
-    uint32_t rank = 0;
-    npu__check_rank(d, "x1", 2, NPU_MAX_RANK);
-    npu__check_rank(d, "x2", 2, NPU_MAX_RANK);
-    npu__check_float(d, "x1", npu__dtype_of(a));
-    npu__check_same_dtype(d, "x2", "x1");
-    npu__check_dim(d, "x2", b->rank - 1u, npu__tail_dim(a, 1), "last dim of x1");
-    npu__check_distance_p(d);
-    if (!d->status && npu_dims_broadcast(a->dims, a->rank - 2u, b->dims, b->rank - 2u, dims, &rank, NULL)) {
-        npu_deduce_fail(d, NPU_ERR_SHAPE, "x2", "the batch dims of x1 and x2 do not broadcast");
-    }
-    dims[rank] = npu__tail_dim(a, 2);
-    dims[rank + 1] = npu__tail_dim(b, 2);
-    return npu__result(d, npu__dtype_of(a), rank + 2, dims);
+    npu__check_distance(d);
+    return d->status ? d->status : npu_deduce_shapes(d, "float[*,P,M] =[*,R,M] -> =[*,P,R]");
 }
 
 /* [N,M] -> [N (N - 1) / 2] */
@@ -19096,7 +19081,7 @@ NPU__COLD static npu_status npu__type_pdist(npu_deduce *d)
     int64_t n = x->dims[0], pairs = NPU_DYNAMIC_DIM;
     npu__check_rank(d, "self", 2, 2);
     npu__check_float(d, "self", npu__dtype_of(x));
-    npu__check_distance_p(d);
+    npu__check_distance(d);
     if (n >= 0 && !npu__dim_mul(n, n ? n - 1 : 0, &pairs)) {
         return npu__too_large(d, "self");
     }
@@ -20005,17 +19990,6 @@ NPU__COLD static npu_status npu__type_pad_packed(npu_deduce *d)
     }
     npu__result(d, npu__dtype_of(x), x->rank + 1u, dims);
     return npu__result(d, NPU_I64, 1, &batch);
-}
-
-/* x1 [..,P,M], x2 [..,R,M] -> [..,P,R] */
-NPU__COLD static npu_status npu__type_cdist(npu_deduce *d)
-{
-    double p = npu_op_float(d->op, "p", 2);
-    int64_t mode = npu_op_int(d->op, "compute_mode", 0);
-    if (!npu_deduce_shapes(d, "float[*,P,M] =[*,R,M] -> =[*,P,R]") && (!(p >= 0) || mode < 0 || mode > 2)) {
-        npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "p", "p is %g, expected at least 0; compute_mode is 0 to 2", p);
-    }
-    return d->status;
 }
 
 /* ---- rules: losses ---- */

@@ -565,6 +565,7 @@ typedef bool (*npu__ref_takes_fn)(const npu_op_info *op, uint32_t operand, const
 #define NPU__REF_PLACES(name, ...) enum { NPU__REF_BEGIN_##name = -1, __VA_ARGS__ NPU__REF_NUM_##name };
 #define NPU__REF_ROWS(name, ...) static const npu_kernel npu__ref_kernels_##name[] = { __VA_ARGS__ };
 #define NPU__REF_TABLE(name) { npu__ref_kernels_##name, NPU__REF_NUM_##name, NPU_IR_VERSION }
+#define NPU__REF_TABLE_OF(name, ...) NPU__REF_TABLE(name),
 
 /* Tables are sorted by the numbers of kinds: here alone their order means something. */
 static int npu__ref_compare(npu_kind a, npu_kind b) { return a < b ? -1 : a > b; }
@@ -13115,82 +13116,6 @@ static npu_status npu__ref_pad_launch(const npu_launch *l, uint32_t part, uint32
     NPU__REF_RNN_ROW(NPU_ATEN_RNN_RELU_DATA, NPU__REF_RNN_RELU),             \
     NPU__REF_RNN_ROW(NPU_ATEN_RNN_TANH_DATA, NPU__REF_RNN_TANH),
 
-/* ---- distances ---- */
-
-typedef struct npu__ref_cdist {
-    npu__ref_batches a, b;
-    double p;
-    int64_t batch, rows, cols, len;
-} npu__ref_cdist;
-
-/* The p-norm of n differences, folded into *sum: a count for 0, the maximum for infinity, else a sum of
-   powers. */
-static void npu__ref_cdist_fold(double p, const double *a, const double *b, size_t n, double *sum)
-{
-    for (size_t i = 0; i < n; i++) {
-        double x = fabs(a[i] - b[i]);
-        if (p == 2) {
-            *sum += x * x;
-        } else if (p == 0) {
-            *sum += x != 0;
-        } else if (p > 1e300) { /* infinite */
-            *sum = x > *sum || x != x ? x : *sum;
-        } else {
-            *sum += p == 1 ? x : npu__math_pow(x, p);
-        }
-    }
-}
-
-static double npu__ref_cdist_finish(double p, double sum)
-{
-    return p == 2 ? sqrt(sum) : p == 0 || p == 1 || p > 1e300 ? sum : npu__math_pow(sum, 1 / p);
-}
-
-NPU__REF_COLD static npu_status npu__ref_cdist_prepare(npu_prepare *p)
-{
-    npu__ref_cdist *s = npu_prepare_alloc(p, sizeof *s);
-    if (!s) {
-        return NPU_ERR_NO_MEMORY;
-    }
-    p->state = s;
-    s->a = npu__ref_batch(&p->out[0], 2, &p->in[0], 2);
-    s->b = npu__ref_batch(&p->out[0], 2, &p->in[1], 2);
-    s->batch = npu__ref_batch_len(&s->a);
-    s->p = npu_op_float(p->op, "p", 2);
-    s->rows = p->out[0].dims[p->out[0].rank - 2];
-    s->cols = npu__ref_last_dim(&p->out[0]);
-    s->len = npu__ref_last_dim(&p->in[0]);
-    p->parts =
-        npu__ref_parts((size_t)(s->batch * s->rows), (size_t)(NPU__REF_GRAIN / (s->cols * s->len + 1) + 1));
-    return NPU_OK;
-}
-
-static npu_status npu__ref_cdist_launch(const npu_launch *l, uint32_t part, uint32_t parts)
-{
-    const npu__ref_cdist *s = l->state;
-    double a[NPU__STRIP], b[NPU__STRIP];
-    int64_t all = s->batch * s->rows;
-    for (int64_t i = all * part / parts; i < all * (part + 1) / parts; i++) {
-        int64_t row = npu__ref_batch_start(&s->a, i / s->rows) + i % s->rows * s->len;
-        int64_t first = npu__ref_batch_start(&s->b, i / s->rows);
-        for (int64_t j = 0; j < s->cols; j++) {
-            double sum = 0;
-            for (int64_t k = 0; k < s->len; k += NPU__STRIP) {
-                size_t n = (size_t)npu__ref_min(NPU__STRIP, s->len - k);
-                npu__ref_load_f64(a, l->x[0], l->in[0].dtype, row + k, 1, n);
-                npu__ref_load_f64(b, l->x[1], l->in[1].dtype, first + j * s->len + k, 1, n);
-                npu__ref_cdist_fold(s->p, a, b, n, &sum);
-            }
-            sum = npu__ref_cdist_finish(s->p, sum);
-            npu__ref_store_f64(l->y[0], l->out[0].dtype, i * s->cols + j, 1, &sum, 1);
-        }
-    }
-    return NPU_OK;
-}
-
-#define NPU__REF_KERNELS_DISTANCE                                                                  \
-    NPU__REF_ROW(NPU_ATEN_CDIST, "plain", 0, NULL, npu__ref_cdist_prepare, npu__ref_cdist_launch),
-
 /* -----------------------------------------------------------------------------------------------------------
    ATTENTION, LOOKUP                                                                          >>kernels-lookup
 
@@ -21052,7 +20977,8 @@ static npu_status npu__ref_bags_launch(const npu_launch *l, uint32_t part, uint3
     NPU__REF_ROW(NPU_ATEN_PDIST, "plain", 0, NULL, npu__ref_distances_prepare, npu__ref_pdist_launch),               \
     NPU__REF_ROW(NPU_ATEN_EMBEDDING_BAG_RAW, "plain", 0, NULL, npu__ref_bags_prepare, npu__ref_bags_launch),         \
     NPU__REF_ROW(NPU_ATEN_EMBEDDING_BAG, "plain", 0, NULL, npu__ref_bags_prepare, npu__ref_bags_launch),             \
-    NPU__REF_ROW(NPU_ATEN_EMBEDDING_BAG_PADDING_IDX, "plain", 0, NULL, npu__ref_bags_prepare, npu__ref_bags_launch),
+    NPU__REF_ROW(NPU_ATEN_EMBEDDING_BAG_PADDING_IDX, "plain", 0, NULL, npu__ref_bags_prepare, npu__ref_bags_launch), \
+    NPU__REF_ROW(NPU_ATEN_CDIST, "plain", 0, NULL, npu__ref_distances_prepare, npu__ref_distances_launch),
 
 /* ---- losses of elements: all operands broadcast to one shape ---- */
 
@@ -28855,11 +28781,10 @@ static npu_status npu__ref_op_call(void *ctx, const npu_call *call)
     X(matrix, NPU__REF_KERNELS_MATRIX)                        X(tensor, NPU__REF_KERNELS_TENSOR)                      \
     X(convolution, NPU__REF_KERNELS_CONVOLUTION)              X(contraction, NPU__REF_KERNELS_CONTRACTION)            \
     X(linalg, NPU__REF_KERNELS_LINALG)                        X(spectral, NPU__REF_KERNELS_SPECTRAL)                  \
-    X(complex, NPU__REF_KERNELS_COMPLEX)                      X(complex_prod, \
-                                                                NPU__REF_KERNELS_COMPLEX_PROD) \
+    X(complex, NPU__REF_KERNELS_COMPLEX)                      X(complex_prod, NPU__REF_KERNELS_COMPLEX_PROD)          \
     X(lu, NPU__REF_KERNELS_LU)                                X(factors, NPU__REF_KERNELS_FACTORS)                    \
-    X(recurrent, NPU__REF_KERNELS_RECURRENT)                  X(distance, NPU__REF_KERNELS_DISTANCE)                  \
-    X(indexing, NPU__REF_KERNELS_INDEXING)                    X(border, NPU__REF_KERNELS_BORDER)                      \
+    X(recurrent, NPU__REF_KERNELS_RECURRENT)                  X(border, NPU__REF_KERNELS_BORDER)                      \
+    X(indexing, NPU__REF_KERNELS_INDEXING)                                                                            \
     X(moved, NPU__REF_KERNELS_MOVED)                          X(lookup, NPU__REF_KERNELS_LOOKUP)                      \
     X(normalization, NPU__REF_KERNELS_NORMALIZATION)          X(pooling, NPU__REF_KERNELS_POOLING)                    \
     X(reduction, NPU__REF_KERNELS_REDUCTION)                  X(norm, NPU__REF_KERNELS_NORM)                          \
@@ -29798,33 +29723,11 @@ static const npu_kernel npu__ref_kernels_cast_first[] = {
 };
 
 static const npu_kernel_table npu__ref_tables[] = {
-    NPU__REF_TABLE(elementwise),   NPU__REF_TABLE(pairs),
-    NPU__REF_TABLE(shape),         NPU__REF_TABLE(creation),
-    NPU__REF_TABLE(alias),
-    NPU__REF_TABLE(memory),        NPU__REF_TABLE(tensor),
-    NPU__REF_TABLE(npu),           NPU__REF_TABLE(matrix),
-    NPU__REF_TABLE(quantised),
-    NPU__REF_TABLE(convolution),   NPU__REF_TABLE(lookup),
-    NPU__REF_TABLE(normalization), NPU__REF_TABLE(pooling),
     NPU_KERNEL_TABLE(npu__ref_kernels_cast_first),
-    NPU__REF_TABLE(reduction),     NPU__REF_TABLE(aicf),
-    NPU__REF_TABLE(contraction),
-    NPU__REF_TABLE(arrangement),   NPU__REF_TABLE(indexing),
-    NPU__REF_TABLE(border),        NPU__REF_TABLE(moved),
-    NPU__REF_TABLE(linalg),        NPU__REF_TABLE(norm),
-    NPU__REF_TABLE(recurrent),     NPU__REF_TABLE(distance),
-    NPU__REF_TABLE(order),         NPU__REF_TABLE(resize),
-    NPU__REF_TABLE(vectors),       NPU__REF_TABLE(loss),
-    NPU__REF_TABLE(statistics),
+    NPU__REF_TABLES(NPU__REF_TABLE_OF)
 #ifndef NPU_IR_NO_TILES
-    NPU__REF_TABLE(block),         NPU__REF_TABLE(arith),
-    NPU_KERNEL_TABLE(npu__ref_kernels_launch),
+    NPU__REF_TABLE(block), NPU__REF_TABLE(arith), NPU_KERNEL_TABLE(npu__ref_kernels_launch)
 #endif
-    NPU__REF_TABLE(search),        NPU__REF_TABLE(spectral),
-    NPU__REF_TABLE(complex),       NPU__REF_TABLE(complex_prod),
-    NPU__REF_TABLE(lu),            NPU__REF_TABLE(factors),
-    NPU__REF_TABLE(loops),         NPU__REF_TABLE(structure),
-    NPU__REF_TABLE(quantization),  NPU__REF_TABLE(quantized),
 };
 
 NPU_IR_API const npu_kernel_table *npu_ref_kernels(uint32_t *num_tables)

@@ -1132,6 +1132,8 @@ static void test_distance(void)
         { "_cdist_forward", "x1=f32[4,1,2,3] x2=f32[5,6,3] p=2.0", "f32[4,5,2,6]" },
         { "_cdist_forward", "x1=f32[2,3] x2=f32[2,4] p=2.0", "SHAPE" },
         { "_cdist_forward", "x1=f32[2,3] x2=f32[2,3] p=-1.0", "ATTRIBUTE" },
+        { "_cdist_forward", "x1=f32[2,3] x2=f32[2,3] p=2.0 compute_mode=-1", "ATTRIBUTE" },
+        { "_cdist_forward", "x1=f32[2,3] x2=f32[2,3] p=2.0 compute_mode=3", "ATTRIBUTE" },
         { "_pdist_forward", "self=f32[4,3]", "f32[6]" },
         { "pdist", "self=i32[4,3]", "DTYPE" },
         { "aten.embedding_bag.default", "weight=f32[9,4] indices=i64[5] offsets=i64[2]",
