@@ -4390,8 +4390,8 @@ NPU_IR_API int64_t npu_graph_add_symbol(npu_graph *g, const char *name, int64_t 
 /* NULL where dim is no symbol of the graph: its symbols are -2, -3 .. up to the first that has no name. The name lives
    as long as the graph. */
 NPU_IR_API const char *npu_graph_symbol_name(const npu_graph *g, int64_t dim);
-/* Bounds of a dim, which may be a number; false where it has none above: an unbounded symbol, or
-   NPU_DYNAMIC_DIM. */
+/* Bounds of a dim, which may be a number, each where its pointer is not NULL; false where it has none above: an
+   unbounded symbol, or NPU_DYNAMIC_DIM. */
 NPU_IR_API bool npu_graph_dim_bounds(const npu_graph *g, int64_t dim, int64_t *min, int64_t *max);
 #ifndef NPU_IR_NO_REWRITE
 /* A new graph in which every listed symbol has its value; all specs are deduced again. Errors: NOT_FOUND, RANGE
@@ -12287,8 +12287,10 @@ NPU_IR_API const char *npu_graph_symbol_name(const npu_graph *g, int64_t dim)
 NPU_IR_API bool npu_graph_dim_bounds(const npu_graph *g, int64_t dim, int64_t *min, int64_t *max)
 {
     const npu__symbol *s = g ? npu__symbol_of(g, dim) : NULL;
-    if (min && max) {
+    if (min) {
         *min = dim >= 0 ? dim : s ? s->min : 0;
+    }
+    if (max) {
         *max = dim >= 0 ? dim : s ? s->max : 0;
     }
     return dim >= 0 || (s && s->max);

@@ -756,6 +756,43 @@ static void test_rank_nine(void)
     npu_registry_destroy(registry);
 }
 
+/* ---- names ---- */
+
+/* Further names: of a value that is there, none of them empty, no two alike; and bounds of dims, one or both. */
+static void test_more_names(void)
+{
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value x = npu_input(g, "x", f32(2, 2, 3)), y = npu_input(g, "y", f32(2, 2, 3)), none = { 0 }, other = { 9 };
+    const struct { npu_value v; const char *name; npu_status status; } names[] = {
+        { x, "a", NPU_OK }, { y, "b", NPU_OK }, { y, "c", NPU_OK }, { none, "d", NPU_ERR_INVALID_ARGUMENT },
+        { other, "d", NPU_ERR_INVALID_ARGUMENT }, { x, NULL, NPU_ERR_INVALID_ARGUMENT },
+        { x, "", NPU_ERR_INVALID_ARGUMENT }, { x, "a", NPU_ERR_DUPLICATE }, { x, "y", NPU_ERR_DUPLICATE },
+    };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        npu_graph_clear_error(g);
+        NPU_CHECK_STATUS(npu_value_add_name(g, names[i].v, names[i].name), names[i].status);
+        NPU_CHECK_STATUS(npu_graph_status(g), names[i].status);
+    }
+    npu_graph_clear_error(g);
+    NPU_CHECK_STR(npu_value_other_name(g, y, 0), "b");
+    NPU_CHECK_STR(npu_value_other_name(g, y, 1), "c");
+    NPU_CHECK(!npu_value_other_name(g, y, 2) && !npu_value_other_name(g, none, 0) && !npu_value_other_name(NULL, y, 0));
+    NPU_CHECK_EQ(npu_graph_find(g, "c").id, y.id);
+    const struct { int64_t dim, min, max; bool is_bounded; } dims[] = {
+        { 5, 5, 5, true }, { 0, 0, 0, true }, { npu_graph_add_symbol(g, "n", 2, 9), 2, 9, true },
+        { npu_graph_add_symbol(g, "m", 3, 0), 3, 0, false }, { NPU_DYNAMIC_DIM, 0, 0, false }, { -9, 0, 0, false },
+    };
+    for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++) {
+        int64_t min = 77, max = 77;
+        NPU_CHECK_EQ(npu_graph_dim_bounds(g, dims[i].dim, &min, NULL), dims[i].is_bounded);
+        NPU_CHECK_EQ(npu_graph_dim_bounds(g, dims[i].dim, NULL, &max), dims[i].is_bounded);
+        NPU_CHECK_EQ(npu_graph_dim_bounds(g, dims[i].dim, NULL, NULL), dims[i].is_bounded);
+        NPU_CHECK_THAT(min == dims[i].min && max == dims[i].max, "dim %lld: %lld to %lld", (long long)dims[i].dim,
+                       (long long)min, (long long)max);
+    }
+    npu_graph_destroy(g);
+}
+
 /* ---- a finished graph ---- */
 
 enum { NUM_EDITS = 17 };
@@ -948,6 +985,7 @@ int main(void)
     NPU_RUN(test_validate_finds);
     NPU_RUN(test_many_ops);
     NPU_RUN(test_out_of_memory);
+    NPU_RUN(test_more_names);
     NPU_RUN(test_rank_nine);
     NPU_RUN(test_finished);
     NPU_RUN(test_deep_children);
