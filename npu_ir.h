@@ -17580,7 +17580,7 @@ NPU__COLD static npu_status npu__type_histogram(npu_deduce *d)
         npu__check_same_dtype(d, "bins", "self");
         bins = edges->dims[0] < 0 ? NPU_DYNAMIC_DIM : edges->dims[0] - 1;
     }
-    if (edges ? edges->dims[0] >= 0 : bins != NPU_DYNAMIC_DIM) {
+    if (!edges || edges->dims[0] >= 0) {
         npu__check_attribute(d, "bins", bins, 1);
     }
     if (npu_op_has(d->op, "range") && npu_op_list_len(d->op, "range") != 2) {
@@ -18986,21 +18986,18 @@ NPU__COLD static npu_status npu__type_pool_backward(npu_deduce *d)
 
 /* ---- rules: resize, distance, bags ---- */
 
-/* One dim of a resize: given, or a factor of the input's. */
+/* One dim of a resize: given, fed by a tensor, or a factor of the input's. */
 static npu_status npu__resize_dim(npu_deduce *d, uint32_t i, int64_t in, int64_t *out)
 {
-    if (npu_op_list_len(d->op, "output_size")) {
-        *out = npu_op_int_at(d->op, "output_size", i);
-    } else {
-        double size = (double)in * npu_op_float_at(d->op, "scale_factors", i);
-        *out = in < 0 ? NPU_DYNAMIC_DIM : size > -9e15 && size < 9e15 ? (int64_t)size : -1;
-        if (in < 0) {
-            return d->status;
-        }
+    bool is_given = npu_op_list_len(d->op, "output_size") != 0;
+    int64_t given = is_given ? npu_op_int_at(d->op, "output_size", i) : 0;
+    double size = is_given ? 0.0 : (double)in * npu_op_float_at(d->op, "scale_factors", i);
+    if (is_given ? given == INT64_MIN : in < 0) {
+        *out = NPU_DYNAMIC_DIM;
+        return d->status;
     }
-    *out = *out == INT64_MIN ? NPU_DYNAMIC_DIM : *out;
-    return *out == NPU_DYNAMIC_DIM && npu_op_list_len(d->op, "output_size")
-               ? d->status : npu__check_attribute(d, "output_size", *out, 1);
+    *out = is_given ? given : size > -9e15 && size < 9e15 ? (int64_t)size : -1;
+    return npu__check_attribute(d, "output_size", *out, 1);
 }
 
 /* [N,C,in..] -> [N,C,out..]; the number of spatial dims is in the name: upsample_linear1d. */
@@ -19212,14 +19209,9 @@ static npu_status npu__layer_norm_parameter(npu_deduce *d, const char *name, con
     return d->status;
 }
 
-/* native_layer_norm gives mean and reciprocal deviation too, the normalised dims kept as 1. */
-static npu_status npu__type_layer_norm(npu_deduce *d)
+/* The last dims of input are those of normalized_shape, of which some may be fed by tensors. */
+static npu_status npu__normalized_dims(npu_deduce *d, const npu_spec *x, uint32_t count)
 {
-    const npu_spec *x = npu_deduce_spec(d, "input");
-    uint32_t count = npu_op_list_len(d->op, "normalized_shape"), num_results = d->def->schema->num_returns;
-    npu_spec statistics = *x;
-    npu_dtype t;
-    npu__check_float(d, "input", npu__dtype_of(x));
     npu__check_attribute(d, "normalized_shape", count, 1);
     npu__check_rank(d, "input", count, NPU_MAX_RANK);
     for (uint32_t i = 0; i < count && !d->status; i++) {
@@ -19228,6 +19220,20 @@ static npu_status npu__type_layer_norm(npu_deduce *d)
             npu__check_attribute(d, "normalized_shape", expected, 0);
         }
         npu__check_dim(d, "input", x->rank - count + i, expected, "normalized_shape");
+    }
+    return d->status;
+}
+
+/* native_layer_norm gives mean and reciprocal deviation too, the normalised dims kept as 1. */
+static npu_status npu__type_layer_norm(npu_deduce *d)
+{
+    const npu_spec *x = npu_deduce_spec(d, "input");
+    uint32_t count = npu_op_list_len(d->op, "normalized_shape"), num_results = d->def->schema->num_returns;
+    npu_spec statistics = *x;
+    npu_dtype t;
+    npu__check_float(d, "input", npu__dtype_of(x));
+    npu__normalized_dims(d, x, count);
+    for (uint32_t i = 0; i < count && !d->status; i++) {
         statistics.dims[x->rank - count + i] = 1;
     }
     npu__layer_norm_parameter(d, "weight", x, count);
@@ -19299,17 +19305,13 @@ NPU__COLD static npu_status npu__type_native_group_norm(npu_deduce *d)
 /* The normalised dims of input, and a mean for each row of them. */
 static npu_status npu__layer_norm_rows(npu_deduce *d, const npu_spec *x, uint32_t count, int64_t *dims)
 {
-    npu__check_attribute(d, "normalized_shape", count, 1);
-    npu__check_rank(d, "input", count, NPU_MAX_RANK);
+    npu__normalized_dims(d, x, count);
     npu__check_rank(d, "mean", x->rank, x->rank);
     for (uint32_t i = 0; i < x->rank && !d->status; i++) {
         bool is_row = i < x->rank - count;
-        int64_t expected =
-            is_row ? x->dims[i] : npu_op_int_at(d->op, "normalized_shape", i - (x->rank - count));
-        npu__check_dim(d, "input", i, expected, "normalized_shape");
-        npu__check_dim(d, "mean", i, is_row ? expected : 1, "row");
+        npu__check_dim(d, "mean", i, is_row ? x->dims[i] : 1, "row");
         if (!is_row) {
-            dims[i - (x->rank - count)] = expected;
+            dims[i - (x->rank - count)] = x->dims[i];
         }
     }
     return npu__layer_norm_parameter(d, "weight", x, count);

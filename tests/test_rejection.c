@@ -141,6 +141,21 @@ static void wrong_dims(call *k)
     }
 }
 
+/* Dims of what was accepted are known, as its operands are constants: no number stands for a dim told by the run. */
+static void check_known_dims(call *k, npu_op op)
+{
+    for (uint32_t i = 0; i < npu_op_num_results(k->graph, op); i++) {
+        const npu_spec *r = npu_value_spec(k->graph, npu_op_result(k->graph, op, i));
+        for (uint32_t d = 0; d < r->rank; d++) {
+            if (r->dims[d] < 0) {
+                char text[600];
+                snprintf(text, sizeof text, "%s of %s: result %u dim %u", k->op, k->c->label, (unsigned)i, (unsigned)d);
+                NPU_CHECK_STR(text, "a number");
+            }
+        }
+    }
+}
+
 /* Runs what was accepted; any status will do. */
 static void run_whatever(call *k, npu_op op)
 {
@@ -179,6 +194,7 @@ static void odd_numbers(conf_case *c, const char *op)
                                                            : npu_arg_ints(c->args[i].arg.name, ints, count);
             emitted = emit(&k);
             if (emitted.id) {
+                check_known_dims(&k, emitted);
                 run_whatever(&k, emitted);
             } else if (!npu_graph_diag(k.graph)->message[0]) {
                 NPU_CHECK_STR(op, "an error with a message");
