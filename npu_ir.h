@@ -58,7 +58,7 @@
      2 dtypes, shapes, specs         >>spec         >>impl-spec      tests/test_spec.c
      3 schemas, attribute blobs      >>schema       >>impl-schema    tests/test_schema.c
      4 op rows and registry          >>registry     >>impl-registry  tests/test_registry.c, test_operators.c
-     5 graph                         >>graph        >>impl-graph     tests/test_graph.c
+     5 graph                         >>graph        >>impl-graph     tests/test_graph.c, test_validate.c
      6 type deduction                >>deduce       >>impl-deduce    tests/test_deduce.c, test_rejection.c
      7 builder, layers, models       >>builder      >>impl-builder   tests/test_builder.c
      8 graph forms: text, JSON, DOT  >>forms        >>impl-forms     tests/test_forms.c, test_json.c, test_roundtrip.c,
@@ -22174,6 +22174,7 @@ typedef struct npu__validation {
     void (*report)(void *ctx, const npu_diag *diag);
     void *ctx;
     npu_status first;
+    bool is_readable; /* no value says that its spec, data or producer is one that there is not: ops can be looked at */
 } npu__validation;
 
 static void npu__violation(npu__validation *v, uint32_t op, uint32_t value, npu_status status,
@@ -22204,8 +22205,10 @@ static void npu__validate_value(npu__validation *v, uint32_t id)
     uint32_t uses = 0;
     if (value->spec >= g->num_specs || value->name >= g->num_names || value->data >= g->num_data) {
         npu__violation(v, 0, id, NPU_ERR_GRAPH, "value %u: spec, name or data out of range", (unsigned)id);
+        v->is_readable = false;
         return;
     }
+    v->is_readable = v->is_readable && value->producer < g->num_ops;
     if ((value->role == NPU_ROLE_TEMPORARY) != (value->producer != 0) || value->producer >= g->num_ops) {
         npu__violation(v, value->producer, id, NPU_ERR_GRAPH, "value %u: role %u with producer %u",
                        (unsigned)id, (unsigned)value->role, (unsigned)value->producer);
@@ -22352,7 +22355,7 @@ static void npu__validate_op(npu__validation *v, uint32_t id, npu_op_storage *st
 NPU__COLD NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*report)(void *ctx, const npu_diag *diag),
                                          void *ctx)
 {
-    npu__validation v = { NULL, NULL, NULL, NPU_OK };
+    npu__validation v = { NULL, NULL, NULL, NPU_OK, true };
     npu_op_storage storage;
     if (!g) {
         return NPU_ERR_NO_MEMORY;
@@ -22367,7 +22370,7 @@ NPU__COLD NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*re
     for (uint32_t i = 1; i < g->num_values; i++) {
         npu__validate_value(&v, i);
     }
-    for (uint32_t i = 1; i < g->num_ops; i++) {
+    for (uint32_t i = 1; i < g->num_ops && v.is_readable; i++) {
         npu__validate_op(&v, i, &storage);
     }
     for (uint32_t i = 0; i < g->num_outputs; i++) {
@@ -44994,14 +44997,15 @@ static bool npu__sizes_agree(const npu_graph *g, uint32_t a, uint32_t b)
     return (npu_spec_is_static(x) && npu_spec_is_static(y)) || npu__same_dims(x, y);
 }
 
+/* A result that may take an operand's memory; npu__check_pairs has looked at the pair. */
 static void npu__share_inplace(npu_plan *plan, const npu_step *s, const npu_inplace *pair)
 {
     const npu_graph *g = plan->graph;
-    const npu__op *o = pair->op < s->num_ops ? &g->ops[s->ops[pair->op].id] : NULL;
-    uint32_t x = o && pair->operand < o->num_operands ? g->uses[o->first_operand + pair->operand].value : 0;
-    uint32_t from = x ? npu__storage_find(plan, x, s->backend) : NPU_NO_INDEX, to, root;
+    const npu__op *o = &g->ops[s->ops[pair->op].id];
+    uint32_t x = g->uses[o->first_operand + pair->operand].value;
+    uint32_t from = npu__storage_find(plan, x, s->backend), to, root;
     uint64_t delta;
-    if (from == NPU_NO_INDEX || pair->result >= o->num_results) {
+    if (from == NPU_NO_INDEX) {
         return;
     }
     to = npu__storage_find(plan, o->first_result + pair->result, s->backend);
@@ -45035,11 +45039,11 @@ static uint32_t npu__state_until(const npu_plan *plan, uint32_t state)
 static void npu__share_state(npu_plan *plan, const npu_step *s, const npu_inplace *pair)
 {
     const npu_graph *g = plan->graph;
-    const npu__op *o = pair->op < s->num_ops ? &g->ops[s->ops[pair->op].id] : NULL;
-    uint32_t x = o && pair->operand < o->num_operands ? g->uses[o->first_operand + pair->operand].value : 0;
-    uint32_t from = x ? npu__storage_find(plan, x, s->backend) : NPU_NO_INDEX, root, to, next, state;
+    const npu__op *o = &g->ops[s->ops[pair->op].id];
+    uint32_t x = g->uses[o->first_operand + pair->operand].value;
+    uint32_t from = npu__storage_find(plan, x, s->backend), root, to, next, state;
     uint64_t delta, at;
-    if (from == NPU_NO_INDEX || pair->result >= o->num_results) {
+    if (from == NPU_NO_INDEX) {
         return;
     }
     root = npu__storage_root(plan, from, &delta);
@@ -46640,8 +46644,8 @@ static uint32_t npu__backend_bit(uint32_t backend) { return backend < 32 ? 1u <<
 static npu_status npu__prove_dependencies(npu__proof *v, const npu_step *s)
 {
     for (uint32_t d = 0; d < s->num_dependencies; d++) {
-        const npu_step *from = &v->plan->steps[s->dependencies[d]];
-        if (s->dependencies[d] >= v->step) {
+        const npu_step *from = s->dependencies[d] < v->step ? &v->plan->steps[s->dependencies[d]] : NULL;
+        if (!from) {
             return npu__invalid(v, 0, "depends on a step that is not before it", 0);
         }
         for (uint32_t i = 0; i < from->num_outputs; i++) {

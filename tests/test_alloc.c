@@ -957,6 +957,7 @@ static npu_status step_make_and_run(void)
     npu_capture *capture = NULL;
     npu_diag diag;
     npu_status status = npu_plan_create(&plan, again.r.graph, &again.r.desc, &diag);
+    status = status ? status : npu_plan_validate(plan, &diag);
     status = status ? status : npu_program_create(&program, plan, &diag);
     status = status ? status : npu_exec_create(&exec, program, &again.r.exec_desc, &diag);
     NPU_CHECK_THAT(status == diag.status && (diag.message[0] != 0) == (status != NPU_OK), "'%s'", diag.message);
