@@ -34347,10 +34347,11 @@ NPU_IR_API bool npu_op_may_alias(const npu_op_info *op, uint32_t result, uint32_
     return allowed && x && y && x->dtype == y->dtype && npu__same_dims(x, y);
 }
 
-/* Whether an op reads operands after it has written to its destination, which may be none of them then. */
+/* Whether an op reads operands after it has written elsewhere in its result, whose memory may be none of theirs then: a
+   value that is an operand twice keeps its own. */
 static bool npu__reads_behind(const npu_op_def *def)
 {
-    return (def->traits & (NPU_DESTINATION | NPU_ELEMENTWISE)) == NPU_DESTINATION;
+    return !(def->traits & NPU_ELEMENTWISE);
 }
 
 /* Why an operand must stay as it is when `op` has run; NULL = it need not. */

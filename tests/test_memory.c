@@ -264,6 +264,32 @@ static void test_own_destination(void)
     rig_end(&r);
 }
 
+/* scatter(t, 1, places, t) reads as src what it would have overwritten as self. */
+static void test_operand_twice(void)
+{
+    static const float x[6] = { 1, 2, 3, 4, 5, 6 };
+    static const int64_t places[6] = { 2, 0, 1, 1, 2, 0 };
+    static const float expected[6] = { 2, 3, 1, 6, 4, 5 };
+    NPU_ITEM("S2.54");
+    rig r = rig_start(NULL, 0);
+    npu_graph *g = r.graph;
+    npu_value t = named(g, "t", npu_relu(g, npu_input(g, "x", F32(2, 3))));
+    npu_value index = npu_input(g, "places", npu_spec_tensor(NPU_I64, NUM(2, 3), DIMS(2, 3)));
+    npu_arg args[] = { npu_arg_tensor("self", t), npu_arg_int("dim", 1), npu_arg_tensor("index", index),
+                       npu_arg_tensor("src", t) };
+    npu_value y = named(g, "moved", npu_op_result(g, npu_emit(g, NPU_ATEN_SCATTER, args, 4), 0));
+    npu_output(g, "y", npu_neg(g, y));
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    NPU_CHECK(spot_of(&r, "t", 0).offset != spot_of(&r, "moved", 0).offset);
+    npu_test_input(r.exec, "x", x, sizeof x);
+    npu_test_input(r.exec, "places", places, sizeof places);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+    for (int i = 0; i < 6; i++) {
+        NPU_CHECK_NEAR(((const float *)npu_exec_output(r.exec, 0, NULL))[i], -expected[i], 0);
+    }
+    rig_end(&r);
+}
+
 /* Inputs and weights stay as they are: the second run gives the same. */
 static void test_inputs_stay(void)
 {
@@ -761,6 +787,7 @@ int main(void)
     NPU_RUN(test_split_of_an_input);
     NPU_RUN(test_in_place);
     NPU_RUN(test_own_destination);
+    NPU_RUN(test_operand_twice);
     NPU_RUN(test_inputs_stay);
     NPU_RUN(test_in_place_of_a_piece);
     NPU_RUN(test_sums);
