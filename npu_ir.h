@@ -35335,7 +35335,7 @@ static npu_status npu__call_bind(npu__call *c, const npu_backend *b, const npu_o
         if (status) {
             return status;
         }
-        if (t->dtype && (def->traits & NPU_DATA) && (b->traits & NPU_BACKEND_HOST)) {
+        if (t->dtype && (def->traits & NPU_DATA) && (b->traits & NPU_BACKEND_HOST) && t->buffer->handle) {
             c->data[i] = (const char *)t->buffer->handle + t->offset; /* sizes may depend on it */
         }
         if (!t->dtype && i >= num_in) {

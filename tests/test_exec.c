@@ -1038,6 +1038,70 @@ static void test_op_call_tensors(void)
     }
 }
 
+/* Calls that are refused before anything runs, one mistake each. */
+static void test_op_call_refused(void)
+{
+    static const char *const words[] = {
+        "needs a desc that was zeroed", "the operands or results are NULL", "the operands or results are NULL",
+        "1 operands and 64 results, at most 64 in all", "result 0 has no dtype", "operand 'other' is missing",
+        "2 results given, expected 1", "with 600 bytes, expected 0 and the packed blob", "but its buffer has 0 bytes",
+        "but its buffer has 64 bytes", "has 1 tensor lists, but the call says the sizes of 2",
+        "2 operands given, expected 0 and 3 in lists"
+    };
+    static const npu_status statuses[] = {
+        NPU_ERR_INVALID_ARGUMENT, NPU_ERR_INVALID_ARGUMENT, NPU_ERR_INVALID_ARGUMENT, NPU_ERR_ARITY, NPU_ERR_DTYPE,
+        NPU_ERR_ARITY, NPU_ERR_ARITY, NPU_ERR_BAD_ATTR_SIZE, NPU_ERR_SHAPE, NPU_ERR_SHAPE, NPU_ERR_ARITY, NPU_ERR_ARITY
+    };
+    static float memory[3][16];
+    static uint8_t blob[600];
+    for (uint32_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        npu_tensor t[3];
+        npu_buffer buffers[3];
+        npu_diag diag;
+        npu_op_call_desc d = { .kind = NPU_ATEN_ADD, .in = t, .num_in = 2, .out = t + 2, .num_out = 1 };
+        const uint32_t sizes[2] = { 3, 0 };
+        for (int k = 0; k < 3; k++) {
+            npu_tensor_set_host(&t[k], &buffers[k], NPU_F32, 2, DIMS(2, 4), memory[k]);
+            buffers[k].bytes = sizeof memory[k];
+        }
+        switch (i) {
+        case 0: d._canary = 1; break;
+        case 1: d.in = NULL; break;
+        case 2: d.out = NULL; break;
+        case 3: d.num_in = 1, d.num_out = 64; break;
+        case 4: t[2].dtype = NPU_NONE; break;
+        case 5: t[1].dtype = NPU_NONE; break;
+        case 6: d.kind = NPU_ATEN_RELU, d.num_in = 1, d.out = t + 1, d.num_out = 2; break;
+        case 7: d.blob = blob, d.blob_size = sizeof blob; break;
+        case 8: t[1].dtype = NPU_I4, buffers[1].bytes = 0; break;
+        case 9: t[1].strides[0] = INT64_MAX / 4, t[1].strides[1] = INT64_MAX; break;
+        default: d.kind = NPU_ATEN_CAT, d.list_sizes = sizes, d.num_lists = i == 10 ? 2 : 1; break;
+        }
+        NPU_CHECK_STATUS(npu_op_call(npu_ref_backend(), &d, &diag), statuses[i]);
+        NPU_CHECK_THAT(strstr(diag.message, words[i]), "call %u: '%s'", (unsigned)i, diag.message);
+    }
+}
+
+/* What an op results in may depend on what its operands hold, of which there may be nothing. */
+static void test_op_call_data(void)
+{
+    float x[4] = { 1, 2, 3, 4 }, y[4] = { 0 };
+    uint8_t mask[4] = { 1, 0, 0, 1 };
+    npu_buffer buffers[3];
+    npu_tensor in[2], out;
+    npu_diag diag;
+    for (int is_empty = 0; is_empty < 2; is_empty++) {
+        int64_t n = is_empty ? 0 : 4, num = is_empty ? 0 : 2, other = 1;
+        npu_tensor_set_host(&in[0], &buffers[0], NPU_F32, 1, &n, is_empty ? NULL : x);
+        npu_tensor_set_host(&in[1], &buffers[1], NPU_BOOL, 1, &n, is_empty ? NULL : mask);
+        npu_tensor_set_host(&out, &buffers[2], NPU_F32, 1, &num, is_empty ? NULL : y);
+        NPU_CHECK_STATUS(call(NPU_ATEN_MASKED_SELECT, in, 2, &out, 1, NULL, 0, &diag), NPU_OK);
+        npu_tensor_set_host(&out, &buffers[2], NPU_F32, 1, &other, y);
+        NPU_CHECK_STATUS(call(NPU_ATEN_MASKED_SELECT, in, 2, &out, 1, NULL, 0, &diag), NPU_ERR_SHAPE);
+    }
+    NPU_CHECK(y[0] == 1 && y[1] == 4 && y[2] == 0);
+}
+
 /* What failed is named: the op, the operand, and the status. */
 static void test_op_call_message(void)
 {
@@ -1095,6 +1159,50 @@ static void test_op_call_by_group(void)
     NPU_CHECK_EQ(npu_sim_count(sim).live_buffers, 0);
     NPU_CHECK_EQ(npu_sim_count(sim).live_programs, 0);
     npu_sim_destroy(sim);
+}
+
+/* A device without op_call that cannot do it, in each of its slots; it gets scratch as it asks for it. */
+static void test_op_call_group_fails(void)
+{
+    static const struct { npu_sim_desc desc; npu_sim_slot slot; npu_status status; const char *words; } rows[] = {
+        { { 0 }, NPU_SIM_SLOTS, NPU_OK, "" },
+        { { .op_scratch = 100 }, NPU_SIM_SLOTS, NPU_OK, "" },
+        { { .scratch = 100, .op_scratch = 200, .worker_scratch = 50 }, NPU_SIM_SLOTS, NPU_OK, "" },
+        { { .refuse = "aten.relu.default" }, NPU_SIM_SLOTS, NPU_ERR_NOT_IMPLEMENTED, "cannot compile it" },
+        { { 0 }, NPU_SIM_COMPILE, NPU_ERR_BACKEND, "cannot compile it" },
+        { { .scratch = 100 }, NPU_SIM_ALLOC, NPU_ERR_NO_MEMORY, "" },
+        { { .op_scratch = 100 }, NPU_SIM_ALLOC, NPU_ERR_NO_MEMORY, "" },
+        { { 0 }, NPU_SIM_PLACE, NPU_ERR_BACKEND, "" },
+        { { 0 }, NPU_SIM_SUBMIT, NPU_ERR_BACKEND, "" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        float x[4] = { 1, -2, 3, -4 }, y[4] = { 0 };
+        npu_sim *sim = NULL;
+        npu_buffer buffers[2];
+        npu_tensor t[2];
+        npu_diag diag;
+        NPU_CHECK_STATUS(npu_sim_create(&sim, &rows[i].desc), NPU_OK);
+        npu_backend device = *npu_sim_backend(sim);
+        device.op_call = NULL;
+        for (int k = 0; k < 2; k++) {
+            npu_tensor_set_host(&t[k], &buffers[k], NPU_F32, 1, DIMS(4), x);
+            NPU_CHECK_STATUS(buffer_alloc(&device, 0, sizeof x, &buffers[k]), NPU_OK);
+        }
+        buffer_upload(&device, &buffers[0], 0, x, sizeof x);
+        if (rows[i].slot != NPU_SIM_SLOTS) {
+            npu_sim_fail(sim, rows[i].slot, 1, rows[i].status);
+        }
+        NPU_CHECK_STATUS(npu_op_call(&device, NPU_TEST_CALL(NPU_ATEN_RELU, &t[0], 1, &t[1], 1, 0, NULL, 0), &diag),
+                         rows[i].status);
+        NPU_CHECK_THAT(strstr(diag.message, rows[i].words), "row %u: '%s'", (unsigned)i, diag.message);
+        buffer_download(&device, y, &buffers[1], 0, sizeof y);
+        NPU_CHECK(rows[i].status || (y[0] == 1 && y[1] == 0 && y[2] == 3 && y[3] == 0));
+        device.free(device.ctx, &buffers[0]);
+        device.free(device.ctx, &buffers[1]);
+        NPU_CHECK_EQ(npu_sim_count(sim).live_buffers, 0);
+        NPU_CHECK_EQ(npu_sim_count(sim).live_programs, 0);
+        npu_sim_destroy(sim);
+    }
 }
 
 /* A layer that claims another shape than its op gives. */
@@ -1172,7 +1280,10 @@ int main(void)
     NPU_RUN(test_debug_order);
     NPU_RUN(test_op_call);
     NPU_RUN(test_op_call_tensors);
+    NPU_RUN(test_op_call_refused);
+    NPU_RUN(test_op_call_data);
     NPU_RUN(test_op_call_message);
     NPU_RUN(test_op_call_by_group);
+    NPU_RUN(test_op_call_group_fails);
     return npu_test_done();
 }

@@ -2463,11 +2463,12 @@ static void npu_sim__ask_scratch(const npu_sim *sim, npu_sim__program *p, npu_co
     out->num_scratches = sim->desc.op_scratch || sim->desc.worker_scratch ? p->num_ops : 0;
 }
 
-/* Bytes of an op's scratch for so many workers. */
+/* Bytes of an op's scratch for so many workers, as they were asked for: only what parts follow is rounded up. */
 static uint64_t npu_sim__scratch_bytes(const npu_sim *sim, uint32_t workers)
 {
     size_t alignment = sim->regions[0].alignment, worker = npu_sim__round_up((size_t)sim->desc.worker_scratch, alignment);
-    return npu_sim__round_up((size_t)sim->desc.op_scratch, alignment) + (uint64_t)worker * workers;
+    uint64_t rounded = npu_sim__round_up((size_t)sim->desc.op_scratch, alignment);
+    return worker ? rounded + (uint64_t)worker * workers : sim->desc.op_scratch;
 }
 
 static void npu_sim__answer(npu_sim *sim, npu_sim__program *p, npu_compiled *out)
