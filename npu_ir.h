@@ -24704,10 +24704,10 @@ static npu_value npu__istft_frames(npu__compose *c, npu_value x, const npu__stft
 {
     static const int64_t last = 2;
     x = NPU__MAKE(NPU_ATEN_TRANSPOSE, "%v 1 2", x);
-    if (returns_complex || !s->onesided) {
+    if (returns_complex) {
         x = NPU__MAKE(NPU_ATEN_FFT_C2C, "%v %L %i false", x, &last, 1u, (int64_t)(s->normalized ? 1 : 2));
-        x = returns_complex ? x : NPU__MAKE(NPU_ATEN_REAL, "%v", x);
-    } else {
+    } else { /* the other half of the frequencies is taken as its mirror image */
+        x = s->onesided ? x : npu__part(c, x, 2, 0, s->n_fft / 2 + 1);
         x = NPU__MAKE(NPU_ATEN_FFT_C2R, "%v %L %i %i", x, &last, 1u, (int64_t)(s->normalized ? 1 : 2), s->n_fft);
     }
     return s->window.id ? NPU__MAKE(NPU_ATEN_MUL, "%v %v", x, s->window) : x;
@@ -40902,6 +40902,7 @@ NPU__COLD static npu_status npu__lower_constant_pad(npu__lower *l)
             return npu_rewrite_no_match(l->rw, "it cuts off, which tensor.pad does not");
         }
     }
+    value = x.dtype == NPU_BOOL ? npu_scalar_bool(npu_scalar_value(value) != 0.0) : value;
     if (!npu__is_float((npu_dtype)x.dtype) && value.is_float) {
         return npu_rewrite_no_match(l->rw, "a border of %g in %s", value.f, npu_dtype_name((npu_dtype)x.dtype));
     }

@@ -12704,6 +12704,17 @@ static npu_status npu__ref_complex_launch(const npu_launch *l, uint32_t part, ui
     return NPU_OK;
 }
 
+/* One element, cast to the dtype of the result first, as `dtype` has it: of a real one the real part alone. */
+static npu__ref_complex npu__ref_complex_factor(const npu_launch *l, int64_t at)
+{
+    uint64_t cast[2] = { 0, 0 };
+    double x[2];
+    npu__ref_load_pairs(x, l->x[0], l->in[0].dtype, at, 1, 1);
+    npu__ref_store_pairs(cast, l->out[0].dtype, 0, 1, x, 1);
+    npu__ref_load_pairs(x, cast, l->out[0].dtype, 0, 1, 1);
+    return npu__ref_pair_of(x[0], x[1]);
+}
+
 /* prod: products of the elements along one dim, or of all. */
 static npu_status npu__ref_complex_prod_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
@@ -12712,10 +12723,8 @@ static npu_status npu__ref_complex_prod_launch(const npu_launch *l, uint32_t par
     for (int64_t i = 0; i < sizes[0] * sizes[2]; i++) {
         npu__ref_complex y = { 1, 0 };
         for (int64_t k = 0; k < sizes[1]; k++) {
-            double x[2];
-            npu__ref_load_pairs(x, l->x[0], l->in[0].dtype, (i / sizes[2] * sizes[1] + k) * sizes[2] + i % sizes[2],
-                                1, 1);
-            y = npu__ref_complex_times(y, npu__ref_pair_of(x[0], x[1]));
+            int64_t at = (i / sizes[2] * sizes[1] + k) * sizes[2] + i % sizes[2];
+            y = npu__ref_complex_times(y, npu__ref_complex_factor(l, at));
         }
         npu__ref_store_pairs(l->y[0], l->out[0].dtype, i, 1, &y.re, 1);
     }

@@ -277,6 +277,7 @@ static const row rows[] = {
     { "input a : %[2,3]\n", "repeat(a, [2, 1, 3])" }, { "input a : %[2,3]\n", "repeat(a, [1, 1])" },
     { "input a : %[2,3]\n", "tile(a, [2])" }, { "input a : %[2]\n", "tile(a, [2, 3, 2])" },
     { "input x : %[3,1]\n", "expand(x, [2, 3, 4])" }, { "input x : %[3,4]\n", "constant_pad_nd(x, [1, 2, 0, 1], 2)" },
+    { "input x : bool[3,4]\n", "constant_pad_nd(x, [1, 2, 0, 1], 2)" }, /* as a truth value */
     { "input a : %[2,3,4]\ninput b : %[2,3,4]\n", "add.Tensor(a, b)" }, { "input a : %[2,3,4]\ninput b : %[3,1]\n",
       "add.Tensor(a, b)" },
     { "input a : %[2,3,4]\ninput b : %[3,1]\n", "sub.Tensor(a, b, alpha=2)" }, { "input a : %[4]\n"
