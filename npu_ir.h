@@ -56592,6 +56592,19 @@ static void npu__quant_free(npu__quant *q)
     npu_graph_destroy(q->g);
 }
 
+/* Bytes of the largest weight, which is turned around whatever its size: at least what is folded by default. */
+static uint64_t npu__largest_constant(const npu_graph *g)
+{
+    uint64_t most = NPU__FOLD_MAX_BYTES;
+    for (uint32_t id = 1; id < g->num_values; id++) {
+        size_t size = 0;
+        if (npu_value_data(g, npu__make_value(id), &size)) {
+            most = size > most ? size : most;
+        }
+    }
+    return most;
+}
+
 /* The graph with batch norms folded, and room for what is found out about it. */
 static npu_status npu__quant_prepare(npu__quant *q, const npu_graph *g)
 {
@@ -56600,6 +56613,7 @@ static npu_status npu__quant_prepare(npu__quant *q, const npu_graph *g)
     q->optimize.backends = q->desc->backends;
     q->optimize.num_backends = q->desc->num_backends;
     q->optimize.passes = 1u << NPU_PASS_BATCH_NORM | 1u << NPU_PASS_CONSTANTS | 1u << NPU_PASS_DEAD_CODE;
+    q->optimize.max_constant_bytes = npu__largest_constant(g);
     if (!npu__pass_computer(&q->optimize)) {
         return npu__fail(q->diag, NPU_ERR_UNSUPPORTED, "quantise: %s", npu__no_computer);
     }

@@ -436,6 +436,27 @@ static void test_weights_alone(void)
     }
 }
 
+/* What a rule leaves is no slower than it was: a weight is turned around once, however large it is. */
+static void test_large_weight(void)
+{
+    enum { K = 64, N = 70000 };
+    const npu_backend *cpu = npu_ref_backend();
+    const npu_quantize_rule rule = { .op = "aten.linear.default" };
+    npu_quantize_desc desc = { .backends = &cpu, .num_backends = 1, .form = NPU_QUANTIZE_WEIGHTS8, .rules = &rule,
+                               .num_rules = 1 };
+    float *w = (float *)calloc((size_t)K * N, sizeof *w);
+    NPU_CHECK(w != NULL);
+    npu_graph *g = npu_graph_create(&(npu_graph_desc){ .registry = registry });
+    npu_value x = npu_input(g, "x", npu_spec_tensor(NPU_F32, 2, (int64_t[]){ 1, K }));
+    npu_spec spec = npu_spec_tensor(NPU_F32, 2, (int64_t[]){ K, N });
+    npu_output(g, "y", npu_matmul(g, x, npu_constant_ref(g, NULL, spec, w)));
+    npu_graph *q = quantise(g, &desc);
+    NPU_CHECK_STR(made_of(q), "aten.linear.default");
+    npu_graph_destroy(q);
+    npu_graph_destroy(g);
+    free(w);
+}
+
 /* ---- the same at any number of threads ---- */
 
 static void test_threads(void)
@@ -679,6 +700,7 @@ int main(void)
     NPU_RUN(test_losses);
     NPU_RUN(test_bias_correction);
     NPU_RUN(test_weights_alone);
+    NPU_RUN(test_large_weight);
     NPU_RUN(test_threads);
     NPU_RUN(test_infinite_masks);
     NPU_RUN(test_refusals);
