@@ -38007,11 +38007,11 @@ NPU__COLD static npu__slot_of_op npu__behind_scale(npu_rewrite *rw, npu__slot_of
     npu_kind kind = npu_op_kind(rw->from, op);
     npu_value x;
     double number;
-    if (!op.id || !npu__number_operand_of(rw, op, false, &x, &number) || number == 0) {
+    if (!op.id || !npu__number_operand_of(rw, op, kind == kinds[1], &x, &number) || number == 0) {
         return at;
     }
     *scale = kind == kinds[2] || kind == kinds[3] ? *scale / number : *scale * number;
-    return npu__at(op, 0);
+    return npu__at(op, x.id != npu_op_operand_value(rw->from, op, 0).id);
 }
 
 /* In front of what swaps the last two dims, perhaps together with a permutation of all, which k gets. */

@@ -1318,7 +1318,10 @@ static const spelling rms_norms[] = {
 
 static const char attention_head[] = "graph g\ninput q : f32[4,4,4]\ninput k : f32[4,4,4]\ninput v : f32[4,4,4]\ninput m : f32[4,4]\n"
                                      "input f : f16[4,4]\ninput one : f32[1,4,4]\ninput e : f32[]\n"
-                                     "const half : f32[] {0.5}\nconst no : f32[] {0}\n"
+                                     "const half : f32[] {0.5}\nconst no : f32[] {0}\nconst three : i32[] {3}\n"
+                                     "const double : f64[] {0.25}\nconst list : f32[1] {0.5}\n"
+                                     "const yes : bool[] {true}\n"
+                                     "const short : f16[] {0.5}\n"
                                      "input c : bool[4,4]\n";
 static const char *const attention_usual[MAX_LINES] = { "t = aten.transpose.int(k, -2, -1)", "d = aten.mul.Scalar(p, 0.5)",
                                                         "a = aten.add.Tensor(d, m)", "s = aten.softmax.int(a, -1)", "y = aten.matmul.default(s, v)" };
@@ -1332,6 +1335,13 @@ static const spelling attentions[] = {
     { false, { "t = aten.transpose.int(one, 1, 2)" } },
     { true, { NULL, "d = aten.div.Scalar(p, 4.0)" } },
     { true, { NULL, "d = aten.mul.Tensor(p, half)" } },
+    { true, { NULL, "d = aten.mul.Tensor(half, p)" } },
+    { false, { NULL, "d = aten.div.Tensor(half, p)" } },
+    { true, { NULL, "d = aten.mul.Tensor(p, three)" } },
+    { true, { NULL, "d = aten.mul.Tensor(p, double)" } },
+    { false, { NULL, "d = aten.mul.Tensor(p, list)" } },
+    { false, { NULL, "d = aten.mul.Tensor(p, yes)" } },
+    { false, { NULL, "d = aten.mul.Tensor(p, short)" } },
     { true, { NULL, "d = aten.div.Tensor(p, half)" } },
     { false, { NULL, "d = aten.mul.Tensor(p, m)" } },
     { false, { NULL, "d = aten.mul.Tensor(p, e)" } },
