@@ -5565,6 +5565,11 @@ typedef struct npu_binding {
        Aligned as each scratch is. NULL = there are none; with NPU_BACKEND_MORE_WORKERS only. */
     void *more_workers;
     uint64_t more_step;
+    /* Where a failing submit may say what it found, as text ended by 0, for the message of the run: "operand 1 holds 0
+       to 7". The core's, until submit returns or its fence is done; empty before. NULL = nowhere. A core from before
+       these members has a smaller `size`. */
+    char *failed_text;
+    uint64_t failed_text_size;   /* bytes there, with the 0; what is longer is cut */
 } npu_binding;
 
 typedef uint64_t npu_fence; /* the backend's; 0 = nothing to wait for */
@@ -48953,6 +48958,12 @@ typedef struct npu__late {
     uint32_t backend, step;
 } npu__late;
 
+/* What a backend says of a submit that fails. */
+typedef struct npu__failure {
+    uint32_t op;
+    char text[92];
+} npu__failure;
+
 struct npu_exec {
     npu_allocator allocator;
     npu_exec_desc desc;
@@ -48979,7 +48990,7 @@ struct npu_exec {
     NPU__ARRAY(npu_profile_step, profile);
     uint32_t current_step;
     uint64_t origin_ns;
-    uint32_t *failed_ops;                     /* per group: where its binding's failed_op points */
+    npu__failure *failures;                   /* per group: where its binding's failed_op and failed_text point */
     NPU__ARRAY(npu__late, lates);             /* what timed out, in order: devices may still use the buffers */
     bool ran;
     uint32_t next_stream;                     /* index of a weight that a step uploads */
@@ -49568,8 +49579,8 @@ static bool npu__exec_bindings(npu_exec *e)
 {
     const npu_program *p = e->program;
     e->bindings = (npu_binding *)npu__alloc_zero(&e->allocator, p->num_groups * sizeof *e->bindings);
-    e->failed_ops = (uint32_t *)npu__alloc_zero(&e->allocator, p->num_groups * sizeof *e->failed_ops);
-    for (uint32_t i = 0; e->bindings && e->failed_ops && i < p->num_groups; i++) {
+    e->failures = (npu__failure *)npu__alloc_zero(&e->allocator, p->num_groups * sizeof *e->failures);
+    for (uint32_t i = 0; e->bindings && e->failures && i < p->num_groups; i++) {
         npu_binding *b = &e->bindings[i];
         const npu__group *g = &p->groups[i];
         b->size = (uint32_t)sizeof *b;
@@ -49577,7 +49588,9 @@ static bool npu__exec_bindings(npu_exec *e)
         b->buffers = &e->tables[e->first_buffer[g->backend]];
         b->places = &g->where;
         b->parallel = e->desc.parallel;
-        b->failed_op = &e->failed_ops[i];
+        b->failed_op = &e->failures[i].op;
+        b->failed_text = e->failures[i].text;
+        b->failed_text_size = sizeof e->failures[i].text;
         b->clock = e->desc.clock;
         b->op_done = e->desc.profile ? npu__exec_op_done : NULL;
         b->op_done_ctx = e;
@@ -49589,7 +49602,7 @@ static bool npu__exec_bindings(npu_exec *e)
         }
         b->more_step = e->more_step;
     }
-    return e->bindings && e->failed_ops && NPU__RESERVE(e, lates, 1);
+    return e->bindings && e->failures && NPU__RESERVE(e, lates, 1);
 }
 
 /* Everything that a run needs for dims that it tells, so that it allocates nothing: op by op what describing
@@ -49868,7 +49881,7 @@ NPU_IR_API void npu_exec_destroy(npu_exec *e)
     npu__free(&a, e->buffers, e->num_all_buffers * sizeof *e->buffers);
     npu__free(&a, e->tables, e->num_all_buffers * sizeof *e->tables);
     npu__free(&a, e->bindings, e->program->num_groups * sizeof *e->bindings);
-    npu__free(&a, e->failed_ops, e->program->num_groups * sizeof *e->failed_ops);
+    npu__free(&a, e->failures, e->program->num_groups * sizeof *e->failures);
     NPU__RELEASE(e, lates);
     npu__free(&a, e->staging, e->staging_size);
     npu__free(&a, e->formed, e->formed_size);
@@ -50369,6 +50382,25 @@ struct npu_capture {
     bool is_own;                /* the exec's, remade when bindings change; backends record nothing for it */
 };
 
+/* Behind the message: the operands of the op that failed. */
+static void npu__say_operands(npu_diag *diag, const npu_graph *g, npu_op op)
+{
+#ifndef NPU_IR_NO_STRINGS
+    npu_op_storage storage = { 0 };
+    npu_op_info info;
+    npu_deduce d;
+    memset(&d, 0, sizeof d);
+    d.graph = g;
+    d.op = &info;
+    if (op.id && npu_op_describe(g, op, &info, &storage) == NPU_OK) {
+        npu__append_operands(&d, diag->message, sizeof diag->message);
+    }
+    npu_op_storage_free(&storage);
+#else
+    (void)diag, (void)g, (void)op;
+#endif
+}
+
 /* What is said where an action fails. */
 static npu_status npu__fail_action(npu_exec *e, const npu__action *a, npu_status status)
 {
@@ -50376,11 +50408,13 @@ static npu_status npu__fail_action(npu_exec *e, const npu__action *a, npu_status
     const npu_program *p = e->program;
     const npu_backend *b = p->plan->backends[a->backend];
     if (a->type == NPU__SUBMIT) {
-        uint32_t op = e->failed_ops[p->step_group[a->which]];
-        uint32_t failed = npu__step_has_op(&p->plan->steps[a->which], op) ? op : 0;
+        npu__failure *f = &e->failures[p->step_group[a->which]];
+        uint32_t failed = npu__step_has_op(&p->plan->steps[a->which], f->op) ? f->op : 0;
         const npu_op_def *def = npu_op_definition(p->plan->graph, npu__make_op(failed));
-        npu__exec_fail(e, status, "step %u on %s%s%s: %s", (unsigned)a->which, b->name, def ? ": " : "",
-                       def ? def->name : "", npu_status_text(status));
+        f->text[sizeof f->text - 1] = 0;
+        npu__exec_fail(e, status, "step %u on %s%s%s: %s%s%s", (unsigned)a->which, b->name, def ? ": " : "",
+                       def ? def->name : "", npu_status_text(status), f->text[0] ? ": " : "", f->text);
+        npu__say_operands(&e->diag, p->plan->graph, npu__make_op(failed));
         npu__diag_op(&e->diag, p->plan->graph, npu__make_op(failed));
         return status;
     }
@@ -50576,7 +50610,7 @@ static npu_status npu__submit(npu_exec *e, const npu__action *a, npu_fence *fenc
     const npu_program *p = e->program;
     const npu_backend *b = p->plan->backends[a->backend];
     uint32_t index = p->step_group[a->which];
-    e->failed_ops[index] = 0;
+    memset(&e->failures[index], 0, sizeof e->failures[index]);
     if (npu__is_control_step(p->plan, a)) {
         return npu__run_control(e, index);
     }

@@ -28624,6 +28624,22 @@ static void *npu__ref_workspace(const npu__ref_program *p, const npu__ref_op *o,
     return place ? (char *)b->buffers[place->buffer]->handle + place->offset : (void *)table;
 }
 
+/* What an op that found an index outside has for indices. It is asked on one thread, once all parts are done. */
+NPU__REF_COLD static void npu__ref_explain(const npu_binding *b, const npu_launch *l)
+{
+    size_t room = b->size >= sizeof *b && b->failed_text ? (size_t)b->failed_text_size : 0, len = 0;
+    for (uint32_t k = 0; k < l->num_in && len < room; k++) {
+        npu__ref_number low = npu__ref_fold_start(NPU__MIN), high = npu__ref_fold_start(NPU__MAX);
+        size_t n = (size_t)npu__ref_len(&l->in[k]);
+        if (n && l->x[k] && (l->in[k].dtype == NPU_I64 || l->in[k].dtype == NPU_I32)) {
+            npu__ref_fold(&low, NPU__MIN, true, l->x[k], l->in[k].dtype, 0, 1, n);
+            npu__ref_fold(&high, NPU__MAX, true, l->x[k], l->in[k].dtype, 0, 1, n);
+            len += (size_t)snprintf(b->failed_text + len, room - len, "%soperand %u holds %lld to %lld",
+                                    len ? ", " : "", (unsigned)k, (long long)low.i, (long long)high.i);
+        }
+    }
+}
+
 static npu_status npu__ref_run_dynamic(const npu__ref *ref, const npu__ref_program *p, const npu__ref_op *o,
                                        const npu_binding *b, void **table)
 {
@@ -28663,6 +28679,9 @@ static npu_status npu__ref_run_dynamic(const npu__ref *ref, const npu__ref_progr
         workers.step = npu__ref_round_up(ready.prepare.worker_workspace);
         workers.is_by_part = true;
         status = npu__ref_run_parts(&now, &l, &workers, b->parallel);
+        if (status == NPU_ERR_RANGE) {
+            npu__ref_explain(b, &l);
+        }
     }
     if (status == NPU_OK && (info->dynamic & NPU_DYNAMIC_RESULTS)) {
         status = dynamic->set_result_dims(dynamic->ctx, o->id, (const int64_t(*)[NPU_MAX_RANK])ready.dims);
@@ -28720,6 +28739,9 @@ static npu_status npu__ref_submit(void *ctx, void *program, const npu_binding *b
         }
         if (status && b->failed_op) {
             *b->failed_op = o->id;
+        }
+        if (status == NPU_ERR_RANGE && !o->is_dynamic) {
+            npu__ref_explain(b, &l);
         }
         i += o->leads;
     }

@@ -386,6 +386,7 @@ static npu_status blaming_submit(void *ctx, void *program, const npu_binding *bi
 {
     (void)ctx, (void)program, (void)fence;
     *binding->failed_op = blamed;
+    memset(binding->failed_text, 'x', (size_t)binding->failed_text_size); /* without an end */
     return NPU_ERR_RANGE;
 }
 
@@ -418,6 +419,8 @@ static void test_failed_op(void)
         NPU_CHECK_STATUS(npu_exec_run(exec), NPU_ERR_RANGE);
         NPU_CHECK_EQ(npu_exec_diag(exec)->op, rows[i].taken);
         NPU_CHECK_EQ(strstr(npu_exec_diag(exec)->message, "aten.") != NULL, rows[i].taken != 0);
+        NPU_CHECK(strstr(npu_exec_diag(exec)->message, "index out of range: xxx"));
+        NPU_CHECK_EQ(strstr(npu_exec_diag(exec)->message, " (self ") != NULL, rows[i].taken != 0);
         npu_exec_destroy(exec);
         b.compile = blaming_compile;
         NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &backends, 1, &diag), NPU_ERR_UNSUPPORTED);

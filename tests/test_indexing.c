@@ -385,6 +385,33 @@ static void check_edge(const edge *r)
     }
     status = status ? status : npu_exec_run(e);
     NPU_CHECK_THAT(status == r->status, "%s: %s, expected %s", r->op, npu_status_name(status), npu_status_name(r->status));
+    snprintf(text, sizeof text, " holds %lld to %lld", (long long)r->index, (long long)r->index);
+    if (r->status == NPU_ERR_RANGE && e) { /* what came, and where it would have gone */
+        const char *words = npu_exec_diag(e)->message;
+        NPU_CHECK_THAT(strstr(words, text) && strchr(words, '('), "%s: %s, expected%s", r->op, words, text);
+    }
+    npu_exec_destroy(e);
+    npu_graph_destroy(g);
+}
+
+/* The message of a run names the op, what it found, and the operands. */
+static void test_words(void)
+{
+    static const int64_t ids[] = { 4, 7, -3 };
+    const npu_backend *cpu = npu_ref_backend();
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value table = npu_input(g, "table", npu_spec_tensor(NPU_F32, 2, (int64_t[]){ 5, 2 }));
+    npu_value i = npu_input(g, "ids", npu_spec_tensor(NPU_I64, 1, (int64_t[]){ 3 }));
+    npu_exec *e = NULL;
+    float weight[10] = { 0 };
+    npu_output(g, "y", npu_embedding(g, table, i));
+    NPU_CHECK_STATUS(npu_exec_create_simple(&e, g, &cpu, 1, NULL), NPU_OK);
+    npu_test_input_at(e, 0, weight, sizeof weight);
+    npu_test_input_at(e, 1, ids, sizeof ids);
+    NPU_CHECK_STATUS(npu_exec_run(e), NPU_ERR_RANGE);
+    NPU_CHECK_STR(npu_exec_diag(e)->message,
+                  "step 0 on cpu: aten.embedding.default: index out of range: operand 1 holds -3 to 7 "
+                  "(weight 'table' f32[5,2], indices 'ids' i64[3])");
     npu_exec_destroy(e);
     npu_graph_destroy(g);
 }
@@ -404,6 +431,7 @@ int main(void)
     NPU_RUN(test_positions);
     NPU_RUN(test_indices_outside);
     NPU_RUN(test_edges);
+    NPU_RUN(test_words);
     NPU_RUN(test_nonzero);
     NPU_RUN(test_repeated_rows);
     isa_free();
