@@ -11194,7 +11194,7 @@ typedef struct npu__value {
     uint32_t producer; /* op id, 0 = none */
     uint32_t role : 3, is_updated : 1; /* a state with a next value */
     uint32_t is_kept : 1;              /* an output, the next value of a state, or saved */
-    uint32_t result : 27;
+    uint32_t result : 27;              /* of the producer; of a state with a next value: index into updates */
     uint32_t first_use, last_use; /* slot + 1, 0 = none */
     uint32_t num_uses;
     uint32_t data;     /* index into data, 0 = none */
@@ -11912,7 +11912,7 @@ NPU_IR_API npu_op npu_value_producer(const npu_graph *g, npu_value v, uint32_t *
 {
     const npu__value *value = npu__value_at(g, v);
     if (result_index) {
-        *result_index = value ? value->result : 0;
+        *result_index = value && value->producer ? value->result : 0;
     }
     return npu__make_op(value ? value->producer : 0);
 }
@@ -22873,6 +22873,7 @@ NPU__COLD NPU_IR_API npu_status npu_update(npu_graph *g, npu_value state, npu_va
         return npu__graph_no_memory(g);
     }
     g->values[state.id].is_updated = 1;
+    g->values[state.id].result = g->num_updates & 0x7ffffffu;
     g->values[next.id].is_kept = 1;
     g->updates[g->num_updates].a = state.id;
     g->updates[g->num_updates++].b = next.id;
@@ -22882,12 +22883,9 @@ NPU__COLD NPU_IR_API npu_status npu_update(npu_graph *g, npu_value state, npu_va
 /* What a state holds in the next run: itself where no npu_update names another value. */
 static uint32_t npu__state_next(const npu_graph *g, uint32_t state)
 {
-    for (uint32_t i = 0; i < g->num_updates && g->values[state].is_updated; i++) {
-        if (g->updates[i].a == state) {
-            return g->updates[i].b;
-        }
-    }
-    return state;
+    const npu__value *s = &g->values[state];
+    NPU_IR_ASSERT(!s->is_updated || g->updates[s->result].a == state);
+    return s->is_updated ? g->updates[s->result].b : state;
 }
 
 NPU_IR_API npu_status npu_output(npu_graph *g, const char *name, npu_value v)
@@ -37186,7 +37184,9 @@ static bool npu__is_all_tensors(const npu_graph *g, const npu__op *o)
 
 static uint32_t npu__op_hash(const npu_graph *g, const npu__op *o)
 {
-    uint32_t h = o->def->kind * 2654435761u ^ o->num_operands;
+    uint32_t size, h = o->def->kind * 2654435761u ^ o->num_operands;
+    const uint8_t *attrs = npu__attrs_of(g, o, &size);
+    h ^= npu__hash(attrs, size);
     for (uint32_t i = 0; i < o->num_operands; i++) {
         h = (h ^ g->uses[o->first_operand + i].value) * 16777619u;
     }
@@ -42065,9 +42065,14 @@ static bool npu__info_is_static(const npu_op_info *info)
 /* Bytes of a value, at most where it has runtime dims; 0 where it is unbounded. */
 static uint64_t npu__value_size(const npu_graph *g, uint32_t value)
 {
-    npu_spec largest = npu__spec_at(g, &npu__largest_sizes, g->specs[g->values[value].spec]);
+    const npu_spec *spec = g->specs[g->values[value].spec];
+    npu_spec largest;
     size_t size = 0;
-    npu_spec_size(&largest, &size);
+    if (!npu_spec_is_static(spec)) {
+        largest = npu__spec_at(g, &npu__largest_sizes, spec);
+        spec = &largest;
+    }
+    npu_spec_size(spec, &size);
     return size;
 }
 
@@ -43808,11 +43813,8 @@ static bool npu__place_search(npu__placer *p, const uint8_t *start, double *best
 
 /* Why a node is not on the backend that would get it without costs: what moving would take, were it there, and what it
    would save. Where that alone would pay, what stays around it would not. */
-static bool npu__cost_words(npu__placer *p, uint32_t node, uint32_t wanted, uint16_t *words)
+static bool npu__cost_words(npu_plan *plan, uint32_t wanted, double saves, double moving, uint16_t *words)
 {
-    npu_plan *plan = p->plan;
-    double saves = npu__node_ns(p, node, p->label[node]) - npu__node_ns(p, node, wanted);
-    double moving = npu__relabel_ns(p, &node, 1, wanted, false) + saves + plan->prices[wanted].launch;
     const char *name = plan->backends[wanted]->name;
     char text[128], a[24], b[24];
     if (saves < 0) {
@@ -43826,18 +43828,47 @@ static bool npu__cost_words(npu__placer *p, uint32_t node, uint32_t wanted, uint
     return npu__plan_words(plan, text, words);
 }
 
+/* Words that were said of other nodes, by the numbers in them: most nodes are like others. */
+typedef struct npu__said {
+    uint64_t saves, moving; /* as bits */
+    uint32_t wanted;        /* 1 + the backend; 0 = none yet */
+    uint16_t words;
+} npu__said;
+enum { NPU__NUM_SAID = 64 };
+
+static bool npu__price_words(npu__placer *p, uint32_t node, uint32_t wanted, npu__said *said, uint16_t *words)
+{
+    double saves = npu__node_ns(p, node, p->label[node]) - npu__node_ns(p, node, wanted);
+    double moving = npu__relabel_ns(p, &node, 1, wanted, false) + saves + p->plan->prices[wanted].launch;
+    uint64_t x, y;
+    bool ok = true;
+    memcpy(&x, &saves, sizeof x);
+    memcpy(&y, &moving, sizeof y);
+    said += ((x ^ y * 3) * 0x9e3779b97f4a7c15u) >> 58;
+    if (said->wanted != wanted + 1 || said->saves != x || said->moving != y) {
+        ok = npu__cost_words(p->plan, wanted, saves, moving, &said->words);
+        said->wanted = wanted + 1;
+        said->saves = x;
+        said->moving = y;
+    }
+    *words = said->words;
+    return ok;
+}
+
 static bool npu__placer_targets(npu__placer *p)
 {
     npu_plan *plan = p->plan;
+    npu__said said[NPU__NUM_SAID];
     uint32_t last = NPU_NO_INDEX;
     uint16_t words = 0;
     bool ok = true;
+    memset(said, 0, sizeof said);
     memcpy(p->label, p->best, p->num_nodes);
     for (uint32_t id = 1; id < plan->graph->num_ops && ok; id++) {
         npu__target *t = &plan->targets[id];
         uint32_t node = p->node_of[id];
         if (p->best[node] < p->num_backends && t->backend != p->best[node]) {
-            ok = node == last || npu__cost_words(p, node, t->backend, &words);
+            ok = node == last || npu__price_words(p, node, t->backend, said, &words);
             last = node;
             t->backend = p->best[node];
             t->reason = NPU_REASON_COST;
@@ -47796,14 +47827,18 @@ static bool npu__group_is_of(const npu__group *g, const npu_step *s)
            memcmp(g->ops, s->ops, s->num_ops * sizeof *g->ops) == 0;
 }
 
-/* The group compiled for a step, or NULL. */
-static npu__group *npu__group_of(npu_program *p, const npu_step *s)
+/* The group compiled for a step among the first `num`, or NULL. Usually they are in the order of steps: *next is where
+   to begin, afterwards for the next step. */
+static npu__group *npu__group_of(npu_program *p, const npu_step *s, uint32_t num, uint32_t *next)
 {
-    uint32_t i = 0;
-    while (i < p->num_groups && !npu__group_is_of(&p->groups[i], s)) {
-        i++;
+    for (uint32_t i = 0; i < num; i++) {
+        uint32_t at = (*next + i) % num;
+        if (npu__group_is_of(&p->groups[at], s)) {
+            *next = at + 1;
+            return &p->groups[at];
+        }
     }
-    return i < p->num_groups ? &p->groups[i] : NULL;
+    return NULL;
 }
 
 static bool npu__kind_is_unplaced_before(const npu_plan *plan, uint32_t id)
@@ -47932,12 +47967,13 @@ static npu_status npu__compile_all(npu_program *p, uint32_t *local, npu_diag *di
 {
     npu_plan *plan = p->plan;
     npu_status status = npu__fail_unplaced(plan, diag);
+    uint32_t num = p->num_groups, next = 0; /* groups from before: a new one is of no other step */
     npu__forget_forms(p);
     for (uint32_t i = 0; status == NPU_OK && i < plan->num_steps; i++) {
         const npu_step *s = &plan->steps[i];
         bool refused;
         npu__group group;
-        if (s->type != NPU_STEP_PARTITION || npu__group_of(p, s)) {
+        if (s->type != NPU_STEP_PARTITION || npu__group_of(p, s, num, &next)) {
             continue;
         }
         if (!NPU__RESERVE(p, groups, 1)) {
@@ -47967,6 +48003,8 @@ static npu_status npu__compile_all(npu_program *p, uint32_t *local, npu_diag *di
         status = status ? status : npu__check_fallback(plan, diag);
         status = status ? status : npu__build_steps(plan, diag);
         npu__forget_forms(p);
+        num = p->num_groups;
+        next = 0;
         i = NPU_NO_INDEX; /* the loop goes on with step 0 */
     }
     return status;
@@ -47989,12 +48027,8 @@ static npu_status npu__match_groups(npu_program *p)
         if (plan->steps[i].type != NPU_STEP_PARTITION) {
             continue;
         }
-        /* usually they are in step order already */
-        g = group < p->num_groups && npu__group_is_of(&p->groups[group], &plan->steps[i])
-            ? &p->groups[group]
-            : npu__group_of(p, &plan->steps[i]);
+        g = npu__group_of(p, &plan->steps[i], p->num_groups, &group);
         NPU_IR_ASSERT(g && kept < p->num_groups); /* npu__compile_all leaves no step without */
-        group = (uint32_t)(g - p->groups) + 1;
         p->step_group[i] = kept;
         sorted[kept++] = *g;
         memset(g, 0, sizeof *g);
@@ -51023,12 +51057,19 @@ static npu_status npu__check_overlaps(npu_exec *e)
 {
     const npu_graph *g = e->program->plan->graph;
     npu_status status = NPU_OK;
+    uintptr_t low = UINTPTR_MAX, high = 0; /* between them all outputs are: few inputs are there, too */
     if (e->num_bindings_checked == e->num_bindings_made) {
         return NPU_OK;
     }
     e->shares_bound = false;
+    for (uint32_t k = 0; k < g->num_outputs; k++) {
+        uintptr_t begin = (uintptr_t)e->outputs[k].given, end = begin + e->outputs[k].given_size;
+        low = begin && begin < low ? begin : low;
+        high = begin && end > high ? end : high;
+    }
     for (uint32_t i = 0; i < g->num_inputs && status == NPU_OK; i++) {
-        for (uint32_t k = 0; k < g->num_outputs && status == NPU_OK; k++) {
+        uintptr_t begin = (uintptr_t)e->inputs[i].given, end = begin + e->inputs[i].given_size;
+        for (uint32_t k = 0; k < g->num_outputs && begin < high && low < end && status == NPU_OK; k++) {
             status = npu__check_overlap(e, &e->inputs[i], &e->outputs[k]);
         }
     }
