@@ -42561,8 +42561,8 @@ static bool npu__waves_may_vary(const npu__waves *w)
 }
 
 /* Tries each colour that may be first: the cheapest launches, fewest groups on accelerators, then fewest in all.
-   Returns what the launches take. */
-static double npu__waves_best(npu__waves *w)
+   Returns what the launches take; the groups are those of the last that was tried, *again what finds the best ones. */
+static double npu__waves_least(npu__waves *w, uint32_t *again)
 {
     uint32_t best = NPU_NO_INDEX, last = NPU_NO_INDEX, num_groups = 0, num_offloaded = 0, first[NPU__MAX_BACKENDS + 1];
     double ns = 0;
@@ -42586,7 +42586,16 @@ static double npu__waves_best(npu__waves *w)
             }
         }
     }
-    return best != last ? npu__waves_run(w, best / 2, best % 2 != 0) : ns;
+    *again = best != last ? best : NPU_NO_INDEX;
+    return ns;
+}
+
+/* The same, with those groups. */
+static double npu__waves_best(npu__waves *w)
+{
+    uint32_t again;
+    double ns = npu__waves_least(w, &again);
+    return again != NPU_NO_INDEX ? npu__waves_run(w, again / 2, again % 2 != 0) : ns;
 }
 
 static bool npu__spec_has_deduced(const npu_graph *g, const npu_spec *spec)
@@ -43087,7 +43096,11 @@ static double npu__placer_fixed_ns(const npu__placer *p)
 }
 
 /* What the plan would be predicted to take. */
-static double npu__placer_ns(npu__placer *p) { return npu__placer_fixed_ns(p) + npu__waves_best(&p->waves); }
+static double npu__placer_ns(npu__placer *p)
+{
+    uint32_t again;
+    return npu__placer_fixed_ns(p) + npu__waves_least(&p->waves, &again);
+}
 
 /* What ops and transfers take more once these nodes, which have one label, have another. */
 static double npu__relabel_ns(npu__placer *p, const uint32_t *nodes, uint32_t num, uint32_t label, bool is_kept)
@@ -43325,18 +43338,25 @@ static void npu__placer_free(npu__placer *p)
 
 /* ---- placing: the minimum cut ---- */
 
-/* A network of at most one window: arcs come in pairs, each the other one's way back. Most graphs are one window, which
-   no order of emission changes; the time for large ones grows with it. */
+/* A network of at most one window: arcs come in pairs, each the other one's way back. Source and sink have no arcs:
+   each vertex says how much it has from one, or for the other. Most graphs are one window, which no order of emission
+   changes; the time for large ones grows with it. */
 enum { NPU__WINDOW = 1024, NPU__WINDOW_OF_LARGE = 96, NPU__SOURCE = 0, NPU__SINK = 1 };
 typedef struct npu__arc {
     uint32_t to, next; /* next: index + 1 */
     double left;
 } npu__arc;
+typedef struct npu__vertex {
+    double room;       /* what may come from the source; below 0, what the sink may take */
+    uint32_t first;    /* index + 1 of its first arc */
+    uint32_t at;       /* the arc to try next */
+    uint32_t via;      /* the arc by which a way came here */
+    uint32_t level;    /* arcs from the source; 0 = out of reach */
+} npu__vertex;
 typedef struct npu__mincut {
     npu_allocator allocator;
     NPU__ARRAY(npu__arc, arcs);
-    NPU__ARRAY(uint32_t, heads);  /* per vertex: index + 1 of its first arc */
-    NPU__ARRAY(uint32_t, via);    /* per vertex: index + 1 of the arc by which it was reached */
+    NPU__ARRAY(npu__vertex, vertices); /* the first two are source and sink */
     NPU__ARRAY(uint32_t, queue);
     uint32_t *vertex;             /* per node: its vertex, where it may choose; else 0 */
     uint32_t labels[2];           /* of the source's side and of the sink's */
@@ -43346,77 +43366,118 @@ typedef struct npu__mincut {
 
 static uint32_t npu__mincut_vertex(npu__mincut *f)
 {
-    f->ok = f->ok && NPU__RESERVE(f, heads, 1) && NPU__RESERVE(f, via, f->num_heads + 1u) &&
-            NPU__RESERVE(f, queue, f->num_heads + 1u);
+    f->ok = f->ok && NPU__RESERVE(f, vertices, 1) && NPU__RESERVE(f, queue, f->num_vertices + 1u);
     if (!f->ok) {
         return NPU__SOURCE;
     }
-    f->heads[f->num_heads] = 0;
-    return f->num_heads++;
+    memset(&f->vertices[f->num_vertices], 0, sizeof *f->vertices);
+    return f->num_vertices++;
 }
 
+/* One arc more; that of the way back, if it was added just before, is its pair. */
 static void npu__mincut_arc(npu__mincut *f, uint32_t from, uint32_t to, double capacity)
 {
+    npu__arc *last;
     f->ok = f->ok && NPU__RESERVE(f, arcs, 2);
-    for (int back = 0; f->ok && back < 2 && from != to && capacity > 0; back++) {
+    if (!f->ok || from == to || !(capacity > 0)) {
+        return;
+    }
+    if (from == NPU__SOURCE || to == NPU__SINK) {
+        f->vertices[from == NPU__SOURCE ? to : from].room += from == NPU__SOURCE ? capacity : -capacity;
+        return;
+    }
+    last = f->num_arcs ? &f->arcs[f->num_arcs - 2] : NULL;
+    if (last && last[0].to == from && last[1].to == to) {
+        last[1].left += capacity;
+        return;
+    }
+    for (int back = 0; back < 2; back++) {
         npu__arc *arc = &f->arcs[f->num_arcs++];
-        uint32_t at = back ? to : from;
+        npu__vertex *at = &f->vertices[back ? to : from];
         arc->to = back ? from : to;
         arc->left = back ? 0 : capacity;
-        arc->next = f->heads[at];
-        f->heads[at] = f->num_arcs;
+        arc->next = at->first;
+        at->first = f->num_arcs;
     }
 }
 
-/* Finds what can be reached from the source, one arc further at a time until the sink is; true = it is, and those that
-   are one arc before it are in the queue from *begin to *end. */
-static bool npu__mincut_reach(npu__mincut *f, uint32_t *begin, uint32_t *end)
+#define NPU__FLOW_LEAST 1e-9
+
+/* Finds what can be reached from the source, one arc further at a time until the sink is; true = it is. */
+static bool npu__mincut_reach(npu__mincut *f)
 {
-    uint32_t num = 1;
-    memset(f->via, 0, f->num_heads * sizeof *f->via);
-    f->queue[0] = NPU__SOURCE;
-    f->via[NPU__SOURCE] = NPU_NO_INDEX;
-    for (*end = 0; *end < num && !f->via[NPU__SINK];) {
-        *begin = *end;
-        *end = num;
-        for (uint32_t i = *begin; i < *end; i++) {
-            for (uint32_t a = f->heads[f->queue[i]]; a; a = f->arcs[a - 1].next) {
-                uint32_t to = f->arcs[a - 1].to;
-                if (f->arcs[a - 1].left > 1e-9 && !f->via[to]) {
-                    f->via[to] = a;
-                    f->queue[num++] = to;
-                }
+    uint32_t num = 0;
+    bool found = false;
+    for (uint32_t v = 2; v < f->num_vertices; v++) {
+        f->vertices[v].level = f->vertices[v].room > NPU__FLOW_LEAST;
+        f->vertices[v].at = f->vertices[v].first;
+        if (f->vertices[v].level) {
+            f->queue[num++] = v;
+        }
+    }
+    for (uint32_t i = 0, end = num; i < num && !(found && i == end); i++) {
+        const npu__vertex *from = &f->vertices[f->queue[i]];
+        end = i == end ? num : end;
+        for (uint32_t a = from->first; a; a = f->arcs[a - 1].next) {
+            npu__vertex *to = &f->vertices[f->arcs[a - 1].to];
+            if (f->arcs[a - 1].left > NPU__FLOW_LEAST && !to->level) {
+                to->level = from->level + 1;
+                f->queue[num++] = f->arcs[a - 1].to;
+                found = found || to->room < -NPU__FLOW_LEAST;
             }
         }
     }
-    return f->via[NPU__SINK] != 0;
+    return found;
 }
 
-/* Sends as much as the way to the sink has room for, perhaps nothing any more. */
-static void npu__mincut_send(npu__mincut *f)
+/* Sends as much as the way from `begin` to `end` has room for. */
+static void npu__mincut_send(npu__mincut *f, uint32_t begin, uint32_t end)
 {
-    double most = NPU__MAX_NS;
-    for (uint32_t v = NPU__SINK; v != NPU__SOURCE; v = f->arcs[(f->via[v] - 1) ^ 1].to) {
-        most = f->arcs[f->via[v] - 1].left < most ? f->arcs[f->via[v] - 1].left : most;
+    double most = f->vertices[begin].room < -f->vertices[end].room ? f->vertices[begin].room : -f->vertices[end].room;
+    for (uint32_t v = end; v != begin; v = f->arcs[(f->vertices[v].via - 1) ^ 1].to) {
+        most = f->arcs[f->vertices[v].via - 1].left < most ? f->arcs[f->vertices[v].via - 1].left : most;
     }
-    for (uint32_t v = NPU__SINK; v != NPU__SOURCE; v = f->arcs[(f->via[v] - 1) ^ 1].to) {
-        f->arcs[f->via[v] - 1].left -= most;
-        f->arcs[(f->via[v] - 1) ^ 1].left += most;
+    for (uint32_t v = end; v != begin; v = f->arcs[(f->vertices[v].via - 1) ^ 1].to) {
+        f->arcs[f->vertices[v].via - 1].left -= most;
+        f->arcs[(f->vertices[v].via - 1) ^ 1].left += most;
+    }
+    f->vertices[begin].room -= most;
+    f->vertices[end].room += most;
+}
+
+/* Sends what goes from one vertex to the sink by ways whose every arc is a level further: an arc that leads nowhere is
+   not tried again. */
+static void npu__mincut_block(npu__mincut *f, uint32_t begin)
+{
+    uint32_t v = begin;
+    while (f->vertices[begin].room > NPU__FLOW_LEAST) {
+        npu__vertex *here = &f->vertices[v];
+        const npu__arc *arc = here->at ? &f->arcs[here->at - 1] : NULL;
+        if (here->room < -NPU__FLOW_LEAST) {
+            npu__mincut_send(f, begin, v);
+            v = begin;
+        } else if (arc && arc->left > NPU__FLOW_LEAST && f->vertices[arc->to].level == here->level + 1) {
+            f->vertices[arc->to].via = here->at;
+            v = arc->to;
+        } else if (arc) {
+            here->at = arc->next;
+        } else if (v != begin) {
+            here->level = 0;
+            v = f->arcs[(here->via - 1) ^ 1].to;
+        } else {
+            return;
+        }
     }
 }
 
-/* Sends as much as possible from source to sink, by the shortest ways first; afterwards via says who is on the source's
-   side. */
+/* Sends as much as possible from source to sink, by the shortest ways first; afterwards those on the source's side have
+   a level. */
 static void npu__mincut_run(npu__mincut *f)
 {
-    uint32_t begin = 0, end = 0;
-    while (npu__mincut_reach(f, &begin, &end)) {
-        for (uint32_t i = begin; i < end; i++) {
-            for (uint32_t a = f->heads[f->queue[i]]; a; a = f->arcs[a - 1].next) {
-                if (f->arcs[a - 1].to == NPU__SINK && f->arcs[a - 1].left > 1e-9) {
-                    f->via[NPU__SINK] = a;
-                    npu__mincut_send(f);
-                }
+    while (npu__mincut_reach(f)) {
+        for (uint32_t v = 2; v < f->num_vertices; v++) {
+            if (f->vertices[v].level == 1) {
+                npu__mincut_block(f, v);
             }
         }
     }
@@ -43435,26 +43496,28 @@ static double npu__mincut_move(const npu__placer *p, uint32_t from, uint32_t sid
 }
 
 /* A value's bytes to one side count once, whoever reads it there: a vertex of its own stands between maker and
-   readers. */
+   readers, where there are several. */
 static void npu__mincut_readers(npu__placer *p, const npu__net *net, uint32_t maker, uint32_t side, double ns)
 {
     npu__mincut *f = p->flow;
-    uint32_t between = NPU_NO_INDEX;
+    uint32_t between = NPU_NO_INDEX, num = 0;
     bool is_fixed = net->is_fetched && npu__mincut_side(f, p->host) == side;
     for (uint32_t i = 0; i < net->num && !is_fixed; i++) {
         uint32_t reader = p->readers[net->first + i];
         is_fixed = !f->vertex[reader] && npu__mincut_side(f, p->label[reader]) == side;
+        num += f->vertex[reader] != 0;
+        between = f->vertex[reader] ? f->vertex[reader] : between;
     }
     if (is_fixed) { /* it goes there anyhow, unless it is made there */
         npu__mincut_arc(f, side == NPU__SINK ? maker : NPU__SOURCE, side == NPU__SINK ? NPU__SINK : maker, ns);
         return;
     }
-    for (uint32_t i = 0; i < net->num; i++) {
+    between = num > 1 ? npu__mincut_vertex(f) : between;
+    if (num) {
+        npu__mincut_arc(f, side == NPU__SINK ? maker : between, side == NPU__SINK ? between : maker, ns);
+    }
+    for (uint32_t i = 0; i < net->num && num > 1; i++) {
         uint32_t reader = f->vertex[p->readers[net->first + i]];
-        if (reader && between == NPU_NO_INDEX) {
-            between = npu__mincut_vertex(f);
-            npu__mincut_arc(f, side == NPU__SINK ? maker : between, side == NPU__SINK ? between : maker, ns);
-        }
         if (reader) {
             npu__mincut_arc(f, side == NPU__SINK ? between : reader, side == NPU__SINK ? reader : between, NPU__MAX_NS);
         }
@@ -43505,7 +43568,7 @@ static bool npu__place_window(npu__placer *p, uint32_t first, uint32_t end)
 {
     npu__mincut *f = p->flow;
     uint32_t both = 1u << f->labels[0] | 1u << f->labels[1];
-    f->num_arcs = f->num_heads = 0;
+    f->num_arcs = f->num_vertices = 0;
     f->ok = true;
     npu__mincut_vertex(f);
     npu__mincut_vertex(f);
@@ -43523,12 +43586,12 @@ static bool npu__place_window(npu__placer *p, uint32_t first, uint32_t end)
             npu__mincut_nets(p, i);
         }
     }
-    if (f->ok && f->num_heads > 2) {
+    if (f->ok && f->num_vertices > 2) {
         npu__mincut_run(f);
     }
     for (uint32_t i = first; i < end; i++) {
         if (f->vertex[i] && f->ok) {
-            p->label[i] = (uint8_t)f->labels[f->via[f->vertex[i]] ? 0 : 1];
+            p->label[i] = (uint8_t)f->labels[f->vertices[f->vertex[i]].level ? 0 : 1];
         }
         f->vertex[i] = 0;
     }
@@ -43568,6 +43631,7 @@ static void npu__try_label(npu__climb *c, const uint32_t *nodes, uint32_t num, u
 {
     npu__placer *p = c->p;
     uint32_t old = num ? p->label[nodes[0]] : label;
+    uint32_t again;
     double fixed, ns;
     for (uint32_t i = 0; i < num; i++) {
         if (old == label || !(p->takes[nodes[i]] >> label & 1) || p->label[nodes[i]] != old) {
@@ -43580,7 +43644,7 @@ static void npu__try_label(npu__climb *c, const uint32_t *nodes, uint32_t num, u
     fixed = c->fixed + npu__relabel_ns(p, nodes, num, label, true);
     ns = fixed;
     if (fixed < c->ns * (1 - 1e-9)) { /* else no launches could make it less */
-        ns += npu__waves_best(&p->waves);
+        ns += npu__waves_least(&p->waves, &again);
     }
     if (ns < c->ns * (1 - 1e-9)) {
         c->ns = ns;
@@ -43659,16 +43723,18 @@ static double npu__place_climb(npu__placer *p)
 }
 
 /* Large graphs: gives up each group that costs more than it saves, for the label that is best then; groups that are
-   left merge. Never worse, for without a group there are not more of the others. */
-static bool npu__place_descend(npu__placer *p)
+   left merge. Never worse, for without a group there are not more of the others. *ns: what the plan would then be
+   predicted to take. */
+static bool npu__place_descend(npu__placer *p, double *ns)
 {
     uint32_t *nodes = (uint32_t *)npu__alloc(&p->allocator, (p->num_nodes + 1u) * sizeof *nodes);
     uint32_t *first = (uint32_t *)npu__alloc(&p->allocator, (p->num_nodes + 2u) * sizeof *first);
     bool better = nodes && first;
+    double launches = 0;
     for (int round = 0; better && round < 8; round++) {
         uint32_t num_groups;
         better = false;
-        npu__waves_best(&p->waves);
+        launches = npu__waves_best(&p->waves);
         num_groups = p->waves.num_groups;
         memset(first, 0, (num_groups + 2u) * sizeof *first);
         for (uint32_t i = 0; i < p->num_nodes; i++) {
@@ -43688,11 +43754,11 @@ static bool npu__place_descend(npu__placer *p)
                 takes &= p->takes[of[i]];
             }
             for (uint32_t b = 0; b < p->num_backends; b++) {
-                double ns = b != old && takes >> b & 1
+                double more = b != old && takes >> b & 1
                     ? npu__relabel_ns(p, of, num, b, false) + p->plan->prices[b].launch - p->plan->prices[old].launch
                     : 0;
-                best = ns < least ? b : best;
-                least = ns < least ? ns : least;
+                best = more < least ? b : best;
+                least = more < least ? more : least;
             }
             if (best != old) {
                 npu__relabel_ns(p, of, num, best, true);
@@ -43700,6 +43766,7 @@ static bool npu__place_descend(npu__placer *p)
             }
         }
     }
+    *ns = better ? npu__placer_ns(p) : npu__placer_fixed_ns(p) + launches;
     npu__free(&p->allocator, nodes, (p->num_nodes + 1u) * sizeof *nodes);
     npu__free(&p->allocator, first, (p->num_nodes + 2u) * sizeof *first);
     return nodes && first;
@@ -43784,9 +43851,10 @@ static void npu__label_start(npu__placer *p, const uint8_t *start, uint32_t k)
 /* From the labels as they are: cut, then descend. */
 static bool npu__place_from(npu__placer *p, double weight, double *best)
 {
-    bool ok = npu__place_cut(p, weight) && npu__place_descend(p);
+    double ns;
+    bool ok = npu__place_cut(p, weight) && npu__place_descend(p, &ns);
     if (ok) {
-        npu__keep_better(p, p->num_nodes <= NPU__CLIMB_MAX ? npu__place_climb(p) : npu__placer_ns(p), best);
+        npu__keep_better(p, p->num_nodes <= NPU__CLIMB_MAX ? npu__place_climb(p) : ns, best);
     }
     return ok;
 }
@@ -43928,8 +43996,7 @@ static npu_status npu__place_by_cost(npu_plan *plan, npu_diag *diag)
     ok = flow.vertex && npu__placer_build(&p) && npu__place_all(&p) && npu__placer_targets(&p);
     npu__free(&plan->allocator, flow.vertex, plan->num_ops * sizeof *flow.vertex);
     NPU__RELEASE(&flow, arcs);
-    NPU__RELEASE(&flow, heads);
-    NPU__RELEASE(&flow, via);
+    NPU__RELEASE(&flow, vertices);
     NPU__RELEASE(&flow, queue);
     npu__placer_free(&p);
     return ok ? NPU_OK : npu__fail(diag, NPU_ERR_NO_MEMORY, "plan: out of memory");
