@@ -225,6 +225,8 @@ extern "C" {
    NPU_IR_NO_COSTS      placement by cost, expectations                 cost slots are not asked; UNSUPPORTED are rates
                                                                         and expect of npu_plan_desc
    NPU_IR_NO_OVERLAP    runs that overlap                               UNSUPPORTED: overlap of both descs
+   NPU_IR_NO_ISA        kernels for instruction sets that the           npu_ref_isa names "base" alone; half of the time
+                        compiler is not set to                          that npu_ir_backend_ref.h takes to compile
 
    No function has a stack frame over 16 KB; that example needs 19 KB of stack from its first call to its last.
    -------------------------------------------------------------------------------------------------------- */

@@ -614,7 +614,15 @@ static int npu__ref_compare(npu_kind a, npu_kind b) { return a < b ? -1 : a > b;
    pairs of bf16. The functions of a
    family are stamped for all sets that stand in a column by NPU__REF_ON_NARROW and NPU__REF_ON_WIDE, as calls of a body
    that is inlined: NPU__REF_LOOP_OF(set, name, parameters, arguments), or NPU__REF_VALUE_OF where it returns one. */
-#if (defined(__x86_64__) || defined(__i386__)) && (defined(__clang__) ? __clang_major__ >= 12 : __GNUC__ >= 11)
+/* Processors that have loops for other instruction sets than the compiler is set to. */
+#if defined(__GNUC__) && !defined(NPU_IR_NO_ISA)
+#if defined(__x86_64__) || defined(__i386__)
+#define NPU__REF_X86
+#elif defined(__aarch64__)
+#define NPU__REF_ARM64
+#endif
+#endif
+#if defined(NPU__REF_X86) && (defined(__clang__) ? __clang_major__ >= 12 : __GNUC__ >= 11)
 #define NPU__REF_HAS_VNNI
 #ifdef __x86_64__ /* elsewhere two bf16 that are moved as a float may become others */
 #define NPU__REF_HAS_BF16
@@ -625,17 +633,17 @@ static int npu__ref_compare(npu_kind a, npu_kind b) { return a < b ? -1 : a > b;
 #define NPU__REF_ISAS(X) \
     X(base, base, base) X(avx2, avx2, avx2) X(avx2_vnni, avx2, avx2) X(avx512, avx2, avx512) \
     X(avx512_vnni, avx2, avx512) NPU__REF_ISA_OF_BF16(X)
-#elif defined(__x86_64__) || defined(__i386__)
+#elif defined(NPU__REF_X86)
 #define NPU__REF_ISAS(X) X(base, base, base) X(avx2, avx2, avx2) X(avx512, avx2, avx512)
-#elif defined(__aarch64__)
+#elif defined(NPU__REF_ARM64)
 #define NPU__REF_ISAS(X) X(base, base, base) X(neon, neon, neon)
 #else
 #define NPU__REF_ISAS(X) X(base, base, base)
 #endif
-#if defined(__x86_64__) || defined(__i386__)
+#ifdef NPU__REF_X86
 #define NPU__REF_ON_NARROW(X, ...) X(base, __VA_ARGS__) X(avx2, __VA_ARGS__)
 #define NPU__REF_ON_WIDE(X, ...) NPU__REF_ON_NARROW(X, __VA_ARGS__) X(avx512, __VA_ARGS__)
-#elif defined(__aarch64__)
+#elif defined(NPU__REF_ARM64)
 #define NPU__REF_ON_NARROW(X, ...) X(base, __VA_ARGS__) X(neon, __VA_ARGS__)
 #define NPU__REF_ON_WIDE(X, ...) NPU__REF_ON_NARROW(X, __VA_ARGS__)
 #else
@@ -682,11 +690,11 @@ enum {
 #define NPU__REF_AVX2 __attribute__((target("avx2,fma,f16c")))
 #define NPU__REF_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")))
 #endif
-#if defined(__x86_64__) || defined(__i386__)
+#ifdef NPU__REF_X86
 #define NPU__REF_HAS_AVX2
 #define NPU__REF_TARGET_FAST NPU__REF_AVX2
 #define NPU__REF_TARGET_WIDEST NPU__REF_AVX512
-#elif defined(__aarch64__)
+#elif defined(NPU__REF_ARM64)
 #define NPU__REF_TARGET_FAST NPU__REF_NEON
 #endif
 
@@ -1190,7 +1198,7 @@ NPU__REF_AVX2 static size_t npu__ref_store_int_run(void *to, uint32_t dtype, int
     return i;
 }
 
-#if defined(__x86_64__)
+#if defined(NPU__REF_X86) && defined(__x86_64__)
 NPU__REF_AVX2 static size_t npu__ref_store_long_run(int64_t *to, const float *from, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -1215,7 +1223,7 @@ static void npu__ref_store_f32_fast(void *to, uint32_t dtype, int64_t first, con
     case NPU_I8: case NPU_I16: case NPU_I32: case NPU_U8:
         done = npu__ref_store_int_run(to, dtype, first, from, n);
         break;
-#if defined(__x86_64__)
+#if defined(NPU__REF_X86) && defined(__x86_64__)
     case NPU_I64: done = npu__ref_store_long_run((int64_t *)to + first, from, n); break;
 #endif
     default: break;
@@ -8004,7 +8012,7 @@ NPU__REF_TILE_DEFINE(base_f32, , float, float, 1, 4, 4, NPU__REF_SCALAR_LOAD, NP
 NPU__REF_TILE_DEFINE(base_f64, , double, double, 1, 4, 4, NPU__REF_SCALAR_LOAD, NPU__REF_SCALAR_STORE,
                  NPU__REF_SCALAR_SET, NPU__REF_SCALAR_FMA)
 
-#if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))
+#ifdef NPU__REF_X86
 #define NPU__REF_TILE_AVX512 __attribute__((target("avx512f")))
 #define NPU__REF_TILE_AVX2 __attribute__((target("avx2,fma")))
 NPU__REF_TILE_DEFINE(avx512_f32, NPU__REF_TILE_AVX512, float, __m512, 16, 12, 2, _mm512_loadu_ps, _mm512_storeu_ps,
@@ -8015,7 +8023,7 @@ NPU__REF_TILE_DEFINE(avx2_f32, NPU__REF_TILE_AVX2, float, __m256, 8, 6, 2, _mm25
                  _mm256_set1_ps, _mm256_fmadd_ps)
 NPU__REF_TILE_DEFINE(avx2_f64, NPU__REF_TILE_AVX2, double, __m256d, 4, 6, 2, _mm256_loadu_pd, _mm256_storeu_pd,
                  _mm256_set1_pd, _mm256_fmadd_pd)
-#elif defined(__GNUC__) && defined(__aarch64__)
+#elif defined(NPU__REF_ARM64)
 #define NPU__REF_NEON_FMA_F32(a, b, c) vfmaq_f32(c, a, b)
 #define NPU__REF_NEON_FMA_F64(a, b, c) vfmaq_f64(c, a, b)
 NPU__REF_TILE_DEFINE(neon_f32, , float, float32x4_t, 4, 8, 2, vld1q_f32, vst1q_f32, vdupq_n_f32,
@@ -9575,12 +9583,12 @@ typedef struct npu__ref_pixel_loops {
 
 NPU__REF_PIXELS_DEFINE(base, , float, 1, 4, 4, NPU__REF_SCALAR_LOAD, NPU__REF_SCALAR_STORE, NPU__REF_SCALAR_SET,
                        NPU__REF_SCALAR_FMA)
-#if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))
+#ifdef NPU__REF_X86
 NPU__REF_PIXELS_DEFINE(avx512, NPU__REF_TILE_AVX512, __m512, 16, 14, 2, _mm512_loadu_ps, _mm512_storeu_ps,
                        _mm512_set1_ps, _mm512_fmadd_ps)
 NPU__REF_PIXELS_DEFINE(avx2, NPU__REF_TILE_AVX2, __m256, 8, 6, 2, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_set1_ps,
                        _mm256_fmadd_ps)
-#elif defined(__GNUC__) && defined(__aarch64__)
+#elif defined(NPU__REF_ARM64)
 NPU__REF_PIXELS_DEFINE(neon, , float32x4_t, 4, 8, 2, vld1q_f32, vst1q_f32, vdupq_n_f32, NPU__REF_NEON_FMA_F32)
 #endif
 
@@ -9645,7 +9653,7 @@ typedef struct npu__ref_plane {
     const float *zeros;    /* a row above or below the image */
 } npu__ref_plane;
 
-#if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))
+#ifdef NPU__REF_X86
 #define NPU__REF_HAS_PLANES
 /* 16 pixels, `step` apart, those that mask says: one of 1 or 2. */
 NPU__REF_INLINE NPU__REF_TILE_AVX512 __m512 npu__ref_plane_pixels(const int32_t step, const float *from, uint32_t mask)
@@ -22614,7 +22622,7 @@ NPU__REF_BYTE_TILE(base, , int32_t, 1, 4, 4, NPU__REF_SCALAR_LOAD, NPU__REF_SCAL
                    NPU__REF_BYTE_DOT_base)
 #define NPU__REF_BYTE_OF_base 4, 4, 2, 0, { npu__ref_byte_base_product, npu__ref_byte_base_product }
 #endif
-#if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))
+#ifdef NPU__REF_X86
 #define NPU__REF_BYTE_LOAD_avx2(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
 #define NPU__REF_BYTE_STORE_avx2(p, x) _mm256_storeu_si256((__m256i *)(void *)(p), x)
 #define NPU__REF_BYTE_DOT_avx2(s, a, b) _mm256_add_epi32(s, _mm256_madd_epi16(a, b))
@@ -22641,7 +22649,7 @@ NPU__REF_BYTE_VNNI(avx512_vnni, __attribute__((target("avx512f,avx512bw,avx512vn
     12, 32, 4, 0, { npu__ref_byte_avx512_vnni_b_product, npu__ref_byte_avx512_vnni_a_product }
 #define NPU__REF_BYTE_OF_avx512_bf16 NPU__REF_BYTE_OF_avx512_vnni
 #endif
-#if defined(__GNUC__) && defined(__aarch64__)
+#ifdef NPU__REF_ARM64
 #ifdef __ARM_FEATURE_DOTPROD
 #define NPU__REF_BYTE_DOT_neon(s, a, b) vdotq_s32(s, vreinterpretq_s8_s32(a), vreinterpretq_s8_s32(b))
 #define NPU__REF_BYTE_OF_neon 8, 8, 4, -128, { npu__ref_byte_neon_product, npu__ref_byte_neon_product }
@@ -22772,10 +22780,10 @@ NPU__REF_BYTE_PACK(avx512, 4)
 #define NPU__REF_BYTE_PACK_avx512_vnni npu__ref_byte_pack4_avx512, npu__ref_byte_columns4_avx512
 #define NPU__REF_BYTE_PACK_avx512_bf16 NPU__REF_BYTE_PACK_avx512_vnni
 #endif
-#if defined(__aarch64__) && defined(__ARM_FEATURE_DOTPROD)
+#if defined(NPU__REF_ARM64) && defined(__ARM_FEATURE_DOTPROD)
 NPU__REF_BYTE_PACK(neon, 4)
 #define NPU__REF_BYTE_PACK_neon npu__ref_byte_pack4_neon, npu__ref_byte_columns4_neon
-#elif defined(__aarch64__)
+#elif defined(NPU__REF_ARM64)
 NPU__REF_BYTE_PACK(neon, 2)
 #define NPU__REF_BYTE_PACK_neon npu__ref_byte_pack2_neon, npu__ref_byte_columns2_neon
 #endif
@@ -23393,7 +23401,7 @@ NPU__REF_LEAN_LOOPS(base, 4)
 #ifdef NPU__REF_HAS_AVX2
 NPU__REF_LEAN_LOOPS(avx2, 8)
 NPU__REF_LEAN_LOOPS(avx512, 16)
-#elif defined(__aarch64__)
+#elif defined(NPU__REF_ARM64)
 NPU__REF_LEAN_LOOPS(neon, 4)
 #endif
 

@@ -189,7 +189,7 @@ listed_ops() { # the program checks what is there; the object has no rule or ker
         END { print rows, tables, kernels, kernel_tables; exit rows > 48 * (tables + 2) || kernels > 64 * (kernel_tables + 20) }'
 }
 
-PARTS_BY_MACRO="TEXT DIAGRAMS JSON REWRITE LOWERING REPORT TILES LAYERS COSTS OVERLAP"
+PARTS_BY_MACRO="TEXT DIAGRAMS JSON REWRITE LOWERING REPORT TILES LAYERS COSTS OVERLAP ISA"
 
 macro() { # name suffix, -D...
     local name=$1

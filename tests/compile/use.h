@@ -38,6 +38,9 @@ static int use_declarations(void)
     int ok = y.id && op.id && npu_graph_status(g) == NPU_OK && npu_ref_backend() != NULL && NPU_KIND_NUMBER(NPU_AICF_GEMM) == 2;
     npu_output(g, "y", y);
     ok = ok && use_plan(g, 0, 0) && use_plan(g, 1, 0) && use_plan(g, 0, 1);
+#ifdef NPU_IR_NO_ISA
+    ok = ok && strcmp(npu_ref_isa(0), "base") == 0 && npu_ref_isa(1) == NULL;
+#endif
     npu_graph_destroy(g);
     return !ok;
 }
