@@ -186,7 +186,8 @@ extern "C" {
    macro                   default          scope
    NPU_IR_API              extern           every file: prefix of every public function
    NPU_IR_STATIC           undefined        file with NPU_IR_IMPLEMENTATION before the first #include: all functions are
-                                            static (several copies in one program). Other files have types alone
+                                            static (several copies in one program; what is not called is dropped).
+                                            Other files have types alone
    NPU_IR_MALLOC(n)        malloc           implementation file; MALLOC, REALLOC and FREE: all three or none
    NPU_IR_REALLOC(p, n)    realloc          implementation file
    NPU_IR_FREE(p)          free             implementation file
@@ -227,6 +228,8 @@ extern "C" {
    NPU_IR_NO_OVERLAP    runs that overlap                               UNSUPPORTED: overlap of both descs
    NPU_IR_NO_ISA        kernels for instruction sets that the           npu_ref_isa names "base" alone; half of the time
                         compiler is not set to                          that npu_ir_backend_ref.h takes to compile
+
+   Where one file alone calls the library, NPU_IR_STATIC in it lets the compiler drop every function that is not called.
 
    No function has a stack frame over 16 KB; that example needs 19 KB of stack from its first call to its last.
    -------------------------------------------------------------------------------------------------------- */
@@ -35448,7 +35451,13 @@ NPU_IR_API npu_status npu_op_call(const npu_backend *backend, const npu_op_call_
    alone. Its memory is the host's; its groups are not compiled, and what they do is >>impl-exec's, which knows the
    execs of their child graphs. */
 
-static bool npu__is_control(npu_kind kind) { return kind == (npu_kind)NPU_NPU_IF || kind == (npu_kind)NPU_NPU_WHILE; }
+/* Where neither is listed, compilers drop what these ops alone take. */
+enum { NPU__HAS_IF = NPU_IR_HAS_OP(NPU_NPU_IF) ? 1 : 0, NPU__HAS_WHILE = NPU_IR_HAS_OP(NPU_NPU_WHILE) ? 1 : 0 };
+
+static bool npu__is_control(npu_kind kind)
+{
+    return (NPU__HAS_IF && kind == (npu_kind)NPU_NPU_IF) || (NPU__HAS_WHILE && kind == (npu_kind)NPU_NPU_WHILE);
+}
 
 static npu_status npu__control_supports(void *ctx, const npu_op_info *op, npu_support *answer)
 {
@@ -44426,7 +44435,7 @@ static npu_plan *npu__plan_new(const npu_graph *g, const npu_plan_desc *desc)
     }
     memcpy(plan->given, desc->backends, desc->num_backends * sizeof plan->given[0]);
     plan->num_given = desc->num_backends;
-    if (npu__has_control(g) && plan->num_given < NPU__MAX_BACKENDS) {
+    if ((NPU__HAS_IF || NPU__HAS_WHILE) && npu__has_control(g) && plan->num_given < NPU__MAX_BACKENDS) {
         plan->given[plan->desc.num_backends++] = &npu__control_backend;
     }
     plan->targets = (npu__target *)npu__alloc_zero(&a, g->num_ops * sizeof *plan->targets);
@@ -50539,7 +50548,7 @@ typedef struct npu__control {
 
 static bool npu__is_control_step(const npu_plan *plan, const npu__action *a)
 {
-    return a->type == NPU__SUBMIT && a->backend >= plan->num_given;
+    return (NPU__HAS_IF || NPU__HAS_WHILE) && a->type == NPU__SUBMIT && a->backend >= plan->num_given;
 }
 
 static void *npu__control_address(const npu__control *c, uint32_t value)

@@ -15231,18 +15231,21 @@ typedef double (*npu__ref_sum_fn)(const float *x, size_t n, float m);
 typedef void (*npu__ref_add_fn)(float *acc, const float *x, size_t n, const float *m, size_t rows,
                                 int64_t stride);
 
-typedef struct npu__ref_floats {
+/* Sums of every term, which statistics alone name. */
+typedef struct npu__ref_terms {
     npu__ref_sum_fn sums[NPU__REF_TERM_COUNT];
     npu__ref_add_fn adds[NPU__REF_TERM_COUNT];
+} npu__ref_terms;
+
+typedef struct npu__ref_floats {
+    npu__ref_sum_fn sum_value, sum_deviation;
+    npu__ref_add_fn add_exp;
     /* acc[j] = fold of acc[j] and run j of n elements, the runs `stride` apart */
     void (*fold_runs)(uint32_t fold, double *acc, const float *x, size_t n, size_t runs, int64_t stride);
     void (*fold_into)(uint32_t fold, double *acc, const float *x, size_t n); /* acc[i] = fold of acc[i] and x[i] */
-    size_t (*find)(const float *x, size_t n, float value); /* the first that is value or NaN; n = none */
     /* acc[i] = fold of acc[i] and x[i step] of every row, the rows `stride` apart */
     void (*fold_rows)(uint32_t fold, float *acc, const float *x, size_t n, int64_t step, size_t rows,
                       int64_t stride);
-    /* best[i] = x[i] and index[i] = row, where x[i] beats best[i]: is more, or less */
-    void (*arg_extreme_rows)(bool least, float *best, int32_t *index, const float *x, size_t n, int32_t row);
     void (*affine)(float *y, const float *x, size_t n, float mean, float scale, float shift);
     void (*affine_each)(float *y, const float *x, size_t n, float mean, float rstd, const float *w,
                         const float *b);
@@ -15618,12 +15621,19 @@ NPU__REF_AT_avx512 static double npu__ref_sum_value_avx512(const float *x, size_
 #define NPU__REF_ADD_NAME(name, set) npu__ref_add_##name##_##set,
 static const npu__ref_floats npu__ref_floats_of[] = {
 #define NPU_X(set, narrow, wide)                                                                   \
-    { { npu__ref_sum_value_##wide, NPU__REF_OTHER_TERMS(NPU__REF_SUM_NAME, narrow) },              \
-      { NPU__REF_TERMS(NPU__REF_ADD_NAME, narrow) },                                               \
-      npu__ref_fold_runs_##wide, npu__ref_fold_into_##narrow, npu__ref_find_##narrow,              \
-      npu__ref_fold_rows_##narrow, npu__ref_arg_extreme_rows_##narrow, npu__ref_affine_##narrow,   \
+    { npu__ref_sum_value_##wide, npu__ref_sum_deviation_##narrow, npu__ref_add_exp_##narrow,       \
+      npu__ref_fold_runs_##wide, npu__ref_fold_into_##narrow,                                      \
+      npu__ref_fold_rows_##narrow, npu__ref_affine_##narrow,                                       \
       npu__ref_affine_each_##narrow, npu__ref_times_##narrow, npu__ref_minus_##narrow,             \
       npu__ref_exp_sum_##wide, npu__ref_exp_each_##wide, NPU__REF_LOADS_##narrow },
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+};
+
+static const npu__ref_terms npu__ref_terms_of[] = {
+#define NPU_X(set, narrow, wide)                                                                   \
+    { { npu__ref_sum_value_##wide, NPU__REF_OTHER_TERMS(NPU__REF_SUM_NAME, narrow) },              \
+      { NPU__REF_TERMS(NPU__REF_ADD_NAME, narrow) } },
     NPU__REF_ISAS(NPU_X)
 #undef NPU_X
 };
@@ -15731,7 +15741,7 @@ static double npu__ref_central_sum_f32(const npu__ref_floats *f, const void *x, 
     for (size_t i = 0; i < n; i += NPU__REF_FLOAT_STRIP) {
         size_t len = n - i < NPU__REF_FLOAT_STRIP ? n - i : NPU__REF_FLOAT_STRIP;
         const float *at = npu__ref_floats_at(f, strip, x, dtype, first + (int64_t)i, 1, len);
-        sum += f->sums[squared ? NPU__REF_TERM_deviation : NPU__REF_TERM_value](at, len, (float)mean);
+        sum += (squared ? f->sum_deviation : f->sum_value)(at, len, (float)mean);
     }
     return sum;
 }
@@ -16847,7 +16857,8 @@ static npu_status npu__ref_reduce_launch(const npu_launch *l, uint32_t part, uin
 typedef struct npu__ref_pass {
     const npu__ref_reduction *r;
     const npu__ref_floats *floats;
-    uint32_t fold, term; /* term: of sums */
+    const npu__ref_terms *terms; /* NULL = no term is asked for but the elements themselves */
+    uint32_t fold, term;         /* term: of sums */
 } npu__ref_pass;
 
 /* The elements themselves are added up, or folded. */
@@ -16875,7 +16886,7 @@ static void npu__ref_pass_runs(const npu__ref_pass *pass, const npu_launch *l, i
             if (is_fold) {
                 pass->floats->fold_runs(pass->fold, &acc[j], x, len, 1, 0);
             } else {
-                acc[j] += pass->floats->sums[pass->term](x, len, m[j]);
+                acc[j] += pass->terms->sums[pass->term](x, len, m[j]);
             }
         }
     }
@@ -16916,7 +16927,7 @@ static void npu__ref_pass_block(const npu__ref_pass *pass, const npu_launch *l, 
             pass->floats->fold_rows(pass->fold, partial, x, wide, 1, whole, (int64_t)beside * stride);
             pass->floats->fold_rows(pass->fold, partial, x + whole * wide, width, 1, step - whole * beside, stride);
         } else {
-            pass->floats->adds[pass->term](partial, x, width, m, step, stride);
+            pass->terms->adds[pass->term](partial, x, width, m, step, stride);
         }
     }
     for (size_t j = 0; j < beside; j++) {
@@ -16984,7 +16995,7 @@ static void npu__ref_pass_columns(const npu__ref_pass *pass, const npu_launch *l
 static npu_status npu__ref_reduce_launch_f32(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_reduction *r = (const npu__ref_reduction *)l->state;
-    npu__ref_pass pass = { r, r->floats, r->fold, NPU__REF_TERM_value };
+    npu__ref_pass pass = { r, r->floats, NULL, r->fold, NPU__REF_TERM_value };
     double acc[NPU__REF_COLUMNS];
     static const float none[NPU__REF_COLUMNS] = { 0 }; /* the elements themselves need no numbers */
     double share = 1.0 / (double)r->reduced.len;
@@ -17035,6 +17046,10 @@ typedef struct npu__ref_wide {
     npu__ref_store_fn store;
     /* acc[i] = fold of acc[i] and x[i] of every row, the rows `stride` apart */
     void (*rows)(uint32_t fold, void *acc, const void *x, size_t n, size_t rows, int64_t stride);
+} npu__ref_wide;
+
+/* The loops of scans, which those alone name. */
+typedef struct npu__ref_scans {
     /* y = the sums, or products, of *acc and the elements of x up to each, in `lanes` rows or columns of n: lanes
        lie `lane` apart, elements of one `step` */
     void (*scan)(bool product, void *acc, const void *x, void *y, size_t lanes, size_t lane, size_t n, size_t step);
@@ -17042,7 +17057,7 @@ typedef struct npu__ref_wide {
     void (*peaks)(bool least, void *best, int64_t *at, const void *x, void *y, int64_t *index, size_t n, int64_t first);
     /* the same for columns, whose x is of one row, in place */
     void (*peak_row)(bool least, void *best, int64_t *at, const void *x, size_t n, int64_t row);
-} npu__ref_wide;
+} npu__ref_scans;
 
 /* Two rows at a time, so that acc is touched less. */
 #define NPU__REF_WIDE_FOLD(code, T, two)                                                           \
@@ -17164,16 +17179,33 @@ NPU__REF_WIDE_ROWS_OF(avx2, i32, int32_t)
 NPU__REF_ON_NARROW(NPU__REF_WIDE_OF, f64, double)
 NPU__REF_ON_NARROW(NPU__REF_WIDE_OF, i64, int64_t)
 
-/* For double and for int64. */
-static const npu__ref_wide npu__ref_wide_of[][2] = {
-#define NPU_X(set, narrow, wide)                                                                   \
-    { { NPU__F64, NPU_F64, NPU__REF_CLASSES_##narrow, npu__ref_wide_rows_f64_##narrow,             \
-        npu__ref_wide_scan_f64_##narrow, npu__ref_wide_peaks_f64_##narrow, npu__ref_wide_peak_row_f64_##narrow }, \
-      { NPU__I64, NPU_I64, NPU__REF_CLASSES_##narrow, npu__ref_wide_rows_i64_##wide,               \
-        npu__ref_wide_scan_i64_##narrow, npu__ref_wide_peaks_i64_##narrow, npu__ref_wide_peak_row_i64_##narrow } },
+/* For double, which softmax names without the other, and for int64. */
+static const npu__ref_wide npu__ref_wide_of_f64[] = {
+#define NPU_X(set, narrow, wide) \
+    { NPU__F64, NPU_F64, NPU__REF_CLASSES_##narrow, npu__ref_wide_rows_f64_##narrow },
     NPU__REF_ISAS(NPU_X)
 #undef NPU_X
 };
+
+static const npu__ref_wide npu__ref_wide_of_i64[] = {
+#define NPU_X(set, narrow, wide) \
+    { NPU__I64, NPU_I64, NPU__REF_CLASSES_##narrow, npu__ref_wide_rows_i64_##wide },
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+};
+
+static const npu__ref_scans npu__ref_scans_of[][2] = {
+#define NPU_X(set, narrow, wide)                                                                   \
+    { { npu__ref_wide_scan_f64_##narrow, npu__ref_wide_peaks_f64_##narrow, npu__ref_wide_peak_row_f64_##narrow }, \
+      { npu__ref_wide_scan_i64_##narrow, npu__ref_wide_peaks_i64_##narrow, npu__ref_wide_peak_row_i64_##narrow } },
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+};
+
+static const npu__ref_wide *npu__ref_wide_loops(bool is_integer, uint32_t isa)
+{
+    return is_integer ? &npu__ref_wide_of_i64[isa] : &npu__ref_wide_of_f64[isa];
+}
 
 /* Where elements come in the class of 32-bit integers. */
 #define NPU__REF_NARROW_ROWS_base NULL
@@ -17185,7 +17217,7 @@ static const npu__ref_wide *npu__ref_narrow_loops(uint32_t fold, uint32_t dtype,
 {
     static const npu__ref_wide narrow_of[] = {
 #define NPU_X(set, narrow, wide) \
-        { NPU__I32, NPU_I32, NPU__REF_CLASSES_##narrow, NPU__REF_NARROW_ROWS_##narrow, NULL, NULL, NULL },
+        { NPU__I32, NPU_I32, NPU__REF_CLASSES_##narrow, NPU__REF_NARROW_ROWS_##narrow },
         NPU__REF_ISAS(NPU_X)
 #undef NPU_X
     };
@@ -17306,7 +17338,7 @@ NPU__REF_COLD static npu_status npu__ref_reduce_prepare_wide(npu_prepare *p)
     if (!status) {
         npu__ref_reduction *r = (npu__ref_reduction *)p->state;
         r->wide = npu__ref_narrow_loops(r->fold, p->in[0].dtype, p->isa);
-        r->wide = r->wide ? r->wide : &npu__ref_wide_of[p->isa][npu__ref_is_integer(p->out[0].dtype)];
+        r->wide = r->wide ? r->wide : npu__ref_wide_loops(npu__ref_is_integer(p->out[0].dtype), p->isa);
         npu__ref_pass_parts(p, r);
     }
     return status;
@@ -17418,6 +17450,7 @@ typedef struct npu__ref_statistics {
     npu__ref_reduction r;
     const npu__ref_statistic *statistic;
     double p;
+    const npu__ref_terms *terms; /* of the variant "f32" */
 } npu__ref_statistics;
 
 /* The modes of statistics; a norm has the statistic of its order. */
@@ -17567,7 +17600,8 @@ static void npu__ref_statistic_block_f32(const npu__ref_statistics *s, const npu
     float numbers[NPU__REF_STATISTICS] = { 0 };
     for (int i = 0; i < 2; i++) {
         uint32_t term = s->statistic->terms[i];
-        npu__ref_pass pass = { &s->r, s->r.floats, term == NPU__REF_TERM_MAX ? NPU__MAX : NPU__SUM, term - 1 };
+        npu__ref_pass pass = { &s->r, s->r.floats, s->terms, term == NPU__REF_TERM_MAX ? NPU__MAX : NPU__SUM,
+                               term - 1 };
         double acc[NPU__REF_STATISTICS];
         for (size_t j = 0; j < width; j++) {
             acc[j] = i ? 0.0 : s->statistic->start;
@@ -17617,8 +17651,10 @@ static npu_status npu__ref_statistic_launch_f32(const npu_launch *l, uint32_t pa
 NPU__REF_COLD static npu_status npu__ref_statistic_prepare_f32(npu_prepare *p)
 {
     npu_status status = npu__ref_statistic_prepare(p);
+    npu__ref_statistics *s = (npu__ref_statistics *)p->state;
     if (!status) {
-        npu__ref_pass_start(p, &((npu__ref_statistics *)p->state)->r);
+        s->terms = &npu__ref_terms_of[p->isa];
+        npu__ref_pass_start(p, &s->r);
     }
     return status;
 }
@@ -18546,17 +18582,31 @@ static size_t npu__ref_along_item(const npu__ref_along *a, size_t i, size_t *wid
     return i / blocks * a->n * a->inner + column;
 }
 
+/* The loops of maxima with their places in float, which argmax and its like alone name. */
+typedef struct npu__ref_arg_floats {
+    size_t (*find)(const float *x, size_t n, float value); /* the first that is value or NaN; n = none */
+    /* best[i] = x[i] and index[i] = row, where x[i] beats best[i]: is more, or less */
+    void (*extreme_rows)(bool least, float *best, int32_t *index, const float *x, size_t n, int32_t row);
+} npu__ref_arg_floats;
+
+static const npu__ref_arg_floats npu__ref_arg_floats_of[] = {
+#define NPU_X(set, narrow, wide) { npu__ref_find_##narrow, npu__ref_arg_extreme_rows_##narrow },
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+};
+
 static void npu__ref_arg_max_columns_f32(const npu_launch *l, const npu__ref_along *a, size_t first, size_t o,
                                          size_t width)
 {
     const float *x = (const float *)l->x[0] + first;
+    const npu__ref_arg_floats *loops = &npu__ref_arg_floats_of[a->isa];
     uint32_t last = l->num_out - 1;
     float best[NPU__STRIP];
     int32_t index[NPU__STRIP];
     memcpy(best, x, width * sizeof *best);
     memset(index, 0, sizeof index);
     for (size_t row = 1; row < a->n; row++) {
-        a->floats->arg_extreme_rows(a->least, best, index, x + row * a->inner, width, (int32_t)row);
+        loops->extreme_rows(a->least, best, index, x + row * a->inner, width, (int32_t)row);
     }
     for (size_t j = 0; j < width; j++) {
         ((int64_t *)l->y[last])[o + j] = index[j];
@@ -18582,7 +18632,7 @@ static npu_status npu__ref_arg_max_launch_f32(const npu_launch *l, uint32_t part
         }
         double max = npu__ref_fold_start(a->least ? NPU__MIN : NPU__MAX).f;
         a->floats->fold_runs(a->least ? NPU__MIN : NPU__MAX, &max, x, a->n, 1, 0);
-        ((int64_t *)l->y[last])[i] = (int64_t)a->floats->find(x, a->n, (float)max);
+        ((int64_t *)l->y[last])[i] = (int64_t)npu__ref_arg_floats_of[a->isa].find(x, a->n, (float)max);
         if (last) {
             ((float *)l->y[0])[i] = (float)max;
         }
@@ -18657,7 +18707,7 @@ static void npu__ref_softmax_columns_f32(const npu_launch *l, const npu__ref_alo
             if (!a->log && !is_kept) {
                 f->exp_each(y, x, max, width);
             } else if (pass == 1) {
-                f->adds[NPU__REF_TERM_exp](sum, x, width, max, 1, 0);
+                f->add_exp(sum, x, width, max, 1, 0);
             }
             if (pass == 1 && !a->log) {
                 f->fold_rows(NPU__SUM, sum, y, width, 1, 1, 0);
@@ -18731,7 +18781,7 @@ static void npu__ref_map_two(npu__ref_code code, double *y, const double *a, con
 static void npu__ref_softmax_wide(uint32_t isa, bool is_log, const double *x, double *y, size_t lanes, size_t n,
                                   size_t stride, bool in_line)
 {
-    const npu__ref_wide *w = &npu__ref_wide_of[isa][0];
+    const npu__ref_wide *w = &npu__ref_wide_of_f64[isa];
     const npu__ref_softmax_loops *f = &npu__ref_softmax_loops_of[isa];
     npu__ref_wide_strip max, sum, strip;
     size_t rows = in_line ? n / lanes : n, tail = in_line ? n % lanes : 0;
@@ -18930,6 +18980,7 @@ typedef struct npu__ref_order {
     double q;           /* of the quantile kinds without a tensor */
     const char *way;    /* between two elements: linear, lower, higher, midpoint, nearest */
     const npu__ref_wide *wide; /* of the variant "wide" */
+    const npu__ref_scans *scans;
 } npu__ref_order;
 
 NPU__REF_COLD static npu_status npu__ref_order_prepare(npu_prepare *p)
@@ -19055,7 +19106,9 @@ NPU__REF_COLD static npu_status npu__ref_scan_prepare_wide(npu_prepare *p)
     npu__ref_order *s = (npu__ref_order *)p->state;
     if (!status) {
         size_t most = s->along.outer * s->along.inner / NPU__STRIP + 1;
-        s->wide = &npu__ref_wide_of[p->isa][npu__ref_is_integer(p->out[0].dtype)];
+        bool is_integer = npu__ref_is_integer(p->out[0].dtype);
+        s->wide = npu__ref_wide_loops(is_integer, p->isa);
+        s->scans = &npu__ref_scans_of[p->isa][is_integer];
         p->parts = npu__ref_scan_in_columns(s) && p->parts > most ? (uint32_t)most : p->parts;
     }
     return status;
@@ -19078,7 +19131,7 @@ static void npu__ref_scan_sums(const npu_launch *l, const npu__ref_order *s, siz
         for (size_t j = 0; j < rows && !direct; j++) {
             w->load(w->cls, strip.i64 + j * most, l->x[0], l->in[0].dtype, (int64_t)(first + j * len), 1, n * inner);
         }
-        w->scan(s->mode == NPU__PRODUCT, &acc, x, y, lanes, inner == 1 ? most : 1, n, inner);
+        s->scans->scan(s->mode == NPU__PRODUCT, &acc, x, y, lanes, inner == 1 ? most : 1, n, inner);
         for (size_t j = 0; j < rows && !direct; j++) {
             w->store(w->cls, l->y[0], l->out[0].dtype, (int64_t)(first + j * len), 1, strip.i64 + j * most, n * inner);
         }
@@ -19103,7 +19156,7 @@ static void npu__ref_scan_peaks(const npu_launch *l, const npu__ref_order *s, si
         if (!direct) {
             w->load(w->cls, &strip, l->x[0], l->in[0].dtype, first, stride, n);
         }
-        w->peaks(s->mode == NPU__MIN, &best, &at, x, y, where, n, (int64_t)i);
+        s->scans->peaks(s->mode == NPU__MIN, &best, &at, x, y, where, n, (int64_t)i);
         if (!direct) {
             w->store(w->cls, l->y[0], l->out[0].dtype, first, stride, &strip, n);
         }
@@ -19125,7 +19178,7 @@ static void npu__ref_scan_columns(const npu_launch *l, const npu__ref_order *s, 
     for (size_t row = 0; row < s->along.n; row++, first += (int64_t)s->along.inner) {
         const void *x = npu__ref_wide_at(w, &strip, l, first, width);
         if (l->num_out == 2) {
-            w->peak_row(s->mode == NPU__MIN, &acc, at, x, width, (int64_t)row);
+            s->scans->peak_row(s->mode == NPU__MIN, &acc, at, x, width, (int64_t)row);
             npu__ref_store_i64(l->y[1], l->out[1].dtype, first, 1, at, width);
         } else {
             w->rows(npu__ref_scan_fold(s->mode), &acc, x, width, 1, 0);
@@ -27658,7 +27711,7 @@ static npu_status npu__ref_supports(void *ctx, const npu_op_info *op, npu_suppor
     const npu_kernel *kernel;
     npu_status status = NPU_OK;
     bool kind_known;
-    if (op->kind == NPU_NPU_CALL) { /* no kernel: compile takes it apart */
+    if (NPU_IR_HAS_OP(NPU_NPU_CALL) && op->kind == NPU_NPU_CALL) { /* no kernel: compile takes it apart */
         answer->reason = NPU_REASON_CLAIMED;
         return op->args ? npu__ref_call_supported((const npu__ref *)ctx, op, answer) : NPU_OK;
     }
@@ -28473,7 +28526,7 @@ static npu_status npu__ref_compile(void *ctx, const npu_group *group, npu_compil
             p->views[p->num_views++].op = i; /* operand 0, result 0 */
             continue;
         }
-        status = op->info->kind == NPU_NPU_CALL
+        status = NPU_IR_HAS_OP(NPU_NPU_CALL) && op->info->kind == NPU_NPU_CALL
                      ? npu__ref_compile_call(ref, p, op, i, out->text)
                      : npu__ref_compile_op(ref, p, op->info, op->in, op->out, &views, i, false, out->text);
         out->failed_op = status ? op->info->op : 0;

@@ -146,6 +146,7 @@ symbols() {
     step "only listed kernels are linked" only_listed_kernels $OUT/listed.o
     step "listed kernels have all their loops" listed_choices
     step "only listed ops are there" listed_ops
+    step "a listed program of one file is small" small_program 400000
     step "backends of 0.2 on a core of larger structs" grown_core
     step "debug build" compile_and_run $OUT/debug $QUICK -std=c99 -O0 $WARN -DNPU_IR_DEBUG tests/compile/implementation.c
 }
@@ -187,6 +188,20 @@ listed_ops() { # the program checks what is there; the object has no rule or ker
     nm -t d -S $OUT/listed_ops | awk '$4 ~ /^npu__rows_/ { rows += $2; tables++ }
         $4 ~ /^npu__ref_kernels_/ { kernels += $2; kernel_tables++ }
         END { print rows, tables, kernels, kernel_tables; exit rows > 48 * (tables + 2) || kernels > 64 * (kernel_tables + 20) }'
+}
+
+# A program of one file that lists its ops and leaves out what it does not use, in bytes: the compiler drops the rest.
+small_program() { # bytes at most
+    {
+        printf '#define NPU_IR_NO_%s\n' $PARTS_BY_MACRO
+        echo '#define NPU_IR_STATIC'
+        echo '#define NPU_IR_HAS_OP(kind) \'
+        echo '    ((kind) == NPU_ATEN_LINEAR || (kind) == NPU_ATEN_RELU || (kind) == NPU_ATEN_SOFTMAX)'
+        cat examples/01_hello.c
+    } > $OUT/small.c
+    compile_and_run $OUT/small gcc -std=c99 -O2 -s -I. $WARN $OUT/small.c || return 1
+    echo "$(wc -c < $OUT/small) bytes"
+    [ "$(uname -m)" != x86_64 ] || [ "$(wc -c < $OUT/small)" -le "$1" ]
 }
 
 PARTS_BY_MACRO="TEXT DIAGRAMS JSON REWRITE LOWERING REPORT TILES LAYERS COSTS OVERLAP ISA"
