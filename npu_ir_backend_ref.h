@@ -114,6 +114,9 @@ typedef struct npu_epilogue {
     void (*run)(const npu_launch *l, size_t first, size_t n); /* of its launch */
     npu_launch launch;
     const void *from;       /* result 0 of the op before it */
+    /* NULL, or {low, high}: y = low > x ? low : x, then y = high < y ? high : y is all that it does, in place. A kernel
+       may do so itself and not run it. */
+    const float *limits;
 } npu_epilogue;
 /* Runs it on n f32 elements that are written, `at` and after. Does nothing where it is NULL. */
 static inline void npu_epilogue_run(const npu_epilogue *e, const void *at, size_t n)
@@ -3647,7 +3650,8 @@ enum {
     NPU__REF_LIMITS = 64,        /* an absent number is what NaN and the infinities become */
     NPU__REF_UNBOUNDED = 128,    /* an absent number is no bound */
     NPU__REF_PER_CHANNEL = 256,  /* operand b lies along dim 1 of operand a */
-    NPU__REF_MOVES = 512         /* the element itself */
+    NPU__REF_MOVES = 512,        /* the element itself */
+    NPU__REF_RECTIFIES = 1024    /* 0 in place of what is below it */
 };
 
 typedef struct npu__ref_expression npu__ref_expression;
@@ -4013,7 +4017,7 @@ NPU__REF_OP(angle, 0, DOUBLE(a < 0 ? NPU__REF_PI : a != a ? a : 0), FAST(a < 0 ?
             NONE)
 
 /* activations */
-NPU__REF_OP(relu, 0, REAL(a < 0 ? 0 : a), SAME, SAME, ALL(npu__ref_is_negative(a) ? 0 : a))
+NPU__REF_OP(relu, NPU__REF_RECTIFIES, REAL(a < 0 ? 0 : a), SAME, SAME, ALL(npu__ref_is_negative(a) ? 0 : a))
 NPU__REF_OP(relu_bwd, 0, REAL(b > 0 ? a : 0), SAME, SAME, LONG(b > 0 ? a : 0))
 NPU__REF_OP(relu6, 0, REAL(a < 0 ? 0 : a > 6 ? 6 : a), SAME, SAME, LONG(a < 0 ? 0 : a > 6 ? 6 : a))
 NPU__REF_OP(leaky_relu, 0, REAL(a > 0 ? a : a * b), SAME, SAME, NONE)
@@ -4188,6 +4192,8 @@ typedef struct npu__ref_map_state {
     const npu__ref_expression *op;
     npu__ref_code code;
     npu__ref_bound_fn bound; /* not NULL: in place of code, where operand 0 is dense */
+    bool is_limited;         /* it does as npu_epilogue.limits says, with these */
+    float limits[2];
     npu__ref_load_fn load;
     npu__ref_store_fn store;
     uint32_t num_operands;
@@ -4924,6 +4930,18 @@ static npu__ref_bound_fn npu__ref_map_bound(const npu__ref_map_state *s, uint32_
     return NULL;
 }
 
+/* clamp between numbers, and relu. */
+static void npu__ref_map_limits(npu__ref_map_state *s)
+{
+    const npu__ref_operand *o = s->operands;
+    bool rectifies = npu__ref_op_is(s, NPU__REF_RECTIFIES) && s->cls == NPU__F32 && s->dense;
+    if (s->bound || rectifies) {
+        s->limits[0] = rectifies ? 0.0f : o[1].strip->f32[0];
+        s->limits[1] = rectifies ? INFINITY : o[2].strip->f32[0];
+        s->is_limited = s->limits[0] == s->limits[0] && s->limits[1] == s->limits[1];
+    }
+}
+
 static npu_status npu__ref_map_operands(npu_prepare *p, npu__ref_map_state *s)
 {
     for (uint32_t k = 0; k < s->num_operands; k++) {
@@ -4947,6 +4965,7 @@ static npu_status npu__ref_map_operands(npu_prepare *p, npu__ref_map_state *s)
     }
     s->dense = npu__ref_map_is_dense(s, s->len, npu__ref_strip_len(s->cls));
     s->bound = npu__ref_map_bound(s, p->isa);
+    npu__ref_map_limits(s);
     return NPU_OK;
 }
 
@@ -5275,6 +5294,13 @@ static bool npu__ref_map_follows(const void *state)
 static void npu__ref_map_follow(const npu_launch *l, size_t first, size_t n)
 {
     (void)npu__ref_map_piece(l, first, n); /* only integers can fail */
+}
+
+/* What npu_epilogue.limits is. */
+static const float *npu__ref_map_limits_of(const npu_launch *l)
+{
+    const npu__ref_map_state *s = (const npu__ref_map_state *)l->state;
+    return s->is_limited && l->x[s->operands[0].index] == l->y[0] ? s->limits : NULL;
 }
 
 /* ---- fused: the ops of a scalar graph, a block of elements after the other ----
@@ -7780,11 +7806,35 @@ static void npu__ref_gemm_naive(const npu__ref_product *g, uint32_t part, uint32
 #define NPU__REF_UNROLL_LOOP
 #endif
 
+/* As npu_epilogue.limits says; of two numbers that are equal or no numbers the instructions of x86 give the second. */
+NPU__REF_INLINE float npu__ref_limit(float x, float low, float high)
+{
+    float above = low > x ? low : x;
+    return high < above ? high : above;
+}
+#define NPU__REF_LIMIT_AVX512(x, low, high) _mm512_min_ps(high, _mm512_max_ps(low, x))
+#define NPU__REF_LIMIT_AVX2(x, low, high) _mm256_min_ps(high, _mm256_max_ps(low, x))
+#ifdef NPU__REF_ARM64
+NPU__REF_INLINE float32x4_t npu__ref_limit_neon(float32x4_t x, float32x4_t low, float32x4_t high)
+{
+    float32x4_t above = vbslq_f32(vcgtq_f32(low, x), low, x);
+    return vbslq_f32(vcltq_f32(high, above), high, above);
+}
+#endif
+#define NPU__REF_UNLIMITED(x, low, high) (x)
+
+/* What sums of f32 end with in a tile: + bias, one for each row, `step` apart, then limits. */
+typedef struct npu__ref_tile_end {
+    const float *bias;
+    int64_t step;
+    float low, high;
+} npu__ref_tile_end;
+
 typedef struct npu__ref_tile_loops {
     int32_t rows, cols; /* of the largest tile; B is packed in panels of cols */
-    /* C (rows x cols) = or += A (rows x k) B (k x cols); row i of B starts at b + offsets[i]. */
+    /* C (rows x cols) = or += A (rows x k) B (k x cols); row i of B starts at b + offsets[i]. end NULL = no end yet. */
     void (*product)(int32_t rows, int64_t k, const void *a, int64_t a_row, const void *b,
-                    const int64_t *offsets, void *c, int64_t c_row, bool add);
+                    const int64_t *offsets, void *c, int64_t c_row, bool add, const npu__ref_tile_end *end);
     /* The same for one row and any n; sums start at c (add) or at *start. */
     void (*row)(int64_t k, int64_t n, const void *a, const void *b, const int64_t *offsets, void *c, bool add,
                 const void *start);
@@ -7799,10 +7849,10 @@ typedef struct npu__ref_tile_loops {
 } npu__ref_tile_loops;
 
 /* One set of instructions for one type of number. FMA(a, b, c) = a b + c. */
-#define NPU__REF_TILE_DEFINE(NAME, TARGET, number, vector, WIDTH, ROWS, VECTORS, LOAD, STORE, SET, FMA)      \
+#define NPU__REF_TILE_DEFINE(NAME, TARGET, number, vector, WIDTH, ROWS, VECTORS, LOAD, STORE, SET, FMA, LIMIT) \
     NPU__REF_INLINE TARGET void npu__ref_tile_##NAME##_rows(const int32_t rows, int64_t k,                     \
         const number *a, int64_t a_row, const number *b, const int64_t *offsets, number *c,                  \
-        int64_t c_row, bool add)                                                                             \
+        int64_t c_row, bool add, const npu__ref_tile_end *end)                                               \
     {                                                                                                        \
         vector sum[ROWS][VECTORS];                                                                           \
         NPU__REF_UNROLL_LOOP                                                                                 \
@@ -7828,17 +7878,36 @@ typedef struct npu__ref_tile_loops {
                 }                                                                                            \
             }                                                                                                \
         }                                                                                                    \
+        if (add) {                                                                                           \
+            NPU__REF_UNROLL_LOOP                                                                             \
+            for (int32_t i = 0; i < rows; i++) {                                                             \
+                NPU__REF_UNROLL_LOOP                                                                         \
+                for (int32_t v = 0; v < VECTORS; v++) {                                                      \
+                    sum[i][v] = FMA(SET(1), LOAD(c + i * c_row + v * WIDTH), sum[i][v]);                     \
+                }                                                                                            \
+            }                                                                                                \
+        }                                                                                                    \
+        if (sizeof(number) == sizeof(float) && end) {                                                        \
+            NPU__REF_UNROLL_LOOP                                                                             \
+            for (int32_t i = 0; i < rows; i++) {                                                             \
+                const vector bias = SET((number)end->bias[i * end->step]);                                   \
+                NPU__REF_UNROLL_LOOP                                                                         \
+                for (int32_t v = 0; v < VECTORS; v++) {                                                      \
+                    sum[i][v] = LIMIT(FMA(SET(1), sum[i][v], bias), SET((number)end->low), SET((number)end->high));\
+                }                                                                                            \
+            }                                                                                                \
+        }                                                                                                    \
         NPU__REF_UNROLL_LOOP                                                                                 \
         for (int32_t i = 0; i < rows; i++) {                                                                 \
             NPU__REF_UNROLL_LOOP                                                                             \
             for (int32_t v = 0; v < VECTORS; v++) {                                                          \
-                number *to = c + i * c_row + v * WIDTH;                                                      \
-                STORE(to, add ? FMA(SET(1), LOAD(to), sum[i][v]) : sum[i][v]);                               \
+                STORE(c + i * c_row + v * WIDTH, sum[i][v]);                                                 \
             }                                                                                                \
         }                                                                                                    \
     }                                                                                                        \
     static TARGET void npu__ref_tile_##NAME##_product(int32_t rows, int64_t k, const void *a,                \
-        int64_t a_row, const void *b, const int64_t *offsets, void *c, int64_t c_row, bool add)              \
+        int64_t a_row, const void *b, const int64_t *offsets, void *c, int64_t c_row, bool add,              \
+        const npu__ref_tile_end *end)                                                                        \
     {                                                                                                        \
         switch (rows) {                                                                                      \
         NPU__REF_TILE_CASE(NAME, 1)                                                                          \
@@ -7994,7 +8063,7 @@ typedef struct npu__ref_tile_loops {
     };
 
 #define NPU__REF_TILE_CASE(NAME, n)                                                                     \
-    case n: npu__ref_tile_##NAME##_rows(n, k, a, a_row, b, offsets, c, c_row, add); break;
+    case n: npu__ref_tile_##NAME##_rows(n, k, a, a_row, b, offsets, c, c_row, add, end); break;
 #define NPU__REF_TILE_ROWS_4(NAME)
 #define NPU__REF_TILE_ROWS_6(NAME) NPU__REF_TILE_CASE(NAME, 5) NPU__REF_TILE_CASE(NAME, 6)
 #define NPU__REF_TILE_ROWS_8(NAME) NPU__REF_TILE_ROWS_6(NAME) NPU__REF_TILE_CASE(NAME, 7) NPU__REF_TILE_CASE(NAME, 8)
@@ -8007,38 +8076,39 @@ typedef struct npu__ref_tile_loops {
 #define NPU__REF_SCALAR_SET(x) (x)
 #define NPU__REF_SCALAR_FMA(a, b, c) ((a) * (b) + (c))
 NPU__REF_TILE_DEFINE(base_f32, , float, float, 1, 4, 4, NPU__REF_SCALAR_LOAD, NPU__REF_SCALAR_STORE,
-                     NPU__REF_SCALAR_SET,
-                 NPU__REF_SCALAR_FMA)
+                     NPU__REF_SCALAR_SET, NPU__REF_SCALAR_FMA, npu__ref_limit)
 NPU__REF_TILE_DEFINE(base_f64, , double, double, 1, 4, 4, NPU__REF_SCALAR_LOAD, NPU__REF_SCALAR_STORE,
-                 NPU__REF_SCALAR_SET, NPU__REF_SCALAR_FMA)
+                     NPU__REF_SCALAR_SET, NPU__REF_SCALAR_FMA, NPU__REF_UNLIMITED)
 
 #ifdef NPU__REF_X86
 #define NPU__REF_TILE_AVX512 __attribute__((target("avx512f")))
 #define NPU__REF_TILE_AVX2 __attribute__((target("avx2,fma")))
 NPU__REF_TILE_DEFINE(avx512_f32, NPU__REF_TILE_AVX512, float, __m512, 16, 12, 2, _mm512_loadu_ps, _mm512_storeu_ps,
-                 _mm512_set1_ps, _mm512_fmadd_ps)
+                 _mm512_set1_ps, _mm512_fmadd_ps, NPU__REF_LIMIT_AVX512)
 NPU__REF_TILE_DEFINE(avx512_f64, NPU__REF_TILE_AVX512, double, __m512d, 8, 12, 2, _mm512_loadu_pd, _mm512_storeu_pd,
-                 _mm512_set1_pd, _mm512_fmadd_pd)
+                 _mm512_set1_pd, _mm512_fmadd_pd, NPU__REF_UNLIMITED)
 NPU__REF_TILE_DEFINE(avx2_f32, NPU__REF_TILE_AVX2, float, __m256, 8, 6, 2, _mm256_loadu_ps, _mm256_storeu_ps,
-                 _mm256_set1_ps, _mm256_fmadd_ps)
+                 _mm256_set1_ps, _mm256_fmadd_ps, NPU__REF_LIMIT_AVX2)
 NPU__REF_TILE_DEFINE(avx2_f64, NPU__REF_TILE_AVX2, double, __m256d, 4, 6, 2, _mm256_loadu_pd, _mm256_storeu_pd,
-                 _mm256_set1_pd, _mm256_fmadd_pd)
+                 _mm256_set1_pd, _mm256_fmadd_pd, NPU__REF_UNLIMITED)
 #elif defined(NPU__REF_ARM64)
 #define NPU__REF_NEON_FMA_F32(a, b, c) vfmaq_f32(c, a, b)
 #define NPU__REF_NEON_FMA_F64(a, b, c) vfmaq_f64(c, a, b)
 NPU__REF_TILE_DEFINE(neon_f32, , float, float32x4_t, 4, 8, 2, vld1q_f32, vst1q_f32, vdupq_n_f32,
-                 NPU__REF_NEON_FMA_F32)
+                 NPU__REF_NEON_FMA_F32, npu__ref_limit_neon)
 NPU__REF_TILE_DEFINE(neon_f64, , double, float64x2_t, 2, 8, 2, vld1q_f64, vst1q_f64, vdupq_n_f64,
-                 NPU__REF_NEON_FMA_F64)
+                 NPU__REF_NEON_FMA_F64, NPU__REF_UNLIMITED)
 #endif
 
 #ifdef NPU__REF_HAS_BF16
 /* Numbers are pairs of bf16, the earlier one in the lower half; sums and all else are floats. */
 #define NPU__REF_TILE_BF16 __attribute__((target("avx512f,avx512bw,avx512bf16")))
 NPU__REF_INLINE NPU__REF_TILE_BF16 void npu__ref_tile_avx512_bf16_rows(const int32_t rows, int64_t k, const int32_t *a,
-    int64_t a_row, const int32_t *b, const int64_t *offsets, float *c, int64_t c_row, bool add)
+    int64_t a_row, const int32_t *b, const int64_t *offsets, float *c, int64_t c_row, bool add,
+    const npu__ref_tile_end *end)
 {
     __m512 sum[12][2];
+    (void)end; /* sums are not taken in place */
     NPU__REF_UNROLL_LOOP
     for (int32_t i = 0; i < 2 * rows; i++) {
         sum[i / 2][i % 2] = add ? _mm512_loadu_ps(c + i / 2 * c_row + i % 2 * 16) : _mm512_setzero_ps();
@@ -8059,7 +8129,7 @@ NPU__REF_INLINE NPU__REF_TILE_BF16 void npu__ref_tile_avx512_bf16_rows(const int
     }
 }
 static NPU__REF_TILE_BF16 void npu__ref_tile_avx512_bf16_product(int32_t rows, int64_t k, const void *a, int64_t a_row,
-    const void *b, const int64_t *offsets, void *c, int64_t c_row, bool add)
+    const void *b, const int64_t *offsets, void *c, int64_t c_row, bool add, const npu__ref_tile_end *end)
 {
     switch (rows) {
     NPU__REF_TILE_CASE(avx512_bf16, 1)
@@ -8092,6 +8162,9 @@ static const npu__ref_tile_loops *npu__ref_tile(const npu__ref_product *g)
 #endif
     return npu__ref_product_loops_of[g->isa][npu__ref_compute_class(g->a.dtype) != NPU__F32];
 }
+
+/* In place of no limits. */
+static const float npu__ref_no_limits[2] = { -INFINITY, INFINITY };
 
 /* ---- matrix product: blocks ---- */
 
@@ -8540,24 +8613,49 @@ typedef struct npu__ref_product_sum {
     const int64_t *offsets;
     int64_t panel_step, k_step, offsets_step;
     char *a;
+    bool ends; /* each tile with its bias and limits, while it is near; see npu__ref_gemm_ends_tiles */
 } npu__ref_product_sum;
+
+static const float *npu__ref_limits(const npu_epilogue *e) { return e ? e->limits : NULL; }
+
+/* Whether all that follows the sums is a bias for each row, or limits. */
+static bool npu__ref_gemm_ends_tiles(const npu__ref_product *g)
+{
+    return g->c_dtype == NPU_F32 && npu__ref_gemm_in_place(g) && g->alpha == 1 && !g->c0.x && g->m > 1 &&
+           (g->bias.x ? g->bias.dtype == NPU_F32 && g->bias.col == 0 : npu__ref_limits(g->epilogue) != NULL);
+}
+
+/* Of the tile of C whose first row is `row`. */
+static npu__ref_tile_end npu__ref_gemm_end(const npu__ref_product *g, int64_t row)
+{
+    static const float zero = 0;
+    const float *limits = npu__ref_limits(g->epilogue), *bias = (const float *)g->bias.x;
+    npu__ref_tile_end end = { &zero, 0, -INFINITY, INFINITY };
+    if (bias) {
+        end.bias = bias + row * g->bias.row, end.step = g->bias.row;
+    }
+    if (limits) {
+        end.low = limits[0], end.high = limits[1];
+    }
+    return end;
+}
 
 /* One tile; a panel that is cut off by the right edge of C goes by way of a buffer. */
 static void npu__ref_gemm_tile(const npu__ref_product_plan *plan, int32_t rows, int64_t cols, int64_t k,
                                const char *a, int64_t a_row, const char *b, const int64_t *offsets, char *c,
-                               int64_t c_row, bool add)
+                               int64_t c_row, bool add, const npu__ref_tile_end *end)
 {
     union { double f64[12 * 16]; float f32[12 * 32]; } edge; /* the largest tile of any instruction set */
     size_t bytes = (size_t)cols * plan->size, width = (size_t)plan->tile->cols * plan->size;
     if (cols == plan->tile->cols) {
-        plan->tile->product(rows, k, a, a_row, b, offsets, c, c_row, add);
+        plan->tile->product(rows, k, a, a_row, b, offsets, c, c_row, add, end);
         return;
     }
     memset(&edge, 0, sizeof edge);
     for (int32_t i = 0; add && i < rows; i++) {
         memcpy((char *)&edge + (size_t)i * width, c + i * c_row * (int64_t)plan->size, bytes);
     }
-    plan->tile->product(rows, k, a, a_row, b, offsets, &edge, plan->tile->cols, add);
+    plan->tile->product(rows, k, a, a_row, b, offsets, &edge, plan->tile->cols, add, end);
     for (int32_t i = 0; i < rows; i++) {
         memcpy(c + i * c_row * (int64_t)plan->size, (char *)&edge + (size_t)i * width, bytes);
     }
@@ -8596,6 +8694,7 @@ static void npu__ref_gemm_sum_slice(const npu__ref_product_sum *s, int64_t row, 
     int64_t width = tile->cols, size = (int64_t)s->plan->size, tiles = npu__ref_ceil_div(rows, tile->rows),
             a_row;
     const char *a = npu__ref_gemm_copy_a(s, row, rows, k, depth, &a_row), *b = s->b + k * s->k_step * size;
+    bool ends = s->ends && k + depth == npu__ref_gemm_depth(s->g);
     npu__ref_scalar zero = { 0 };
     if (s->g->m == 1 && s->panel_step == width) { /* B is not packed: one strip, as long as it may be */
         tile->row(depth, cols, a, b, offsets, c, k > 0, &zero);
@@ -8604,9 +8703,10 @@ static void npu__ref_gemm_sum_slice(const npu__ref_product_sum *s, int64_t row, 
     for (int64_t j = 0; j < cols; j += width, b += s->panel_step * size) {
         for (int64_t t = 0; t < tiles; t++) {
             int64_t from = rows * t / tiles, to = rows * (t + 1) / tiles;
+            const npu__ref_tile_end end = npu__ref_gemm_end(s->g, row + from);
             npu__ref_gemm_tile(s->plan, (int32_t)(to - from), npu__ref_min(width, cols - j), depth,
                                a + from * a_row * size, a_row, b, offsets, c + (from * c_row + j) * size,
-                               c_row, k > 0);
+                               c_row, k > 0, ends ? &end : NULL);
         }
     }
 }
@@ -8635,6 +8735,20 @@ static char *npu__ref_gemm_sums(const npu__ref_product *g, int64_t row, int64_t 
     return (char *)g->c + (row * g->c_row + col) * (int64_t)npu__ref_size(g->c_dtype);
 }
 
+/* What tiles have not ended with: some rows of C, whose sums are at c. */
+static void npu__ref_gemm_finish_rows(const npu__ref_product_sum *s, int64_t row, int64_t rows, int64_t col,
+                                      int64_t cols, char *c, int64_t c_row)
+{
+    npu__ref_product g = *s->g;
+    if (s->ends) {
+        g.bias.x = NULL;
+        g.epilogue = npu__ref_limits(g.epilogue) ? NULL : g.epilogue;
+    }
+    for (int64_t i = 0; (!s->ends || g.epilogue) && i < rows; i++) {
+        npu__ref_gemm_finish(&g, row + i, col, c + i * c_row * (int64_t)s->plan->size, cols);
+    }
+}
+
 /* Rows of C from `row` and columns from `col` on. */
 static void npu__ref_gemm_block(const npu__ref_product_sum *s, int64_t row, int64_t rows, int64_t col, int64_t cols,
                                 char *sums)
@@ -8642,9 +8756,7 @@ static void npu__ref_gemm_block(const npu__ref_product_sum *s, int64_t row, int6
     int64_t c_row;
     char *c = npu__ref_gemm_sums(s->g, row, col, cols, sums, &c_row);
     npu__ref_gemm_sum(s, row, rows, cols, c, c_row);
-    for (int64_t i = 0; i < rows; i++) {
-        npu__ref_gemm_finish(s->g, row + i, col, c + i * c_row * (int64_t)s->plan->size, cols);
-    }
+    npu__ref_gemm_finish_rows(s, row, rows, col, cols, c, c_row);
 }
 
 /* The same for all rows of the part, a slice of k at a time, which stays near: of a B that is packed on the way to
@@ -8669,9 +8781,7 @@ static void npu__ref_gemm_block_slices(npu__ref_product_sum *s, int64_t first, i
         }
         k += depth;
     } while (k < npu__ref_gemm_depth(s->g));
-    for (int64_t i = first; i < end; i++) {
-        npu__ref_gemm_finish(s->g, i, col, c + (i - first) * c_row * size, cols);
-    }
+    npu__ref_gemm_finish_rows(s, first, end - first, col, cols, c, c_row);
 }
 
 /* B is read where it lies if that is numbers side by side that too few rows of C are summed from for packing
@@ -8714,6 +8824,7 @@ static void npu__ref_gemm_region(const npu__ref_product *g, const npu__ref_produ
     bool direct = npu__ref_gemm_b_is_direct(g, plan, end_row - first_row);
     npu__ref_product_sum s = { 0 };
     s.g = g, s.plan = plan, s.offsets = offsets, s.a = workspace;
+    s.ends = npu__ref_gemm_ends_tiles(g);
     for (; first < end; first += panels) {
         int64_t col = first * width, cols;
         bool whole = direct && col + width <= g->n;
@@ -9507,15 +9618,16 @@ static bool npu__ref_conv_is_pointwise(const npu_op_info *op)
 
 typedef struct npu__ref_pixel_loops {
     int32_t pixels, channels; /* of the largest tile */
-    /* c (count x channels) = or += x w, then + bias: x [count, k] has its element (i, j) at x[i + offsets[j]], w and c
-       are dense. bias NULL = none. Each j fetches one of ahead, ahead + ahead_step ...: weights of the next tiles. */
+    /* c (count x channels) = or += x w, then + bias, then as npu_epilogue.limits says: x [count, k] has its element
+       (i, j) at x[i + offsets[j]], w and c are dense. bias NULL = neither. Each j fetches one of ahead, ahead +
+       ahead_step ...: weights of the next tiles. */
     void (*product)(int32_t count, int64_t k, const float *x, const int64_t *offsets, const float *w, const float *bias,
-                    float *c, bool add, const float *ahead, int64_t ahead_step);
+                    const float *limits, float *c, bool add, const float *ahead, int64_t ahead_step);
 } npu__ref_pixel_loops;
 
-#define NPU__REF_PIXELS_DEFINE(NAME, TARGET, vector, WIDTH, PIXELS, VECTORS, LOAD, STORE, SET, FMA)              \
+#define NPU__REF_PIXELS_DEFINE(NAME, TARGET, vector, WIDTH, PIXELS, VECTORS, LOAD, STORE, SET, FMA, LIMIT)       \
     NPU__REF_INLINE TARGET void npu__ref_pixels_##NAME##_of(const int32_t count, int64_t k, const float *x,      \
-        const int64_t *offsets, const float *w, const float *bias, float *c, bool add,                               \
+        const int64_t *offsets, const float *w, const float *bias, const float *limits, float *c, bool add,          \
         const float *ahead, int64_t ahead_step)                                                                      \
     {                                                                                                            \
         vector sum[PIXELS][VECTORS], y[VECTORS];                                                                 \
@@ -9549,12 +9661,13 @@ typedef struct npu__ref_pixel_loops {
             for (int32_t v = 0; v < VECTORS; v++) {                                                              \
                 float *to = c + (i * VECTORS + v) * WIDTH;                                                       \
                 vector all = add ? FMA(SET(1), LOAD(to), sum[i][v]) : sum[i][v];                                 \
-                STORE(to, bias ? FMA(SET(1), all, LOAD(bias + v * WIDTH)) : all);                                \
+                STORE(to, bias ? LIMIT(FMA(SET(1), all, LOAD(bias + v * WIDTH)), SET(limits[0]), SET(limits[1])) \
+                               : all);                                                                           \
             }                                                                                                    \
         }                                                                                                        \
     }                                                                                                            \
     static TARGET void npu__ref_pixels_##NAME##_product(int32_t count, int64_t k, const float *x,                \
-        const int64_t *offsets, const float *w, const float *bias, float *c, bool add,                               \
+        const int64_t *offsets, const float *w, const float *bias, const float *limits, float *c, bool add,          \
         const float *ahead, int64_t ahead_step)                                                                      \
     {                                                                                                            \
         switch (count) {                                                                                         \
@@ -9567,7 +9680,7 @@ typedef struct npu__ref_pixel_loops {
     };
 
 #define NPU__REF_PIXELS_CASE(NAME, n) \
-    case n: npu__ref_pixels_##NAME##_of(n, k, x, offsets, w, bias, c, add, ahead, ahead_step); break;
+    case n: npu__ref_pixels_##NAME##_of(n, k, x, offsets, w, bias, limits, c, add, ahead, ahead_step); break;
 #define NPU__REF_PIXELS_4(NAME)                                            \
     NPU__REF_PIXELS_CASE(NAME, 1) NPU__REF_PIXELS_CASE(NAME, 2)            \
     NPU__REF_PIXELS_CASE(NAME, 3) NPU__REF_PIXELS_CASE(NAME, 4)
@@ -9582,14 +9695,15 @@ typedef struct npu__ref_pixel_loops {
     NPU__REF_PIXELS_CASE(NAME, 13) NPU__REF_PIXELS_CASE(NAME, 14)
 
 NPU__REF_PIXELS_DEFINE(base, , float, 1, 4, 4, NPU__REF_SCALAR_LOAD, NPU__REF_SCALAR_STORE, NPU__REF_SCALAR_SET,
-                       NPU__REF_SCALAR_FMA)
+                       NPU__REF_SCALAR_FMA, npu__ref_limit)
 #ifdef NPU__REF_X86
 NPU__REF_PIXELS_DEFINE(avx512, NPU__REF_TILE_AVX512, __m512, 16, 14, 2, _mm512_loadu_ps, _mm512_storeu_ps,
-                       _mm512_set1_ps, _mm512_fmadd_ps)
+                       _mm512_set1_ps, _mm512_fmadd_ps, NPU__REF_LIMIT_AVX512)
 NPU__REF_PIXELS_DEFINE(avx2, NPU__REF_TILE_AVX2, __m256, 8, 6, 2, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_set1_ps,
-                       _mm256_fmadd_ps)
+                       _mm256_fmadd_ps, NPU__REF_LIMIT_AVX2)
 #elif defined(NPU__REF_ARM64)
-NPU__REF_PIXELS_DEFINE(neon, , float32x4_t, 4, 8, 2, vld1q_f32, vst1q_f32, vdupq_n_f32, NPU__REF_NEON_FMA_F32)
+NPU__REF_PIXELS_DEFINE(neon, , float32x4_t, 4, 8, 2, vld1q_f32, vst1q_f32, vdupq_n_f32, NPU__REF_NEON_FMA_F32,
+                       npu__ref_limit_neon)
 #endif
 
 static const npu__ref_pixel_loops *const npu__ref_pixel_loops_of[] = {
@@ -9613,6 +9727,7 @@ typedef struct npu__ref_pixel_source {
     const int64_t *offsets;
     int64_t row, k;
     const float *end; /* of the weights of all panels, which are used one after the other */
+    const float *limits; /* as those of npu_epilogue, where there is a bias */
 } npu__ref_pixel_source;
 
 /* Sums of rows x cols pixels for the channels of one panel: sums [rows, cols, channels]. What tiles of few pixels are
@@ -9629,7 +9744,7 @@ static void npu__ref_pixels_sum(const npu__ref_pixel_source *s, int64_t rows, in
             int64_t row = i / tiles, from = cols * (i % tiles) / tiles, to = cols * (i % tiles + 1) / tiles;
             bool is_ahead = (i + 1) * depth * step <= more;
             s->loops->product((int32_t)(to - from), depth, s->x + row * s->row + from, s->offsets + k, w + k * channels,
-                              k + depth < s->k ? NULL : bias, sums + (row * cols + from) * channels, k > 0,
+                              k + depth < s->k ? NULL : bias, s->limits, sums + (row * cols + from) * channels, k > 0,
                               is_ahead ? w + ready + i * depth * step : w, is_ahead ? step : 0);
         }
         k += depth;
@@ -10403,8 +10518,10 @@ static void npu__ref_conv_pixels(const npu__ref_conv_blocked *s, const npu__ref_
                                  const npu_epilogue *after)
 {
     int64_t width = s->pixels->channels, rows = place->rows, cols = s->dim[2].out, high, wide;
+    const float *limits = npu__ref_gemm_in_place(g) ? npu__ref_limits(after) : NULL; /* else c0 is to be added */
     npu__ref_pixel_source source = { s->pixels, NULL, s->offsets, s->row, g->k,
-                                     (const float *)g->a.x + end * width * g->k };
+                                     (const float *)g->a.x + end * width * g->k,
+                                     limits ? limits : npu__ref_no_limits };
     npu__ref_product plain = *g;
     if (s->row == cols && place->step == cols) { /* rows follow one another */
         cols *= rows, rows = 1;
@@ -10423,14 +10540,14 @@ static void npu__ref_conv_pixels(const npu__ref_conv_blocked *s, const npu__ref_
             for (int64_t col = 0, n; col < cols; col += n) {
                 n = npu__ref_min(wide, cols - col);
                 source.x = x + row * s->row + col;
-                npu__ref_pixels_sum(&source, some, n, w, g->bias.x ? bias : NULL, sums);
+                npu__ref_pixels_sum(&source, some, n, w, g->bias.x || limits ? bias : NULL, sums);
                 for (int64_t i = 0; i < some; i++) {
                     npu__ref_conv_scatter(s, &plain, panel * width, sums + i * n * width, n,
                                           place->at + (row + i) * place->step + col, sums + NPU__REF_PIXELS * width);
                 }
             }
         }
-        npu__ref_conv_after(after, (const float *)g->c + panel * width * g->c_row + place->at,
+        npu__ref_conv_after(limits ? NULL : after, (const float *)g->c + panel * width * g->c_row + place->at,
                             npu__ref_min(width, g->m - panel * width), g->c_row, place->rows * place->step);
     }
 }
@@ -10640,11 +10757,13 @@ NPU__REF_INLINE void npu__ref_winograd_taps_body(float *to, int64_t step, const 
 }
 
 /* A row of `squares` squares: from is the 16 products [16, square, channel], `step` apart, to the two rows of
-   results [pixel, channel], to_row apart. */
+   results [pixel, channel], to_row apart, as npu_epilogue.limits says. */
 #define NPU__REF_SUM(j) from[(size_t)((j) * step) + i]
 NPU__REF_INLINE void npu__ref_winograd_results_body(float *to, int64_t to_row, const float *from, int64_t step,
-                                                    const float *bias, int64_t squares, size_t channels)
+                                                    const float *bias, const float *limits, int64_t squares,
+                                                    size_t channels)
 {
+    const float low = limits[0], high = limits[1];
     for (; squares > 0; squares--, from += channels, to += 2 * channels) {
         float *below = to + to_row;
         NPU__REF_EACH(channels,
@@ -10656,8 +10775,10 @@ NPU__REF_INLINE void npu__ref_winograd_results_body(float *to, int64_t to_row, c
             float b1 = NPU__REF_SUM(5) - NPU__REF_SUM(9) - NPU__REF_SUM(13);
             float b2 = NPU__REF_SUM(6) - NPU__REF_SUM(10) - NPU__REF_SUM(14);
             float b3 = NPU__REF_SUM(7) - NPU__REF_SUM(11) - NPU__REF_SUM(15);
-            to[i] = a0 + a1 + a2 + bias[i], to[channels + i] = a1 - a2 - a3 + bias[i];
-            below[i] = b0 + b1 + b2 + bias[i], below[channels + i] = b1 - b2 - b3 + bias[i])
+            to[i] = npu__ref_limit(a0 + a1 + a2 + bias[i], low, high);
+            to[channels + i] = npu__ref_limit(a1 - a2 - a3 + bias[i], low, high);
+            below[i] = npu__ref_limit(b0 + b1 + b2 + bias[i], low, high);
+            below[channels + i] = npu__ref_limit(b1 - b2 - b3 + bias[i], low, high))
     }
 }
 NPU__REF_ON_WIDE(NPU__REF_LOOP_OF, winograd_pixels,
@@ -10665,14 +10786,15 @@ NPU__REF_ON_WIDE(NPU__REF_LOOP_OF, winograd_pixels,
 NPU__REF_ON_NARROW(NPU__REF_LOOP_OF, winograd_taps,
     (float *to, int64_t step, const float *from, int64_t from_step, size_t n), (to, step, from, from_step, n))
 NPU__REF_ON_WIDE(NPU__REF_LOOP_OF, winograd_results,
-    (float *to, int64_t to_row, const float *from, int64_t step, const float *bias, int64_t squares, size_t channels),
-    (to, to_row, from, step, bias, squares, channels))
+    (float *to, int64_t to_row, const float *from, int64_t step, const float *bias, const float *limits,
+     int64_t squares, size_t channels),
+    (to, to_row, from, step, bias, limits, squares, channels))
 
 static const struct {
     void (*pixels)(float *to, int64_t step, const float *from, int64_t plane, int64_t row, size_t n);
     void (*taps)(float *to, int64_t step, const float *from, int64_t from_step, size_t n);
-    void (*results)(float *to, int64_t to_row, const float *from, int64_t step, const float *bias, int64_t squares,
-                    size_t channels);
+    void (*results)(float *to, int64_t to_row, const float *from, int64_t step, const float *bias, const float *limits,
+                    int64_t squares, size_t channels);
 } npu__ref_winograd_loops_of[] = {
 #define NPU_X(set, narrow, wide) \
     { npu__ref_winograd_pixels_##wide, npu__ref_winograd_taps_##narrow, npu__ref_winograd_results_##wide },
@@ -10804,6 +10926,7 @@ static void npu__ref_winograd_band(const npu__ref_winograd *s, const npu_launch 
     int64_t rows = npu__ref_min(s->slab.band, s->slab.dim[1].out - row), step = s->slab.band * cols * width;
     int64_t plane = npu__ref_volume(s->conv.out);
     float *products = pixels + 16 * s->step, *results = products + 16 * step;
+    const float *limits = npu__ref_limits(l->epilogue);
     npu__ref_pixel_source source = s->source;
     source.end = w + s->panels * 16 * in * width;
     for (int64_t panel = 0; panel < s->panels; panel++) {
@@ -10818,10 +10941,11 @@ static void npu__ref_winograd_band(const npu__ref_winograd *s, const npu_launch 
         }
         for (int64_t i = 0; i < rows; i++) {
             npu__ref_winograd_loops_of[s->conv.isa].results(results, 2 * cols * width, products + i * cols * width,
-                                                            step, bias, cols, (size_t)width);
+                                                            step, bias, limits ? limits : npu__ref_no_limits, cols,
+                                                            (size_t)width);
             npu__ref_winograd_row(s, y, row + i, panel, results);
         }
-        npu__ref_conv_after(l->epilogue, y + panel * width * plane + 2 * row * s->conv.out[2],
+        npu__ref_conv_after(limits ? NULL : l->epilogue, y + panel * width * plane + 2 * row * s->conv.out[2],
                             npu__ref_min(width, s->conv.out_channels - panel * width), plane,
                             npu__ref_min(2 * rows, s->conv.out[1] - 2 * row) * s->conv.out[2]);
     }
@@ -28420,13 +28544,15 @@ typedef struct npu__ref_follower {
     npu__ref_launch_op_fn launch; /* the op's own; NULL = not linked */
     bool (*takes)(const void *state);
     void (*run)(const npu_launch *l, size_t first, size_t n);
+    const float *(*limits)(const npu_launch *l); /* NULL = none */
 } npu__ref_follower;
 
 static const npu__ref_follower npu__ref_followers[] = {
-    { npu__ref_map_launch, npu__ref_map_follows, npu__ref_map_follow },
+    { npu__ref_map_launch, npu__ref_map_follows, npu__ref_map_follow, npu__ref_map_limits_of },
     { NPU_IR_HAS_KERNEL(NPU_NPU_FUSED) ? npu__ref_fused_launch : (npu__ref_launch_op_fn)0,
       NPU_IR_HAS_KERNEL(NPU_NPU_FUSED) ? npu__ref_fused_follows : (bool (*)(const void *))0,
-      NPU_IR_HAS_KERNEL(NPU_NPU_FUSED) ? npu__ref_fused_follow : (void (*)(const npu_launch *, size_t, size_t))0 },
+      NPU_IR_HAS_KERNEL(NPU_NPU_FUSED) ? npu__ref_fused_follow : (void (*)(const npu_launch *, size_t, size_t))0,
+      NULL },
 };
 
 /* NULL = it cannot run by pieces. */
@@ -28751,6 +28877,18 @@ static npu_status npu__ref_run_dynamic(const npu__ref *ref, const npu__ref_progr
     return status;
 }
 
+/* `next` as the epilogue of launch l. */
+static void npu__ref_lead(npu_epilogue *e, const npu_launch *l, const npu__ref_op *next, void *const *table)
+{
+    const npu__ref_follower *follower = npu__ref_follower_of(next);
+    e->launch = *l;
+    npu__ref_launch_of(&e->launch, next, next->tensors, table);
+    e->launch.state = next->state;
+    e->from = l->y[0];
+    e->run = follower->run;
+    e->limits = follower->limits ? follower->limits(&e->launch) : NULL;
+}
+
 static npu_status npu__ref_submit(void *ctx, void *program, const npu_binding *b, npu_fence *fence)
 {
     const npu__ref_program *p = (const npu__ref_program *)program;
@@ -28784,11 +28922,7 @@ static npu_status npu__ref_submit(void *ctx, void *program, const npu_binding *b
         }
         l.worker_workspace = workers.own; /* not read where there is none */
         if (o->leads) {
-            after.launch = l;
-            npu__ref_launch_of(&after.launch, o + 1, o[1].tensors, table);
-            after.launch.state = o[1].state;
-            after.from = l.y[0];
-            after.run = npu__ref_follower_of(o + 1)->run;
+            npu__ref_lead(&after, &l, o + 1, table);
             l.epilogue = &after;
         }
         begin = b->op_done ? b->clock() : 0;
