@@ -9758,7 +9758,7 @@ static void npu__ref_pixels_sum(const npu__ref_pixel_source *s, int64_t rows, in
 
 enum {
     NPU__REF_PLANE_TAPS = 64,   /* of a row, which masks are kept for */
-    NPU__REF_PLANE_PIECE = 4096 /* results that an epilogue is worth calling for */
+    NPU__REF_PLANE_PIECE = 4096 /* results that an epilogue is worth calling for, pixels that are fetched ahead */
 };
 
 /* One plane: rows of 16 results each, and for each of them and each tap of a row which of 32 pixels are there. */
@@ -9781,27 +9781,17 @@ NPU__REF_INLINE NPU__REF_TILE_AVX512 __m512 npu__ref_plane_pixels(const int32_t 
     return _mm512_permutex2var_ps(pixels, even, _mm512_maskz_loadu_ps((__mmask16)(mask >> 16), from + 16));
 }
 
-/* Pixels for three taps of a row of every second one: what two taps meet is read once. */
-NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_pairs(const float *from, const uint32_t *masks, __m512 *to)
+NPU__REF_INLINE const float *npu__ref_plane_at(const npu__ref_plane *p, const float *x, int64_t row)
 {
-    __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-    __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
-    __m512 low = _mm512_maskz_loadu_ps((__mmask16)(masks[0] & 0xffffu), from);
-    __m512 high = _mm512_maskz_loadu_ps((__mmask16)(masks[0] >> 16), from + 16);
-    __m512 next = _mm512_maskz_loadu_ps((__mmask16)(masks[2] >> 30 & 1), from + 32);
-    to[0] = _mm512_permutex2var_ps(low, even, high);
-    to[1] = _mm512_permutex2var_ps(low, odd, high);
-    to[2] = _mm512_castsi512_ps(_mm512_alignr_epi32(_mm512_castps_si512(next), _mm512_castps_si512(to[0]), 1));
+    return (uint64_t)row < (uint64_t)p->in[0] ? x + row * p->in[1] : p->zeros;
 }
 
-/* Four rows of 16 results from (row, col) on, whose columns are `step` apart. `taps` 3 = 3 x 3 whose rows are as far
-   apart, so that what two rows of results meet is read once; 0 = as the plane says. */
+/* Four rows of 16 results from (row, col) on, whose columns are `step` apart. */
 NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_tile(const npu__ref_plane *p, const int32_t step,
-                                                              const int32_t taps, const float *x, const float *w,
-                                                              float bias, float *y, int64_t row, int64_t col)
+                                                              const float *x, const float *w, float bias,
+                                                              const float *limits, float *y, int64_t row, int64_t col)
 {
     const uint32_t *masks = p->masks + col / 16 * p->taps[1];
-    const int32_t rows = taps ? 3 * step + taps : 0;
     __mmask16 wanted = (__mmask16)(p->out[1] - col < 16 ? (1 << (p->out[1] - col)) - 1 : 0xffff);
     int64_t top = row * p->step[0] - p->first[0], left = col * step - p->first[1];
     __m512 sum[4];
@@ -9809,35 +9799,14 @@ NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_tile(const npu__ref_pla
     for (int32_t i = 0; i < 4; i++) {
         sum[i] = _mm512_set1_ps(bias);
     }
-    for (int64_t j = 0; !taps && j < p->taps[0]; j++) {
+    for (int64_t j = 0; j < p->taps[0]; j++) {
         for (int64_t k = 0; k < p->taps[1]; k++) {
             __m512 tap = _mm512_set1_ps(w[j * p->taps[1] + k]);
             NPU__REF_UNROLL_LOOP
             for (int32_t i = 0; i < 4; i++) {
-                int64_t at = top + i * p->step[0] + j * p->dilation[0];
-                const float *from = at < 0 || at >= p->in[0] ? p->zeros : x + at * p->in[1];
+                const float *from = npu__ref_plane_at(p, x, top + i * p->step[0] + j * p->dilation[0]);
                 __m512 pixels = npu__ref_plane_pixels(step, from + left + k * p->dilation[1], masks[k]);
                 sum[i] = _mm512_fmadd_ps(tap, pixels, sum[i]);
-            }
-        }
-    }
-    NPU__REF_UNROLL_LOOP
-    for (int32_t r = 0; r < rows; r++) {
-        const float *from = top + r < 0 || top + r >= p->in[0] ? p->zeros : x + (top + r) * p->in[1];
-        __m512 pixels[3];
-        if (step == 2) {
-            npu__ref_plane_pairs(from + left, masks, pixels);
-        }
-        NPU__REF_UNROLL_LOOP
-        for (int32_t k = 0; k < taps; k++) {
-            if (step == 1) {
-                pixels[k] = npu__ref_plane_pixels(1, from + left + k, masks[k]);
-            }
-            NPU__REF_UNROLL_LOOP
-            for (int32_t i = 0; i < 4; i++) {
-                if (r >= i * step && r < i * step + taps) {
-                    sum[i] = _mm512_fmadd_ps(_mm512_set1_ps(w[(r - i * step) * taps + k]), pixels[k], sum[i]);
-                }
             }
         }
     }
@@ -9846,27 +9815,132 @@ NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_tile(const npu__ref_pla
         if (row + i >= p->out[0]) {
             return;
         }
-        _mm512_mask_storeu_ps(y + (row + i) * p->out[1] + col, wanted, sum[i]);
+        _mm512_mask_storeu_ps(y + (row + i) * p->out[1] + col, wanted,
+                              NPU__REF_LIMIT_AVX512(sum[i], _mm512_set1_ps(limits[0]), _mm512_set1_ps(limits[1])));
+    }
+}
+
+/* Pixels of a row for the three taps of 16 results, of which those lie that the masks say: for each tap, or, where the
+   step is 2 and what two taps meet is read once, of 16, of the next 16, of one more. */
+NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_row(const int32_t step, const float *from,
+                                                             const __mmask16 *masks, __m512 *to)
+{
+    __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
+    __m512 first = _mm512_maskz_loadu_ps(masks[0], from), second, third;
+    if (step == 1) {
+        to[0] = first, to[1] = _mm512_maskz_loadu_ps(masks[1], from + 1);
+        to[2] = _mm512_maskz_loadu_ps(masks[2], from + 2);
+        return;
+    }
+    second = _mm512_maskz_loadu_ps(masks[1], from + 16), third = _mm512_maskz_loadu_ps(masks[2], from + 32);
+    to[0] = _mm512_permutex2var_ps(first, even, second);
+    to[1] = _mm512_permutex2var_ps(first, odd, second);
+    to[2] = _mm512_castsi512_ps(_mm512_alignr_epi32(_mm512_castps_si512(third), _mm512_castps_si512(to[0]), 1));
+}
+
+NPU__REF_INLINE NPU__REF_TILE_AVX512 __m512 npu__ref_plane_add(__m512 sum, const __m512 *taps, const __m512 *pixels)
+{
+    sum = _mm512_fmadd_ps(taps[0], pixels[0], sum);
+    sum = _mm512_fmadd_ps(taps[1], pixels[1], sum);
+    return _mm512_fmadd_ps(taps[2], pixels[2], sum);
+}
+
+/* All rows of 16 results, or of twice as many side by side, from column `col` on. Each row of pixels is read once: it
+   ends the sums of one row of results, goes on with those of the next and, where the step is 1, begins a third's. */
+NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_strips(const npu__ref_plane *p, const int32_t step,
+                                                                const int32_t strips, const float *x,
+                                                                const __m512 *taps, __m512 start,
+                                                                const __m512 *limits, float *y, int64_t col)
+{
+    __mmask16 masks[2][3], wanted[2];
+    __m512 last[2], next[2], pixels[3];
+    int64_t left = col * step - p->first[1], at = step == 1 ? -2 * p->out[1] : 0;
+    NPU__REF_UNROLL_LOOP
+    for (int32_t s = 0; s < strips; s++) {
+        const uint32_t *all = p->masks + (col / 16 + s) * 3;
+        int64_t rest = p->out[1] - col - 16 * s;
+        wanted[s] = (__mmask16)(rest < 16 ? (1 << rest) - 1 : 0xffff);
+        masks[s][0] = (__mmask16)(all[0] & 0xffffu);
+        masks[s][1] = (__mmask16)(step == 1 ? all[1] & 0xffffu : all[0] >> 16);
+        masks[s][2] = (__mmask16)(step == 1 ? all[2] & 0xffffu : all[2] >> 30 & 1);
+        last[s] = next[s] = start;
+        if (step == 2) {
+            npu__ref_plane_row(2, npu__ref_plane_at(p, x, -p->first[0]) + left + 32 * s, masks[s], pixels);
+            next[s] = npu__ref_plane_add(start, taps, pixels);
+        }
+    }
+    for (int64_t i = step == 1 ? -2 : 0, row = (step == 2) - p->first[0]; i < p->out[0]; i++, row += step) {
+        const float *from = npu__ref_plane_at(p, x, row) + left, *below = npu__ref_plane_at(p, x, row + 1) + left;
+        NPU__REF_UNROLL_LOOP
+        for (int32_t s = 0; s < strips; s++) {
+            __m512 sum = last[s];
+            npu__ref_plane_row(step, from + 16 * step * s, masks[s], pixels);
+            if (step == 2) {
+                sum = npu__ref_plane_add(next[s], taps + 3, pixels);
+                npu__ref_plane_row(2, below + 32 * s, masks[s], pixels);
+            } else {
+                last[s] = npu__ref_plane_add(next[s], taps + 3, pixels);
+            }
+            next[s] = npu__ref_plane_add(start, taps, pixels);
+            sum = npu__ref_plane_add(sum, taps + 6, pixels);
+            if (step == 2 || i >= 0) {
+                _mm512_mask_storeu_ps(y + at + 16 * s, wanted[s],
+                                      NPU__REF_LIMIT_AVX512(sum, limits[0], limits[1]));
+            }
+        }
+        at += p->out[1];
+    }
+}
+
+/* Has pixels come near that are perhaps of the next plane. */
+static void npu__ref_plane_fetch(const float *from, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += 16) {
+        __builtin_prefetch((const char *)((uintptr_t)from + (uintptr_t)i * sizeof *from));
+    }
+}
+
+NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_threes(const npu__ref_plane *p, const int32_t step,
+                                                                const float *x, const float *w, float bias,
+                                                                const float *limits, float *y)
+{
+    const int64_t pixels = p->in[0] * p->in[1];
+    __m512 taps[9], start = _mm512_set1_ps(bias);
+    __m512 bounds[2] = { _mm512_set1_ps(limits[0]), _mm512_set1_ps(limits[1]) };
+    int64_t col = 0;
+    NPU__REF_UNROLL_LOOP
+    for (int32_t i = 0; i < 9; i++) {
+        taps[i] = _mm512_set1_ps(w[i]);
+    }
+    npu__ref_plane_fetch(x + pixels, npu__ref_min(pixels, NPU__REF_PLANE_PIECE));
+    for (; col + 16 < p->out[1]; col += 32) {
+        npu__ref_plane_strips(p, step, 2, x, taps, start, bounds, y + col, col);
+    }
+    if (col < p->out[1]) {
+        npu__ref_plane_strips(p, step, 1, x, taps, start, bounds, y + col, col);
     }
 }
 
 NPU__REF_TILE_AVX512 static void npu__ref_plane_avx512(const npu__ref_plane *p, const float *x, const float *w,
-                                                       float bias, float *y)
+                                                       float bias, const float *limits, float *y)
 {
-    bool is_three = p->taps[0] == 3 && p->taps[1] == 3 && p->dilation[0] == 1 && p->dilation[1] == 1 &&
-                    p->step[0] == p->step[1];
-    int32_t way = (int32_t)p->step[1] + (is_three ? 2 : 0);
-    for (int64_t row = 0; row < p->out[0]; row += 4) {
-        uintptr_t next = (uintptr_t)(x + npu__ref_min((row + 4) * p->step[0], p->in[0]) * p->in[1]);
-        for (int64_t i = 0; i < 4 * npu__ref_min(p->step[0], 2) * p->in[1]; i += 16) { /* perhaps of the next plane */
-            __builtin_prefetch((const char *)(next + (uintptr_t)i * sizeof *x));
+    if (p->taps[0] == 3 && p->taps[1] == 3 && p->dilation[0] == 1 && p->dilation[1] == 1 && p->step[0] == p->step[1]) {
+        if (p->step[1] == 1) {
+            npu__ref_plane_threes(p, 1, x, w, bias, limits, y);
+        } else {
+            npu__ref_plane_threes(p, 2, x, w, bias, limits, y);
         }
+        return;
+    }
+    for (int64_t row = 0; row < p->out[0]; row += 4) {
+        npu__ref_plane_fetch(x + npu__ref_min((row + 4) * p->step[0], p->in[0]) * p->in[1],
+                             4 * npu__ref_min(p->step[0], 2) * p->in[1]);
         for (int64_t col = 0; col < p->out[1]; col += 16) {
-            switch (way) {
-            case 1: npu__ref_plane_tile(p, 1, 0, x, w, bias, y, row, col); break;
-            case 2: npu__ref_plane_tile(p, 2, 0, x, w, bias, y, row, col); break;
-            case 3: npu__ref_plane_tile(p, 1, 3, x, w, bias, y, row, col); break;
-            default: npu__ref_plane_tile(p, 2, 3, x, w, bias, y, row, col); break;
+            if (p->step[1] == 1) {
+                npu__ref_plane_tile(p, 1, x, w, bias, limits, y, row, col);
+            } else {
+                npu__ref_plane_tile(p, 2, x, w, bias, limits, y, row, col);
             }
         }
     }
@@ -10252,12 +10326,17 @@ static void npu__ref_conv_planes_of(const npu__ref_conv_blocked *s, const npu_la
 #ifdef NPU__REF_HAS_PLANES
     const npu__ref_conv_shape *c = s->conv;
     int64_t n = s->gemm.n, last = end * c->out_channels, done = begin * c->out_channels;
+    const float *limits = npu__ref_limits(l->epilogue);
     float *y = (float *)l->y[0];
     for (int64_t i = done; i < last; i++) {
         int64_t channel = i % (c->groups * c->out_channels), group = i / c->out_channels;
         npu__ref_plane_avx512(&s->plane, (const float *)l->x[0] + group * c->in[1] * c->in[2],
                               (const float *)l->x[1] + channel * s->gemm.k,
-                              c->bias ? ((const float *)l->x[2])[channel] : 0.0f, y + i * n);
+                              c->bias ? ((const float *)l->x[2])[channel] : 0.0f,
+                              limits ? limits : npu__ref_no_limits, y + i * n);
+        if (limits) {
+            continue;
+        }
         if (i + 1 == last || (i + 1 - done) * n >= NPU__REF_PLANE_PIECE) {
             npu_epilogue_run(l->epilogue, y + done * n, (size_t)((i + 1 - done) * n));
             done = i + 1;
