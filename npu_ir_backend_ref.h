@@ -28043,7 +28043,7 @@ typedef struct npu__ref_program {
     uint32_t num_scratches;
     void *blocks;
     npu__ref_shares shares;
-    size_t table_size;          /* bytes of the address table at the start of the group's scratch */
+    size_t table_size;          /* bytes at the start of the group's scratch: addresses of one op, or of a pair */
     size_t inner;               /* bytes behind that: of values inside calls */
 } npu__ref_program;
 
@@ -28710,6 +28710,19 @@ static bool npu__ref_place_epilogue(const npu__ref_program *p, const npu__ref_op
     return false;
 }
 
+/* What is known when all ops are: addresses of as many operands and results as are needed at once. */
+static npu_status npu__ref_lay_out(npu__ref_program *p)
+{
+    size_t most = 0;
+    for (uint32_t i = 0; i < p->num_ops; i++) {
+        const npu__ref_op *o = &p->ops[i];
+        size_t num = (size_t)o->num_in + o->num_out + (o->leads ? (size_t)o[1].num_in + o[1].num_out : 0);
+        most = num > most ? num : most;
+    }
+    p->table_size = npu__ref_round_up(most * sizeof(void *));
+    return NPU_OK;
+}
+
 static npu_status npu__ref_compile(void *ctx, const npu_group *group, npu_compiled *out)
 {
     const npu__ref *ref = (const npu__ref *)ctx;
@@ -28738,12 +28751,12 @@ static npu_status npu__ref_compile(void *ctx, const npu_group *group, npu_compil
     }
     npu__ref_views_free(&views, &a);
     status = status ? status : npu__ref_find_leads(p, group);
+    status = status ? status : npu__ref_lay_out(p);
     if (status) {
         npu__ref_release(NULL, p);
         return status;
     }
     p->shares.group = NULL;
-    p->table_size = (p->num_refs * sizeof(void *) + NPU__REF_ALIGN - 1) & ~(size_t)(NPU__REF_ALIGN - 1);
     out->program = p;
     out->scratch = p->table_size + p->inner;
     out->scratch_alignment = NPU__REF_ALIGN;
@@ -28852,35 +28865,36 @@ static npu_status npu__ref_run_parts(const npu__ref_op *o, const npu_launch *l, 
     return (npu_status)NPU__REF_ATOMIC_LOAD(&task.status);
 }
 
-/* Fills `count` addresses of the table from `first` on, in the order of refs. What has no bytes may have no memory; but
-   NULL would be a hole, and no address to copy from. */
-static void npu__ref_addresses(const npu__ref_program *p, const npu_binding *b, void **table, uint32_t first,
-                               uint32_t count)
+/* Fills addresses of an op's operands and results, from `first` on in the table, which is where the scratch begins.
+   What has no bytes may have no memory; but NULL would be a hole, and no address to copy from. */
+static void npu__ref_addresses(const npu__ref_program *p, const npu__ref_op *o, const npu_binding *b, void **table,
+                               uint32_t first)
 {
-    for (uint32_t i = first; i < first + count; i++) {
-        uint32_t v = p->refs[i];
+    for (uint32_t i = 0; i < o->num_in + o->num_out; i++) {
+        uint32_t v = p->refs[o->first_ref + i];
+        void **to = &table[first + i];
         if (v == NPU_NO_INDEX) {
-            table[i] = NULL;
+            *to = NULL;
         } else if (p->places[v].buffer == NPU_NO_INDEX) {
-            table[i] = p->data[v] ? (char *)(uintptr_t)p->data[v] + p->tensors[i].offset : (void *)table;
+            *to = p->data[v] ? (char *)(uintptr_t)p->data[v] + o->tensors[i].offset : (void *)table;
         } else if (p->places[v].buffer == NPU__REF_IN_SCRATCH) {
-            table[i] = (char *)table + p->table_size + p->places[v].offset;
+            *to = (char *)table + p->table_size + p->places[v].offset;
         } else {
             char *base = (char *)b->buffers[p->places[v].buffer]->handle;
-            table[i] = base ? base + p->places[v].offset + p->tensors[i].offset : (void *)table;
+            *to = base ? base + p->places[v].offset + o->tensors[i].offset : (void *)table;
         }
     }
 }
 
 static void npu__ref_launch_of(npu_launch *l, const npu__ref_op *o, const npu_tensor *tensors,
-                               void *const *table)
+                               void *const *addresses)
 {
     l->in = tensors;
     l->out = tensors + o->num_in;
     l->num_in = o->num_in;
     l->num_out = o->num_out;
-    l->x = (const void *const *)(table + o->first_ref);
-    l->y = table + o->first_ref + o->num_in;
+    l->x = (const void *const *)addresses;
+    l->y = addresses + o->num_in;
 }
 
 /* Where an op works; the table where it needs no memory. */
@@ -28910,7 +28924,6 @@ static npu_status npu__ref_run_dynamic(const npu__ref *ref, const npu__ref_progr
                                        const npu_binding *b, void **table)
 {
     const npu_dynamic *dynamic = b->dynamic;
-    uint32_t num = o->num_in + o->num_out;
     npu__ref_arena arena = { NULL, 0, 0, { NULL, NULL } };
     npu_allocator a = { NULL, npu__ref_arena_resize };
     npu__ref_op now = *o;
@@ -28919,12 +28932,12 @@ static npu_status npu__ref_run_dynamic(const npu__ref *ref, const npu__ref_progr
     npu_launch l;
     const npu_op_info *info;
     npu_status status;
-    npu__ref_addresses(p, b, table, o->first_ref, num);
-    status = dynamic->describe(dynamic->ctx, o->id, (const void *const *)(table + o->first_ref), &info);
+    npu__ref_addresses(p, o, b, table, 0);
+    status = dynamic->describe(dynamic->ctx, o->id, (const void *const *)table, &info);
     if (status || (o->num_out && p->places[p->refs[o->first_ref + o->num_in]].alias)) {
         return status;
     }
-    npu__ref_addresses(p, b, table, o->first_ref, num); /* results may have moved to more room */
+    npu__ref_addresses(p, o, b, table, 0); /* results may have moved to more room */
     arena.base = (char *)npu__ref_workspace(p, o, b, table);
     arena.size = o->scratch ? (size_t)p->scratches[o->scratch - 1].bytes : 0;
     arena.heap = p->allocator;
@@ -28982,7 +28995,6 @@ static npu_status npu__ref_submit(void *ctx, void *program, const npu_binding *b
     npu_status status = NPU_OK;
     uint64_t begin = 0;
     NPU_IR_ASSERT((uintptr_t)scratch % sizeof(void *) == 0);
-    npu__ref_addresses(p, b, table, 0, p->num_refs);
     l.worker_workspace = NULL;
     workers.own = (char *)table, workers.num = b->num_workers;
     workers.more = (char *)b->more_workers, workers.more_step = (size_t)b->more_step;
@@ -28990,6 +29002,7 @@ static npu_status npu__ref_submit(void *ctx, void *program, const npu_binding *b
     l.dims = NULL;
     for (uint32_t i = 0; i < p->num_ops && status == NPU_OK; i++) {
         const npu__ref_op *o = &p->ops[i];
+        npu__ref_addresses(p, o, b, table, 0);
         npu__ref_launch_of(&l, o, o->tensors, table);
         l.state = o->state;
         l.workspace = npu__ref_workspace(p, o, b, table);
@@ -29001,7 +29014,8 @@ static npu_status npu__ref_submit(void *ctx, void *program, const npu_binding *b
         }
         l.worker_workspace = workers.own; /* not read where there is none */
         if (o->leads) {
-            npu__ref_lead(&after, &l, o + 1, table);
+            npu__ref_addresses(p, o + 1, b, table, o->num_in + o->num_out);
+            npu__ref_lead(&after, &l, o + 1, table + o->num_in + o->num_out);
             l.epilogue = &after;
         }
         begin = b->op_done ? b->clock() : 0;
