@@ -47335,6 +47335,9 @@ struct npu_program {
 
 /* ---- compiling ---- */
 
+/* Ops of a group that were described last, by a hash of what they are: those that are alike have one description. */
+enum { NPU__GROUP_LIKES = 64 };
+
 /* Everything compile reads, in one arena that is freed afterwards. */
 typedef struct npu__group_build {
     npu__arena arena;
@@ -47346,6 +47349,7 @@ typedef struct npu__group_build {
     uint32_t *ids;
     uint32_t num_values, max_values;
     npu_group group;
+    const npu_op_info *likes[NPU__GROUP_LIKES];
 } npu__group_build;
 
 static uint32_t npu__group_value(npu__group_build *b, uint32_t value, uint32_t role)
@@ -47409,7 +47413,7 @@ static bool npu__group_own_dims(npu__group_build *b, npu_op_info *info, const np
 }
 
 /* Copies of what describe gave, which the next op overwrites: specs, data, indices, children, device form. */
-static bool npu__group_own(npu__group_build *b, npu_op_info *info, npu_group_op *op)
+static bool npu__group_own(npu__group_build *b, npu_op_info *info)
 {
     const npu_graph *g = b->plan->graph;
     const npu__op *o = &g->ops[info->op];
@@ -47417,8 +47421,7 @@ static bool npu__group_own(npu__group_build *b, npu_op_info *info, npu_group_op 
     npu_bound_arg *args = (npu_bound_arg *)npu__arena_alloc(&b->arena, info->num_args * sizeof *args + 1);
     const npu_spec **specs = (const npu_spec **)npu__arena_alloc(&b->arena, n * sizeof *specs + 1);
     const void **data = (const void **)npu__arena_alloc(&b->arena, o->num_operands * sizeof *data + 1);
-    uint32_t *index = (uint32_t *)npu__arena_alloc(&b->arena, n * sizeof *index + 1);
-    if (!args || !specs || !data || !index) {
+    if (!args || !specs || !data) {
         return false;
     }
     memcpy(args, info->args, info->num_args * sizeof *args);
@@ -47431,32 +47434,57 @@ static bool npu__group_own(npu__group_build *b, npu_op_info *info, npu_group_op 
     for (uint32_t i = 0; i < o->num_operands; i++) {
         uint32_t v = g->uses[o->first_operand + i].value;
         data[i] = v && npu__is_streamed(b->plan, v, b->step->backend) ? NULL : info->in_data[i];
-        index[i] = npu__group_operand(b, g->uses[o->first_operand + i].value);
-    }
-    for (uint32_t r = 0; r < o->num_results; r++) {
-        index[o->num_operands + r] = npu__group_value(b, o->first_result + r, NPU_GROUP_INNER);
     }
     info->args = args;
     info->in = specs;
     info->out = specs + o->num_operands;
     info->in_data = data;
-    op->in = index;
-    op->out = index + o->num_operands;
     return true;
 }
 
-static bool npu__group_op(npu__group_build *b, const npu_group_op **out, uint32_t id, npu_op_storage *storage)
+/* Is an op what another one is, but for its operands' values? */
+static bool npu__group_alike(const npu_graph *g, const npu__op *o, const npu__op *like)
 {
-    npu_group_op *op = (npu_group_op *)npu__arena_alloc(&b->arena, sizeof *op);
-    npu_op_info *info = (npu_op_info *)npu__arena_alloc(&b->arena, sizeof *info);
+    uint32_t size, like_size;
+    const uint8_t *attrs = npu__attrs_of(g, o, &size), *like_attrs = npu__attrs_of(g, like, &like_size);
+    bool alike = o->def == like->def && o->num_operands == like->num_operands && o->num_results == like->num_results &&
+                 o->groups == like->groups && o->constraints == like->constraints && size == like_size &&
+                 (attrs == like_attrs || memcmp(attrs, like_attrs, size) == 0);
+    for (uint32_t i = 0; i < o->num_operands && alike; i++) {
+        uint32_t v = g->uses[o->first_operand + i].value, w = g->uses[like->first_operand + i].value;
+        alike = !v == !w && g->values[v].spec == g->values[w].spec && !g->values[v].data;
+    }
+    for (uint32_t r = 0; r < o->num_results && alike; r++) {
+        alike = g->values[o->first_result + r].spec == g->values[like->first_result + r].spec;
+    }
+    return alike;
+}
+
+/* The place of an op like this one in likes. */
+static uint32_t npu__group_like(const npu_graph *g, const npu__op *o)
+{
+    uint64_t hash = o->def->kind;
+    for (uint32_t i = 0; i < o->num_operands && i < 3; i++) {
+        hash = hash * 31 + g->values[g->uses[o->first_operand + i].value].spec;
+    }
+    return (uint32_t)(hash * 0x9e3779b97f4a7c15u >> 58);
+}
+
+/* Description of an op, which has nothing of its own but its id where one before was like it. */
+static bool npu__group_info(npu__group_build *b, npu_op_info *info, uint32_t id, npu_op_storage *storage)
+{
+    const npu_graph *g = b->plan->graph;
+    const npu_op_info **like = &b->likes[npu__group_like(g, &g->ops[id])];
     uint8_t blob[256], *device;
     const npu_graph **bodies;
-    if (!op || !info || npu__plan_describe(b->plan, id, info, storage) || !npu__group_own(b, info, op)) {
+    if (*like && npu__group_alike(g, &g->ops[id], &g->ops[(*like)->op])) {
+        *info = **like;
+        info->op = id;
+        return true;
+    }
+    if (npu__plan_describe(b->plan, id, info, storage) || !npu__group_own(b, info)) {
         return false;
     }
-    op->size = (uint32_t)sizeof *op;
-    op->_reserved = 0;
-    op->info = info;
     if (info->num_bodies) {
         bodies = (const npu_graph **)npu__arena_alloc(&b->arena, info->num_bodies * sizeof *bodies);
         if (!bodies) {
@@ -47474,6 +47502,35 @@ static bool npu__group_op(npu__group_build *b, const npu_group_op **out, uint32_
         memcpy(device, blob, info->device_size);
         info->device_attrs = device;
     }
+    *like = info->dynamic || info->num_bodies ? *like : info;
+    for (uint32_t i = 0; i < info->num_in; i++) {
+        *like = info->in_data[i] ? NULL : *like;
+    }
+    return true;
+}
+
+static bool npu__group_op(npu__group_build *b, const npu_group_op **out, uint32_t id, npu_op_storage *storage)
+{
+    const npu_graph *g = b->plan->graph;
+    const npu__op *o = &g->ops[id];
+    npu_group_op *op = (npu_group_op *)npu__arena_alloc(&b->arena, sizeof *op);
+    npu_op_info *info = (npu_op_info *)npu__arena_alloc(&b->arena, sizeof *info);
+    uint32_t *index =
+        (uint32_t *)npu__arena_alloc(&b->arena, ((size_t)o->num_operands + o->num_results) * sizeof *index + 1);
+    if (!op || !info || !index || !npu__group_info(b, info, id, storage)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < o->num_operands; i++) {
+        index[i] = npu__group_operand(b, g->uses[o->first_operand + i].value);
+    }
+    for (uint32_t r = 0; r < o->num_results; r++) {
+        index[o->num_operands + r] = npu__group_value(b, o->first_result + r, NPU_GROUP_INNER);
+    }
+    op->size = (uint32_t)sizeof *op;
+    op->_reserved = 0;
+    op->info = info;
+    op->in = index;
+    op->out = index + o->num_operands;
     *out = op;
     return true;
 }

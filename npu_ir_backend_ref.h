@@ -28012,7 +28012,7 @@ static void npu__ref_unmap(void *ctx, npu_buffer *buffer)
 typedef struct npu__ref_op {
     npu_status (*launch)(const npu_launch *l, uint32_t part, uint32_t parts);
     npu_status (*before)(const npu_launch *l); /* NULL = nothing to do */
-    const npu_tensor *tensors;  /* operands, then results */
+    const npu_tensor *tensors;  /* operands, then results; as the state that of several ops, where they are alike */
     void *state;
     uint32_t num_in, num_out;
     uint32_t first_ref;         /* index of its operands and results in refs */
@@ -28032,7 +28032,9 @@ typedef struct npu__ref_program {
     uint32_t num_inner;         /* values inside calls so far: they follow those of the group */
     npu__ref_op *ops;
     uint32_t *refs;             /* value of every operand and result; NPU_NO_INDEX = hole */
-    npu_tensor *tensors;        /* one per ref */
+    npu_tensor *free_tensors;   /* of the last block of them, which others follow */
+    size_t num_free, num_tensors;
+    void *tensors;              /* blocks, as those of states */
     const void **data;          /* per value: address of a weight, else NULL */
     npu_place *places;          /* per value */
     npu_inplace *inplace;
@@ -28041,6 +28043,7 @@ typedef struct npu__ref_program {
     npu_scratch *scratches;     /* of ops that need it: of launch, or all that an op with runtime dims takes */
     npu_place *scratch_places;  /* of each of them */
     uint32_t num_scratches;
+    size_t room_inplace, room_scratches;
     void *blocks;
     npu__ref_shares shares;
     size_t table_size;          /* bytes at the start of the group's scratch: addresses of one op, or of a pair */
@@ -28065,7 +28068,7 @@ static void npu__ref_release(void *ctx, void *program)
     npu__ref_free(&a, p->shares.entries);
     npu__ref_free(&a, p->ops);
     npu__ref_free(&a, p->refs);
-    npu__ref_free(&a, p->tensors);
+    npu__ref_free_blocks(&a, p->tensors);
     npu__ref_free(&a, (void *)p->data);
     npu__ref_free(&a, p->places);
     npu__ref_free(&a, p->inplace);
@@ -28089,17 +28092,60 @@ static size_t npu__ref_body_refs(const npu_graph *body)
     return n;
 }
 
+/* Room for one more in an array that grows. */
+static bool npu__ref_grow(const npu_allocator *a, void **array, size_t num, size_t *room, size_t element)
+{
+    size_t bytes, more = *room ? *room * 2 : 8;
+    void *to;
+    if (num < *room) {
+        return true;
+    }
+    to = npu_size_mul(more, element, &bytes) ? npu__ref_alloc(a, bytes) : NULL;
+    if (to && num) {
+        memcpy(to, *array, num * element);
+    }
+    if (to) {
+        npu__ref_free(a, *array);
+        *array = to;
+        *room = more;
+    }
+    return to != NULL;
+}
+
+/* Tensors of one op, beside each other. Blocks of them are as large as all before, so that there are few. */
+static npu_tensor *npu__ref_take_tensors(npu__ref_program *p, size_t num)
+{
+    npu_tensor *tensors;
+    if (num > p->num_free || !p->tensors) { /* never NULL, an op without tensors neither */
+        size_t most = p->num_tensors < 1024 ? p->num_tensors : 1024, room = num > most ? num : most;
+        npu__ref_link *block = (npu__ref_link *)npu__ref_alloc(&p->allocator, NPU__REF_ALIGN + room * sizeof *tensors);
+        if (!block) {
+            return NULL;
+        }
+        block->next = p->tensors;
+        block->bytes = room * sizeof *tensors;
+        p->tensors = block;
+        p->free_tensors = (npu_tensor *)(void *)((char *)block + NPU__REF_ALIGN);
+        p->num_free = room;
+        p->num_tensors += room;
+    }
+    tensors = p->free_tensors;
+    p->free_tensors = num ? tensors + num : tensors; /* of an op without any there may be no block yet */
+    p->num_free -= num;
+    return tensors;
+}
+
 static npu__ref_program *npu__ref_program_new(const npu_allocator *a, const npu_group *group)
 {
     npu__ref_program *p = (npu__ref_program *)npu__ref_array(a, 1, sizeof *p);
-    size_t num_refs = 0, num_in = 0, num_ops = group->num_ops, num_values = group->num_values;
+    size_t num_refs = 0, num_ops = group->num_ops, num_values = group->num_values, num_views = 0;
     if (!p) {
         return NULL;
     }
     for (uint32_t i = 0; i < group->num_ops; i++) {
         const npu_op_info *op = group->ops[i]->info;
         num_refs += (size_t)op->num_in + op->num_out;
-        num_in += op->num_in;
+        num_views += npu__ref_copy_fill(op->kind) != NULL;
         const npu_graph *body = npu_op_body(op, 0);
         if (op->kind == NPU_NPU_CALL && body) {
             num_ops += npu_graph_num_ops(body);
@@ -28111,16 +28157,11 @@ static npu__ref_program *npu__ref_program_new(const npu_allocator *a, const npu_
     p->num_values = group->num_values;
     p->ops = (npu__ref_op *)npu__ref_array(a, num_ops, sizeof *p->ops);
     p->refs = (uint32_t *)npu__ref_array(a, num_refs, sizeof *p->refs);
-    p->tensors = (npu_tensor *)npu__ref_array(a, num_refs, sizeof *p->tensors);
     p->data = (const void **)npu__ref_array(a, num_values, sizeof *p->data);
     p->places = (npu_place *)npu__ref_array(a, num_values, sizeof *p->places);
-    p->inplace = (npu_inplace *)npu__ref_array(a, num_in, sizeof *p->inplace);
-    p->views = (npu_inplace *)npu__ref_array(a, group->num_ops, sizeof *p->views);
+    p->views = (npu_inplace *)npu__ref_array(a, num_views, sizeof *p->views);
     p->variants = (const char **)npu__ref_array(a, group->num_ops, sizeof *p->variants);
-    p->scratches = (npu_scratch *)npu__ref_array(a, group->num_ops, sizeof *p->scratches);
-    p->scratch_places = (npu_place *)npu__ref_array(a, group->num_ops, sizeof *p->scratch_places);
-    if (num_refs > UINT32_MAX / 2 || !p->ops || !p->refs || !p->tensors || !p->data || !p->places ||
-        !p->inplace || !p->views || !p->variants || !p->scratches || !p->scratch_places) {
+    if (num_refs > UINT32_MAX / 2 || !p->ops || !p->refs || !p->data || !p->places || !p->views || !p->variants) {
         npu__ref_release(NULL, p);
         return NULL;
     }
@@ -28270,7 +28311,7 @@ static bool npu__ref_views_may(const npu__ref *ref, const npu__ref_views *v, uin
 {
     const npu_group_op *op = v->group->ops[i];
     bool known;
-    const npu_kernel *kernel = npu__ref_choose(ref, op->info, &known);
+    const npu_kernel *kernel = npu__ref_copy_fill(op->info->kind) ? npu__ref_choose(ref, op->info, &known) : NULL;
     return kernel && kernel->takes == npu__ref_view_takes && !op->info->dynamic &&
            v->group->values[op->out[0]]->role == NPU_GROUP_INNER && v->last[op->out[0]] > i &&
            v->last[op->out[0]] - i <= NPU__REF_NEAR;
@@ -28299,19 +28340,22 @@ static bool npu__ref_views_add(const npu__ref *ref, npu__ref_views *v, uint32_t 
 
 /* Every kernel here keeps to the rules: it has read an operand's element when it writes a result there; one at
    other strides it reads later. */
-static void npu__ref_add_inplace(npu__ref_program *p, const npu_op_info *op, const npu_tensor *in, uint32_t index)
+static npu_status npu__ref_add_inplace(npu__ref_program *p, const npu_op_info *op, const npu_tensor *in, uint32_t index)
 {
     for (uint32_t i = 0; i < op->num_in; i++) {
         for (uint32_t result = 0; result < op->num_out; result++) {
             if (npu_op_may_alias(op, result, i) && npu__ref_is_dense(&in[i])) {
-                npu_inplace *pair = &p->inplace[p->num_inplace++];
-                pair->size = (uint32_t)sizeof *pair;
-                pair->op = index;
-                pair->operand = i;
-                pair->result = result;
+                const npu_inplace pair = { (uint32_t)sizeof pair, index, i, result };
+                void *pairs = p->inplace;
+                if (!npu__ref_grow(&p->allocator, &pairs, p->num_inplace, &p->room_inplace, sizeof pair)) {
+                    return NPU_ERR_NO_MEMORY;
+                }
+                p->inplace = (npu_inplace *)pairs;
+                p->inplace[p->num_inplace++] = pair;
             }
         }
     }
+    return NPU_OK;
 }
 
 /* ---- ops with runtime dims: prepared for one launch, in the program's scratch ---- */
@@ -28411,48 +28455,121 @@ static npu_status npu__ref_measure(const npu__ref *ref, const npu_op_info *op, c
     return status == NPU_ERR_NO_MEMORY ? status : NPU_OK;
 }
 
-/* Scratch of op `index` of the group: the ops of a call share what its largest takes. Returns its index + 1. */
-static uint32_t npu__ref_add_scratch(npu__ref_program *p, uint32_t index, size_t bytes, size_t worker_bytes)
+/* Scratch of op `index` of the group: the ops of a call share what its largest takes. *scratch: its index + 1. */
+static npu_status npu__ref_add_scratch(npu__ref_program *p, uint32_t index, size_t bytes, size_t worker_bytes,
+                                       uint32_t *scratch)
 {
-    npu_scratch *s = p->scratches + p->num_scratches;
+    void *all = p->scratches;
+    npu_scratch *s;
+    *scratch = 0;
     if (bytes == 0 && worker_bytes == 0) {
-        return 0;
+        return NPU_OK;
     }
-    if (p->num_scratches && s[-1].op == index) {
-        s--;
-    } else {
-        p->num_scratches++;
+    if (!p->num_scratches || p->scratches[p->num_scratches - 1].op != index) {
+        if (!npu__ref_grow(&p->allocator, &all, p->num_scratches, &p->room_scratches, sizeof *s)) {
+            return NPU_ERR_NO_MEMORY;
+        }
+        p->scratches = (npu_scratch *)all;
+        memset(&p->scratches[p->num_scratches++], 0, sizeof *s);
     }
+    s = &p->scratches[p->num_scratches - 1];
     s->size = (uint32_t)sizeof *s;
     s->op = index;
     s->alignment = NPU__REF_ALIGN;
     s->bytes = bytes > s->bytes ? bytes : s->bytes;
     s->worker_bytes = worker_bytes > s->worker_bytes ? worker_bytes : s->worker_bytes;
-    return p->num_scratches;
+    *scratch = p->num_scratches;
+    return NPU_OK;
 }
 
-/* An op of the group, or of the body of a call, where `in_call`; `index` is that of the op or the call in the group.
-   `in` and `out` are its values. */
-static npu_status npu__ref_compile_op(const npu__ref *ref, npu__ref_program *p, const npu_op_info *op,
-                                      const uint32_t *in, const uint32_t *out, const npu__ref_views *views,
-                                      uint32_t index, bool in_call, char text[96])
+/* ---- ops that are alike: prepared once for all of them ---- */
+
+/* Per hash of what ops are: 1 + the op of the group that had it last, and what that was compiled to. A million ops are
+   few different ones; those that push each other out are prepared again. */
+enum { NPU__REF_LIKES = 256 };
+typedef struct npu__ref_likes {
+    uint32_t op[NPU__REF_LIKES], at[NPU__REF_LIKES];
+} npu__ref_likes;
+
+/* Of what the specs say, not of where they lie: what is shared is the same in every run. */
+static uint32_t npu__ref_like_hash(const npu_op_info *op)
 {
-    npu__ref_op *o = &p->ops[p->num_ops];
-    npu_tensor *tensors = p->tensors + p->num_refs;
+    uint64_t hash = op->kind;
+    for (uint32_t i = 0; i < op->num_in + op->num_out; i++) {
+        const npu_spec *s = i < op->num_in ? op->in[i] : op->out[i - op->num_in];
+        hash = (hash ^ (s ? s->dtype * 16u + s->rank : 0)) * 0x9e3779b97f4a7c15u;
+        for (uint32_t d = 0; s && d < s->rank; d++) {
+            hash = (hash ^ (uint64_t)s->dims[d]) * 0x9e3779b97f4a7c15u;
+        }
+    }
+    for (uint32_t i = 0; i < op->attrs_size; i++) {
+        hash = (hash ^ op->attrs[i]) * 0x9e3779b97f4a7c15u;
+    }
+    return (uint32_t)(hash >> 32) % NPU__REF_LIKES;
+}
+
+/* Is nothing about an op its own but its operands' memory? Random numbers follow from its id, packed weights from data,
+   and what an operand's view looks like from other ops. */
+static bool npu__ref_is_common(const npu_op_info *op, const npu__ref_views *views, const uint32_t *in)
+{
+    bool is_common = op->num_out && !op->dynamic && !op->num_bodies && !(op->traits & (NPU_RANDOM | NPU_EFFECT));
+    for (uint32_t i = 0; i < op->num_in && is_common; i++) {
+        is_common = !(op->in_data && op->in_data[i]) && !(in[i] != NPU_NO_INDEX && views->of[in[i]]);
+    }
+    return is_common;
+}
+
+/* Both are common, and their specs, which live as long as the group, the same ones. */
+static bool npu__ref_alike(const npu_op_info *x, const npu_op_info *y)
+{
+    return x->kind == y->kind && x->num_in == y->num_in && x->num_out == y->num_out && x->traits == y->traits &&
+           x->constraints == y->constraints && x->attrs_size == y->attrs_size &&
+           (!x->num_in || memcmp(x->in, y->in, x->num_in * sizeof *x->in) == 0) &&
+           memcmp(x->out, y->out, x->num_out * sizeof *x->out) == 0 &&
+           (!x->attrs_size || memcmp(x->attrs, y->attrs, x->attrs_size) == 0);
+}
+
+/* The place of an op like this one, a free one, or that of one to forget. */
+static uint32_t npu__ref_like_at(const npu__ref_likes *likes, const npu_group *group, const npu_op_info *op)
+{
+    uint32_t first = npu__ref_like_hash(op);
+    for (uint32_t i = 0; i < 4; i++) {
+        uint32_t at = (first + i) % NPU__REF_LIKES, like = likes->op[at];
+        if (!like || npu__ref_alike(group->ops[like - 1]->info, op)) {
+            return at;
+        }
+    }
+    return first;
+}
+
+/* States of others may be written to, for all that is known. Those that stand in no table have no kind. */
+static bool npu__ref_is_built_in(const npu__ref *ref, const npu_kernel *kernel)
+{
+    uint32_t num;
+    const npu_kernel_table *tables = npu_ref_kernels(&num);
+    bool is_found = ref->tables == tables && kernel->kind != 0;
+    for (uint32_t t = 0; t < num && !is_found; t++) {
+        const npu_kernel *k = npu__ref_first(&tables[t], kernel->kind);
+        const npu_kernel *end = tables[t].kernels + tables[t].num_kernels;
+        for (; k && k < end && k->kind == kernel->kind && !is_found; k++) {
+            is_found = k == kernel;
+        }
+    }
+    return is_found;
+}
+
+/* An op as its kernel prepared it; *kernel NULL = there is none. `room` is for its scratch. */
+static npu_status npu__ref_prepare_op(const npu__ref *ref, npu__ref_program *p, const npu_op_info *op, npu__ref_op *o,
+                                      const npu_tensor *tensors, npu_scratch *room, const npu_kernel **kernel,
+                                      char text[96])
+{
     bool kind_known;
-    const npu_kernel *kernel = npu__ref_choose(ref, op, &kind_known);
     npu_prepare prepare;
-    npu_status status = NPU_OK;
-    if (!kernel) {
+    npu_status status;
+    *kernel = npu__ref_choose(ref, op, &kind_known);
+    if (!*kernel) {
         snprintf(text, 96, "no kernel for %.60s", op->name);
         return NPU_ERR_NOT_IMPLEMENTED;
-    }
-    for (uint32_t i = 0; i < op->num_in; i++) {
-        p->refs[p->num_refs + i] = npu__ref_views_operand(views, op, in, i, &tensors[i]);
-    }
-    for (uint32_t i = 0; i < op->num_out; i++) {
-        p->refs[p->num_refs + op->num_in + i] = out[i];
-        npu__ref_describe(&tensors[op->num_in + i], op->out[i]);
     }
     o->is_dynamic = op->dynamic != 0;
     if (o->is_dynamic) {
@@ -28462,7 +28579,7 @@ static npu_status npu__ref_compile_op(const npu__ref *ref, npu__ref_program *p, 
                      ? NPU_OK
                      : npu__ref_measure(ref, op, &p->allocator, &prepare.workspace);
     } else {
-        status = npu__ref_prepare(ref, kernel, op, tensors, &p->allocator, &prepare, p->blocks, &p->shares);
+        status = npu__ref_prepare(ref, *kernel, op, tensors, &p->allocator, &prepare, p->blocks, &p->shares);
         p->blocks = prepare.blocks;
     }
     if (status) {
@@ -28472,26 +28589,96 @@ static npu_status npu__ref_compile_op(const npu__ref *ref, npu__ref_program *p, 
         }
         return status;
     }
-    o->launch = kernel->launch;
+    o->launch = (*kernel)->launch;
     o->before = prepare.before;
     o->tensors = tensors;
     o->state = prepare.state;
     o->num_in = op->num_in;
     o->num_out = op->num_out;
-    o->first_ref = p->num_refs;
     o->parts = prepare.parts ? prepare.parts : 1;
-    o->takes_epilogue = prepare.takes_epilogue && !o->is_dynamic && !in_call && op->num_out == 1;
+    o->takes_epilogue = prepare.takes_epilogue && !o->is_dynamic && op->num_out == 1;
+    room->bytes = prepare.workspace;
+    room->worker_bytes = prepare.worker_workspace;
+    return NPU_OK;
+}
+
+/* An op of the group, or of the body of a call, where `views` is NULL; `index` is that of the op or the call in the
+   group. `in` and `out` are its values. */
+static npu_status npu__ref_compile_op(const npu__ref *ref, npu__ref_program *p, const npu_op_info *op,
+                                      const uint32_t *in, const uint32_t *out, const npu__ref_views *views,
+                                      uint32_t index, char text[96])
+{
+    npu__ref_op *o = &p->ops[p->num_ops];
+    npu_tensor *tensors = npu__ref_take_tensors(p, (size_t)op->num_in + op->num_out);
+    const npu_kernel *kernel;
+    npu_scratch room;
+    npu_status status;
+    for (uint32_t i = 0; tensors && i < op->num_in; i++) {
+        p->refs[p->num_refs + i] = npu__ref_views_operand(views, op, in, i, &tensors[i]);
+    }
+    for (uint32_t i = 0; tensors && i < op->num_out; i++) {
+        p->refs[p->num_refs + op->num_in + i] = out[i];
+        npu__ref_describe(&tensors[op->num_in + i], op->out[i]);
+    }
+    status = tensors ? npu__ref_prepare_op(ref, p, op, o, tensors, &room, &kernel, text) : NPU_ERR_NO_MEMORY;
+    status = status ? status : npu__ref_add_scratch(p, index, room.bytes, room.worker_bytes, &o->scratch);
+    if (status) {
+        return status;
+    }
+    o->first_ref = p->num_refs;
     o->id = op->op;
-    o->scratch = npu__ref_add_scratch(p, index, prepare.workspace, prepare.worker_workspace);
-    if (!in_call) {
+    o->takes_epilogue = o->takes_epilogue && views;
+    if (views) {
         p->variants[index] = kernel->variant;
     }
-    if (op->num_out && kernel != &npu__ref_execute && !in_call) {
-        npu__ref_add_inplace(p, op, tensors, index);
+    if (op->num_out && kernel != &npu__ref_execute && views) {
+        status = npu__ref_add_inplace(p, op, tensors, index);
     }
     p->num_refs += op->num_in + op->num_out;
     p->num_ops++;
-    return NPU_OK;
+    return status;
+}
+
+/* An op of the group that is like one before it. */
+static npu_status npu__ref_repeat_op(npu__ref_program *p, const npu_group_op *op, uint32_t index, uint32_t like,
+                                     const npu__ref_op *from)
+{
+    npu__ref_op *o = &p->ops[p->num_ops++];
+    const npu_op_info *info = op->info;
+    const npu_scratch *room = from->scratch ? &p->scratches[from->scratch - 1] : NULL;
+    size_t bytes = room ? (size_t)room->bytes : 0, worker_bytes = room ? (size_t)room->worker_bytes : 0;
+    npu_status status;
+    *o = *from;
+    o->first_ref = p->num_refs;
+    o->id = info->op;
+    if (info->num_in) {
+        memcpy(p->refs + p->num_refs, op->in, info->num_in * sizeof *op->in);
+    }
+    memcpy(p->refs + p->num_refs + info->num_in, op->out, info->num_out * sizeof *op->out);
+    p->variants[index] = p->variants[like];
+    p->num_refs += info->num_in + info->num_out;
+    status = npu__ref_add_scratch(p, index, bytes, worker_bytes, &o->scratch);
+    return status ? status : npu__ref_add_inplace(p, info, o->tensors, index);
+}
+
+/* Op `index` of the group: as one like it, or prepared for those that follow. */
+static npu_status npu__ref_compile_like(const npu__ref *ref, npu__ref_program *p, const npu_group *group,
+                                        const npu__ref_views *views, npu__ref_likes *likes, uint32_t index,
+                                        char text[96])
+{
+    const npu_group_op *op = group->ops[index];
+    bool is_common = npu__ref_is_common(op->info, views, op->in), known;
+    uint32_t slot = is_common ? npu__ref_like_at(likes, group, op->info) : 0, like = is_common ? likes->op[slot] : 0;
+    npu_status status;
+    if (like && npu__ref_alike(group->ops[like - 1]->info, op->info)) {
+        return npu__ref_repeat_op(p, op, index, like - 1, &p->ops[likes->at[slot]]);
+    }
+    status = npu__ref_compile_op(ref, p, op->info, op->in, op->out, views, index, text);
+    if (status == NPU_OK && is_common && npu__ref_is_built_in(ref, npu__ref_choose(ref, op->info, &known))) {
+        likes->op[slot] = index + 1;
+        likes->at[slot] = p->num_ops - 1;
+    }
+    return status;
 }
 
 /* ---- calls: the ops of the body, one after the other, with what lies between in the scratch ---- */
@@ -28607,7 +28794,7 @@ static npu_status npu__ref_compile_call(const npu__ref *ref, npu__ref_program *p
         }
         status =
             status ? status
-                   : npu__ref_compile_op(ref, p, &info, of, of + info.num_in, NULL, index, true, text);
+                   : npu__ref_compile_op(ref, p, &info, of, of + info.num_in, NULL, index, text);
         if (status == NPU_OK) {
             p->ops[p->num_ops - 1].id = call->info->op; /* whose time and whose failure it is */
         }
@@ -28710,7 +28897,8 @@ static bool npu__ref_place_epilogue(const npu__ref_program *p, const npu__ref_op
     return false;
 }
 
-/* What is known when all ops are: addresses of as many operands and results as are needed at once. */
+/* What is known when all ops are: addresses of as many operands and results as are needed at once, and places of
+   scratches. */
 static npu_status npu__ref_lay_out(npu__ref_program *p)
 {
     size_t most = 0;
@@ -28720,7 +28908,8 @@ static npu_status npu__ref_lay_out(npu__ref_program *p)
         most = num > most ? num : most;
     }
     p->table_size = npu__ref_round_up(most * sizeof(void *));
-    return NPU_OK;
+    p->scratch_places = (npu_place *)npu__ref_array(&p->allocator, p->num_scratches, sizeof *p->scratch_places);
+    return p->scratch_places ? NPU_OK : NPU_ERR_NO_MEMORY;
 }
 
 static npu_status npu__ref_compile(void *ctx, const npu_group *group, npu_compiled *out)
@@ -28729,7 +28918,9 @@ static npu_status npu__ref_compile(void *ctx, const npu_group *group, npu_compil
     npu_allocator a = npu__ref_allocator(ref);
     npu__ref_program *p = npu__ref_program_new(&a, group);
     npu__ref_views views = { NULL, NULL, NULL, NULL, 0 };
+    npu__ref_likes likes;
     npu_status status = npu__ref_views_init(&views, &a, group) && p ? NPU_OK : NPU_ERR_NO_MEMORY;
+    memset(&likes, 0, sizeof likes);
     if (p) {
         p->shares.group = group;
     }
@@ -28746,7 +28937,7 @@ static npu_status npu__ref_compile(void *ctx, const npu_group *group, npu_compil
         }
         status = NPU_IR_HAS_OP(NPU_NPU_CALL) && op->info->kind == NPU_NPU_CALL
                      ? npu__ref_compile_call(ref, p, op, i, out->text)
-                     : npu__ref_compile_op(ref, p, op->info, op->in, op->out, &views, i, false, out->text);
+                     : npu__ref_compile_like(ref, p, group, &views, &likes, i, out->text);
         out->failed_op = status ? op->info->op : 0;
     }
     npu__ref_views_free(&views, &a);

@@ -1020,6 +1020,77 @@ static void test_mode(void)
     npu_ref_destroy(backend);
 }
 
+static uint32_t num_prepared;
+static npu_status prepare_counted(npu_prepare *p)
+{
+    (void)p;
+    num_prepared++;
+    return NPU_OK;
+}
+static npu_status launch_counted(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    (void)part;
+    (void)parts;
+    return launch_one(l, *(const float *)l->x[0]);
+}
+
+static npu_value scaled(npu_graph *g, const char *name, npu_value a, npu_value b, double alpha)
+{
+    return npu_op_result(g, npu_emit_name(g, name, (npu_arg[]){ npu_arg_tensor("self", a), npu_arg_tensor("other", b),
+                                                                npu_arg_float("alpha", alpha) }, 3), 0);
+}
+
+/* y = x, then so often: y + x or y + 2 * x, y - x / 2, y * x, |y|; y * x by a kernel of the test, if it is there.
+   Returns bytes that the program keeps. */
+static uint64_t repeat_ops(const npu_backend *cpu, uint32_t num, float expected)
+{
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value x = npu_input(g, "x", npu_spec_tensor(NPU_F32, 1, (const int64_t[]){ 1 })), y = x;
+    const float one = 1;
+    float out = 0;
+    npu_exec *exec = NULL;
+    npu_memory m = { 0 };
+    for (uint32_t i = 0; i < num; i++) {
+        y = scaled(g, "aten.add.Tensor", y, x, 1 + i % 2);
+        y = scaled(g, "aten.sub.Tensor", y, x, 0.5);
+        y = npu_abs(g, npu_mul(g, y, x));
+    }
+    npu_output(g, "y", y);
+    NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &cpu, 1, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_test_input(exec, "x", &one, sizeof one), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
+    if (npu_exec_output(exec, 0, NULL)) {
+        memcpy(&out, npu_exec_output(exec, 0, NULL), sizeof out);
+    }
+    NPU_CHECK_NEAR(out, expected, 0);
+    NPU_CHECK_STATUS(npu_plan_memory(npu_program_plan(npu_exec_program(exec)), 0, &m), NPU_OK);
+    npu_exec_destroy(exec);
+    npu_graph_destroy(g);
+    return m.prepared;
+}
+
+/* Ops of one kind, with the same types and attributes, are prepared once, by kernels of the library; those of others
+   for each op. */
+static void test_alike(void)
+{
+    static const npu_kernel kernels[] = {
+        { NPU_ATEN_MUL, "counted", 0, NULL, prepare_counted, launch_counted, NULL, NPU_KERNEL_NUMBERS, 0 }
+    };
+    npu_kernel_table table = NPU_KERNEL_TABLE(kernels);
+    npu_ref_desc desc = { 0 };
+    npu_backend *backend = NULL;
+    desc.tables = &table, desc.num_tables = 1, desc.with_built_in = true;
+    NPU_CHECK_STATUS(npu_ref_create(&backend, &desc), NPU_OK);
+    uint64_t few = repeat_ops(npu_ref_backend(), 2, 3);
+    NPU_CHECK(few > 0);
+    NPU_CHECK_EQ(repeat_ops(npu_ref_backend(), 1000, 1001), few);
+    few = repeat_ops(backend, 2, 3);
+    num_prepared = 0;
+    NPU_CHECK_EQ(repeat_ops(backend, 1000, 1001), few);
+    NPU_CHECK_EQ(num_prepared, 1000);
+    npu_ref_destroy(backend);
+}
+
 static npu_status launch_dtype(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     (void)part;
@@ -1219,6 +1290,7 @@ int main(void)
     NPU_RUN(test_epilogue);
     NPU_RUN(test_choice);
     NPU_RUN(test_mode);
+    NPU_RUN(test_alike);
     NPU_RUN(test_cast_first);
     NPU_RUN(test_base);
     NPU_RUN(test_avx2);
