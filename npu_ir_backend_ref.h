@@ -25285,6 +25285,9 @@ NPU__REF_COLD static npu_status npu__ref_byte_scales_init(npu_prepare *p, npu__r
 }
 
 
+/* Of tiles whose rows are places: output channels that are finished together, most places, least words of a sum. */
+enum { NPU__REF_TURNED_CHANNELS = 64, NPU__REF_TURNED_PLACES = 8, NPU__REF_TURNED_WORDS = 40 };
+
 typedef struct npu__ref_byte_slab {
     npu__ref_byte_conv plain; /* first: what the plain launch reads */
     npu__ref_byte_scales scales;
@@ -25298,9 +25301,11 @@ typedef struct npu__ref_byte_slab {
     int64_t phases[2], rows, row, plane;
     int64_t band, bands, chunk, chunks, items;
     int64_t line, *offsets;
+    int64_t turned;           /* places of a tile's rows; 0 = output channels are */
     int32_t *packed;          /* weights, group by group; NULL = they are not constant */
     int32_t off, left;
     size_t slab_bytes, lines_bytes, lines_at; /* lines_at: in the workspace, behind the slabs that chunks share */
+    size_t turned_at;         /* of results, in a worker's workspace */
 } npu__ref_byte_slab;
 
 /* Without taps and strides rows may be joined: as many as divide them and are not too long. */
@@ -25358,7 +25363,7 @@ static npu_status npu__ref_byte_slab_pack(npu_prepare *p, npu__ref_byte_slab *s)
     const npu__ref_conv_shape *c = &s->c;
     int64_t channels = c->groups * c->out_channels, row = s->words * s->loops->depth;
     const int8_t *w = (const int8_t *)p->op->in_data[1];
-    int8_t *ordered = (int8_t *)npu_prepare_alloc(p, (size_t)(s->loops->rows * row) + 1);
+    int8_t *ordered = (int8_t *)npu_prepare_alloc(p, (size_t)((s->turned ? 32 : s->loops->rows) * row) + 1);
     npu__ref_byte_matrix m = { 0 };
     s->packed = (int32_t *)npu_prepare_alloc(p, (size_t)(channels * s->words) * sizeof *s->packed + 1);
     if (!ordered || !s->packed) {
@@ -25367,11 +25372,11 @@ static npu_status npu__ref_byte_slab_pack(npu_prepare *p, npu__ref_byte_slab *s)
     m.x = ordered, m.k = m.row = row, m.col = 1;
     m.is_signed = true;
     for (int64_t first = 0; first < channels; first += m.n) {
-        m.n = npu__ref_byte_tile_rows(s->loops, c->out_channels - first % c->out_channels);
+        m.n = s->turned ? 32 : npu__ref_byte_tile_rows(s->loops, c->out_channels - first % c->out_channels);
         for (int64_t i = 0; i < m.n; i++) {
             npu__ref_byte_slab_weights(s, w + (first + i) * (int64_t)s->plain.depth, ordered + i * row);
         }
-        npu__ref_byte_pack_a(s->loops, &m, s->packed + first * s->words);
+        (s->turned ? npu__ref_byte_pack_b : npu__ref_byte_pack_a)(s->loops, &m, s->packed + first * s->words);
         npu__ref_byte_offsets(&m, s->left, s->scales.offsets + first);
     }
     return NPU_OK;
@@ -25382,6 +25387,7 @@ static void npu__ref_byte_slab_cut(npu__ref_byte_slab *s)
 {
     const npu__ref_conv_shape *c = &s->c;
     int64_t reach = (c->kernel[1] - 1) * c->dilation[1] / c->stride[1], outer = c->images * c->groups;
+    int64_t rows = s->turned ? NPU__REF_TURNED_CHANNELS : s->loops->rows; /* output channels that are summed together */
     int64_t row = s->quads * (s->by_taps ? c->in_channels : 1) * s->phases[0] * s->phases[1] * s->row;
     int64_t fit = npu__ref_max(NPU__REF_GEMM_SLAB / 4 / npu__ref_max(row, 1) - reach, 1), wanted, most;
     double work = (double)outer * (double)c->out_channels * (double)npu__ref_volume(c->out) * (double)s->plain.depth;
@@ -25391,7 +25397,7 @@ static void npu__ref_byte_slab_cut(npu__ref_byte_slab *s)
     s->band = npu__ref_min(npu__ref_min(npu__ref_max(s->band, most), fit), c->out[1]);
     s->bands = npu__ref_ceil_div(c->out[1], s->band);
     s->chunks = npu__ref_max(1, npu__ref_min(wanted / npu__ref_max(outer * s->bands, 1), c->out_channels / 96));
-    s->chunk = npu__ref_ceil_div(npu__ref_ceil_div(c->out_channels, s->chunks), s->loops->rows) * s->loops->rows;
+    s->chunk = npu__ref_ceil_div(npu__ref_ceil_div(c->out_channels, s->chunks), rows) * rows;
     s->chunks = npu__ref_ceil_div(c->out_channels, s->chunk);
     s->items = outer * s->bands * s->chunks;
     s->rows = s->band + reach;
@@ -25411,6 +25417,23 @@ static void npu__ref_byte_slab_shape(npu__ref_byte_slab *s)
     s->phases[1] = c->kernel[2] > 1 && !s->by_taps ? c->stride[2] : 1;
     s->row = c->out[2] + (s->by_taps ? 0 : (c->kernel[2] - 1) * c->dilation[2] / c->stride[2]);
     s->line = (s->row - 1) * c->stride[2] + (s->by_taps ? s->quads * depth * c->dilation[2] : s->phases[1]) + 1;
+}
+
+/* Are places the rows of tiles? Where a few of a hundred sums would be unused, and all of these are used; sums of few
+   words are done before their results are turned around. */
+static void npu__ref_byte_slab_turn(npu__ref_byte_slab *s)
+{
+#if defined(NPU__REF_HAS_VNNI)
+    const npu__ref_conv_shape *c = &s->c;
+    int64_t width = c->out[2], used = c->out[1] * width, cols = s->loops->cols;
+    int64_t sums = npu__ref_ceil_div((c->out[1] - 1) * s->row + width, cols) * cols;
+    bool is_fit = !s->by_taps && c->out_channels % 32 == 0 && s->words >= NPU__REF_TURNED_WORDS;
+    if (s->isa >= NPU__REF_ISA_avx512_vnni && is_fit && 100 * used <= 97 * sums) {
+        s->turned = width % 7 == 0 ? 7 : width % 8 == 0 ? 8 : 0;
+    }
+#else
+    (void)s;
+#endif
 }
 
 /* n bytes, most often a few: the last ones twice rather than one by one. */
@@ -25596,6 +25619,11 @@ static void npu__ref_byte_slab_memory(npu_prepare *p, npu__ref_byte_slab *s)
     p->worker_workspace = slabs ? 0 : s->slab_bytes + s->lines_bytes;
     p->before = slabs ? npu__ref_byte_slab_before : NULL;
     p->parts = (uint32_t)npu__ref_max(1, npu__ref_min(s->items, p->parts));
+    if (s->turned) {
+        s->turned_at = (p->worker_workspace + 63) / 64 * 64;
+        p->worker_workspace = s->turned_at +
+                              (size_t)npu__ref_ceil_div(s->band * s->c.out[2], 16) * 16 * NPU__REF_TURNED_CHANNELS;
+    }
 }
 
 static npu_status npu__ref_byte_slab_prepare(npu_prepare *p)
@@ -25617,6 +25645,7 @@ static npu_status npu__ref_byte_slab_prepare(npu_prepare *p)
     s->left = s->plain.zero - s->off;
     npu__ref_byte_join_rows(&s->c);
     npu__ref_byte_slab_shape(s);
+    npu__ref_byte_slab_turn(s);
     npu__ref_byte_slab_cut(s);
     s->offsets = (int64_t *)npu_prepare_alloc(p, (size_t)s->words * sizeof *s->offsets + 1);
     if (!s->offsets) {
@@ -25662,6 +25691,134 @@ static void npu__ref_byte_band_finish(const npu__ref_byte_gemm *g, int64_t row, 
     }
 }
 
+/* ---- the same with places as rows of a tile ----
+
+   Where rows of the slab and panels of places leave many sums unused, as images of 7 by 7 do, places are A, which is
+   read where it lies, and output channels are B, in whole panels. Results are bytes of 64 channels for each place then,
+   which are turned around. */
+
+#if defined(NPU__REF_HAS_VNNI)
+#define NPU__REF_AVX512_VNNI __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
+
+
+/* Byte k of lane i of vector j becomes byte j of lane i of vector k. */
+NPU__REF_INLINE NPU__REF_AVX512_VNNI void npu__ref_byte_turn(__m512i x[16])
+{
+    NPU__REF_UNROLL_LOOP
+    for (int32_t round = 0; round < 4; round++) {
+        __m512i y[16];
+        NPU__REF_UNROLL_LOOP
+        for (int32_t i = 0; i < 8; i++) {
+            y[2 * i] = _mm512_unpacklo_epi8(x[i], x[i + 8]);
+            y[2 * i + 1] = _mm512_unpackhi_epi8(x[i], x[i + 8]);
+        }
+        NPU__REF_UNROLL_LOOP
+        for (int32_t i = 0; i < 16; i++) {
+            x[i] = y[i];
+        }
+    }
+}
+
+/* n of the results of a lane's channel, from lane i of x. */
+NPU__REF_INLINE NPU__REF_AVX512_VNNI void npu__ref_byte_lanes_store(uint8_t *y, __m128i x, int64_t n)
+{
+    if (n >= 16) {
+        _mm_storeu_si128((__m128i *)(void *)y, x);
+    } else if (n > 0) {
+        _mm_mask_storeu_epi8(y, (__mmask16)((1u << n) - 1u), x);
+    }
+}
+
+/* sums[i][j] of `places` that follow one another and 32 channels, their weights [words, 32]; rows are 64 apart. */
+NPU__REF_INLINE NPU__REF_AVX512_VNNI void npu__ref_byte_turned_rows(const int32_t places, int64_t words,
+    const int32_t *x, const int64_t *offsets, const int32_t *w, int32_t *sums)
+{
+    __m512i sum[NPU__REF_TURNED_PLACES][2];
+    NPU__REF_UNROLL_LOOP
+    for (int32_t i = 0; i < places; i++) {
+        sum[i][0] = sum[i][1] = _mm512_setzero_si512();
+    }
+    for (; words > 0; words--, offsets++, w += 32) {
+        const int32_t *at = x + *offsets;
+        const __m512i a = _mm512_loadu_si512(w), b = _mm512_loadu_si512(w + 16);
+        NPU__REF_UNROLL_LOOP
+        for (int32_t i = 0; i < places; i++) {
+            const __m512i e = _mm512_set1_epi32(at[i]);
+            sum[i][0] = _mm512_dpbusd_epi32(sum[i][0], e, a);
+            sum[i][1] = _mm512_dpbusd_epi32(sum[i][1], e, b);
+        }
+    }
+    NPU__REF_UNROLL_LOOP
+    for (int32_t i = 0; i < places; i++) {
+        _mm512_storeu_si512(sums + i * NPU__REF_TURNED_CHANNELS, sum[i][0]);
+        _mm512_storeu_si512(sums + i * NPU__REF_TURNED_CHANNELS + 16, sum[i][1]);
+    }
+}
+NPU__REF_AVX512_VNNI static void npu__ref_byte_turned_tile(const npu__ref_byte_slab *s, const int32_t *x,
+                                                           const int32_t *w, int32_t *sums)
+{
+    if (s->turned == 7) {
+        npu__ref_byte_turned_rows(7, s->words, x, s->offsets, w, sums);
+    } else {
+        npu__ref_byte_turned_rows(8, s->words, x, s->offsets, w, sums);
+    }
+}
+
+/* Bytes [places, 64] to where `channels` of them belong: each one's in a run, a plane apart. */
+NPU__REF_AVX512_VNNI static void npu__ref_byte_turned_give(const uint8_t *bytes, int64_t places, int64_t channels,
+                                                           uint8_t *y, int64_t plane)
+{
+    for (int64_t first = 0; first < places; first += 16, bytes += 16 * NPU__REF_TURNED_CHANNELS) {
+        int64_t left = places - first, more = channels > 32 ? left : 0;
+        __m512i x[16];
+        NPU__REF_UNROLL_LOOP
+        for (int32_t i = 0; i < 16; i++) {
+            x[i] = _mm512_loadu_si512(bytes + i * NPU__REF_TURNED_CHANNELS);
+        }
+        npu__ref_byte_turn(x);
+        NPU__REF_UNROLL_LOOP
+        for (int64_t i = 0; i < 16; i++) {
+            uint8_t *to = y + i * plane + first;
+            npu__ref_byte_lanes_store(to, _mm512_castsi512_si128(x[i]), left);
+            npu__ref_byte_lanes_store(to + 16 * plane, _mm512_extracti32x4_epi32(x[i], 1), left);
+            npu__ref_byte_lanes_store(to + 32 * plane, _mm512_extracti32x4_epi32(x[i], 2), more);
+            npu__ref_byte_lanes_store(to + 48 * plane, _mm512_extracti32x4_epi32(x[i], 3), more);
+        }
+    }
+}
+
+/* Channels first .. end of a group, whose first one is band->channel, for `rows` rows of the band. */
+static void npu__ref_byte_turned_run(const npu__ref_byte_band *band, const int32_t *slab, int64_t rows, int64_t first,
+                                     int64_t end, uint8_t *bytes)
+{
+    const npu__ref_byte_slab *s = band->s;
+    int64_t width = s->c.out[2], places = rows * width, plane = npu__ref_volume(s->c.out), n;
+    for (int64_t i = first; i < end; i += n) {
+        size_t channel = band->channel + (size_t)i;
+        const int32_t *w = s->packed + (int64_t)channel * s->words;
+        n = npu__ref_min(NPU__REF_TURNED_CHANNELS, end - i);
+        for (int64_t at = 0; at < places; at += s->turned) {
+            int32_t sums[NPU__REF_TURNED_PLACES * NPU__REF_TURNED_CHANNELS];
+            const int32_t *x = slab + at / width * s->row + at % width;
+            for (int64_t k = 0; k < n; k += 32) {
+                npu__ref_byte_turned_tile(s, x, w + k * s->words, sums + k);
+            }
+            for (int64_t k = 0; k < s->turned; k++) {
+                npu__ref_byte_finish(&s->plain.q, s->isa, bytes + (at + k) * NPU__REF_TURNED_CHANNELS,
+                                     sums + k * NPU__REF_TURNED_CHANNELS, (size_t)n, &band->scales, channel, false);
+            }
+        }
+        npu__ref_byte_turned_give(bytes, places, n, band->y + i * plane, plane);
+    }
+}
+#else
+static void npu__ref_byte_turned_run(const npu__ref_byte_band *band, const int32_t *slab, int64_t rows, int64_t first,
+                                     int64_t end, uint8_t *bytes)
+{
+    (void)band, (void)slab, (void)rows, (void)first, (void)end, (void)bytes;
+}
+#endif
+
 static void npu__ref_byte_slab_item(const npu__ref_byte_slab *s, const npu_launch *l, int64_t item)
 {
     const npu__ref_conv_shape *c = &s->c;
@@ -25677,6 +25834,12 @@ static void npu__ref_byte_slab_item(const npu__ref_byte_slab *s, const npu_launc
     }
     band.scales.bias = s->scales.is_bias_apart ? (const int32_t *)l->x[2] : NULL;
     band.y += outer * c->out_channels * npu__ref_volume(c->out) + row * c->out[2];
+    if (s->turned) {
+        npu__ref_byte_turned_run(&band, (const int32_t *)(const void *)slab, rows, chunk * s->chunk,
+                                 npu__ref_min((chunk + 1) * s->chunk, c->out_channels),
+                                 (uint8_t *)l->worker_workspace + s->turned_at);
+        return;
+    }
     g.loops = s->loops;
     g.m = c->out_channels, g.words = s->words;
     g.a = s->packed + group * c->out_channels * s->words, g.b = (const int32_t *)(const void *)slab;
@@ -25980,7 +26143,6 @@ enum {
     NPU__REF_LANE_CHANNELS = 16, NPU__REF_BLOCK_LANES = 4, NPU__REF_BLOCK_BYTES = 64,
     NPU__REF_LANES_FIT = 160 << 10 /* bytes of a block that stays in the second-level cache */
 };
-#define NPU__REF_AVX512_VNNI __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
 
 typedef struct npu__ref_byte_lanes {
     npu__ref_byte_planes planes; /* first: what runs where these do not, and the words of weights */
@@ -26092,24 +26254,6 @@ static npu_status npu__ref_byte_lanes_prepare(npu_prepare *p)
     p->worker_workspace = s->out_at + (size_t)(npu__ref_ceil_div(s->band * c->out[2], 16) * 16) * NPU__REF_BLOCK_BYTES;
     p->parts = (uint32_t)npu__ref_max(1, npu__ref_min(c->images * s->blocks, p->parts));
     return npu__ref_byte_lanes_pack(p, s);
-}
-
-/* Byte k of lane i of vector j becomes byte j of lane i of vector k. */
-NPU__REF_INLINE NPU__REF_AVX512_VNNI void npu__ref_byte_turn(__m512i x[16])
-{
-    NPU__REF_UNROLL_LOOP
-    for (int32_t round = 0; round < 4; round++) {
-        __m512i y[16];
-        NPU__REF_UNROLL_LOOP
-        for (int32_t i = 0; i < 8; i++) {
-            y[2 * i] = _mm512_unpacklo_epi8(x[i], x[i + 8]);
-            y[2 * i + 1] = _mm512_unpackhi_epi8(x[i], x[i + 8]);
-        }
-        NPU__REF_UNROLL_LOOP
-        for (int32_t i = 0; i < 16; i++) {
-            x[i] = y[i];
-        }
-    }
 }
 
 /* A run of places of each lane's channels, as they lie in the input. */
@@ -26297,16 +26441,6 @@ NPU__REF_AVX512_VNNI static void npu__ref_byte_lanes_two(const npu__ref_byte_lan
                                                          const int32_t *words, uint8_t *y)
 {
     npu__ref_byte_lanes_tile(s, block, words, y, 2);
-}
-
-/* n of the results of a lane's channel, from lane i of x. */
-NPU__REF_INLINE NPU__REF_AVX512_VNNI void npu__ref_byte_lanes_store(uint8_t *y, __m128i x, int64_t n)
-{
-    if (n >= 16) {
-        _mm_storeu_si128((__m128i *)(void *)y, x);
-    } else if (n > 0) {
-        _mm_mask_storeu_epi8(y, (__mmask16)((1u << n) - 1u), x);
-    }
 }
 
 /* The results of a block to where they belong: each channel's in a run. */

@@ -784,6 +784,35 @@ static void test_fast_convolution(void)
     }
 }
 
+/* Images of sevens and eights, of which rows of places leave much unused, with whole panels of output channels. */
+static void test_fast_small_images(void)
+{
+    for (int i = 0; i < 60; i++) {
+        numbers n = pick_numbers();
+        int64_t kernel = i % 3 ? 2 * pick(0, 1) + 1 : pick(1, 4), groups = kernel == 1 ? 1 : pick(1, 2);
+        int64_t in = kernel == 1 ? pick(100, 240) : pick(1, 40), out = 32 * pick(1, 5);
+        int64_t stride[2] = { pick(1, 2), pick(1, 2) }, pad[2], dilation[2] = { 1, pick(1, 2) }, size[2];
+        char what[120];
+        for (int d = 0; d < 2; d++) {
+            int64_t result = d ? (i % 2 ? 7 : 8) * pick(1, 2) : pick(1, i % 4 || kernel == 1 ? 9 : 18);
+            pad[d] = pick(0, (int)kernel / 2);
+            size[d] = (result - 1) * stride[d] + (kernel - 1) * dilation[d] + 1 - 2 * pad[d];
+            pad[d] = size[d] < 1 ? 0 : pad[d];
+            size[d] = (result - 1) * stride[d] + (kernel - 1) * dilation[d] + 1 - 2 * pad[d];
+        }
+        snprintf(what, sizeof what, "qconv small x %dx%d, %d groups %d to %d, kernel %d stride %d,%d pad %d,%d",
+                 (int)size[0], (int)size[1], (int)groups, (int)in, (int)out, (int)kernel, (int)stride[0],
+                 (int)stride[1], (int)pad[0], (int)pad[1]);
+        const int64_t none[2] = { 0 };
+        const npu_arg list[] = { npu_arg_ints("stride", stride, 2), npu_arg_ints("padding", pad, 2),
+                                 npu_arg_ints("dilation", dilation, 2), npu_arg_bool("transposed", false),
+                                 npu_arg_ints("output_padding", none, 2), npu_arg_int("groups", groups) };
+        npu_spec x = npu_spec_tensor(NPU_I8, 4, (int64_t[]){ pick(1, 2), groups * in, size[0], size[1] });
+        npu_spec w = npu_spec_tensor(NPU_I8, 4, (int64_t[]){ groups * out, in, kernel, kernel });
+        check_fast(NPU_NPU_QCONV, &n, x, w, list, sizeof list / sizeof *list, what);
+    }
+}
+
 /* Channels that share vectors, and bands of rows that share them with others. */
 static void test_fast_depthwise(void)
 {
@@ -1009,6 +1038,7 @@ int main(void)
     NPU_RUN(test_near_halves);
     NPU_RUN(test_fast_linear);
     NPU_RUN(test_fast_convolution);
+    NPU_RUN(test_fast_small_images);
     NPU_RUN(test_fast_depthwise);
     NPU_RUN(test_fast_int_mm);
     NPU_RUN(test_quantise);
