@@ -24527,7 +24527,6 @@ typedef struct npu__ref_byte_pool {
     int32_t zero;   /* of the operand */
     bool is_signed, is_same; /* is_same: as the result, scale and zero */
     uint32_t isa;
-    npu__ref_span *columns; /* windows along the last dim, of maxima */
 } npu__ref_byte_pool;
 
 NPU__REF_COLD static npu_status npu__ref_byte_pool_prepare(npu_prepare *p)
@@ -24546,23 +24545,25 @@ NPU__REF_COLD static npu_status npu__ref_byte_pool_prepare(npu_prepare *p)
     s->is_signed = p->in[0].dtype == NPU_I8;
     s->is_same = npu__ref_in_scale(p->op, 0) == s->q.scale && s->zero == s->q.zero;
     s->isa = p->isa;
-    s->columns = (npu__ref_span *)npu_prepare_alloc(p, (size_t)s->pool->out[2] * sizeof *s->columns + 1);
-    for (int64_t i = 0; s->columns && i < s->pool->out[2]; i++) {
-        s->columns[i] = npu__ref_window(s->pool, 2, i);
-    }
     p->state = s;
-    return s->columns ? NPU_OK : NPU_ERR_NO_MEMORY;
+    return NPU_OK;
 }
 
 /* The mean of `count` elements whose sum, their zeros taken off, is `sum`. Without a change of scale and twice rounded
    it is TFLite's AveragePool: the quotient of stored numbers, halves away from 0. */
-static uint8_t npu__ref_byte_mean(const npu__ref_byte_pool *s, int64_t sum, int64_t count)
+static uint8_t npu__ref_byte_mean(const npu__ref_byte_pool *s, int64_t sum, int64_t count, npu__ref_factor factor)
 {
     if (s->is_same && s->q.is_twice) {
         int64_t stored = sum + s->zero * count, half = count / 2;
         return npu__ref_clamp_byte(&s->q, (stored > 0 ? stored + half : stored - half) / count - s->zero);
     }
-    return npu__ref_requantise(&s->q, sum, npu__ref_factor_of(s->factor / (double)count));
+    return npu__ref_requantise(&s->q, sum, factor);
+}
+
+/* Of sums of `count` elements, which is above 0. */
+static npu__ref_factor npu__ref_mean_factor(const npu__ref_byte_pool *s, int64_t count)
+{
+    return npu__ref_factor_of(s->factor / (double)count);
 }
 
 /* Sum or maximum of a window of a plane, its zeros taken off. */
@@ -24587,8 +24588,8 @@ static uint8_t npu__ref_byte_window_mean(const npu__ref_byte_pool *s, const npu_
     int64_t count = w[0].count * w[1].count * w[2].count, padded = w[0].padded * w[1].padded * w[2].padded;
     int64_t divisor = pool->divisor ? pool->divisor : pool->include_padding ? padded : count;
     return count == 0    ? npu__ref_clamp_byte(&s->q, 0)
-           : divisor > 0 ? npu__ref_byte_mean(s, sum, divisor)
-                         : npu__ref_byte_mean(s, -sum, -divisor);
+           : divisor > 0 ? npu__ref_byte_mean(s, sum, divisor, npu__ref_mean_factor(s, divisor))
+                         : npu__ref_byte_mean(s, -sum, -divisor, npu__ref_mean_factor(s, -divisor));
 }
 
 /* line = the larger of line and x, whose bytes are numbers without a sign once they are flipped. */
@@ -24605,30 +24606,64 @@ static const npu__ref_byte_most_fn npu__ref_byte_most_of[] = {
 #undef NPU_X
 };
 
-enum { NPU__REF_BYTE_LINE = 2048 }; /* bytes of a row that is pooled as one */
+/* Bytes of a row that is pooled as one, and of what is padded on each side of it. */
+enum { NPU__REF_BYTE_LINE = 2048, NPU__REF_BYTE_BESIDE = 64 };
 
-/* A row of maxima: of the rows of its windows first, then along what is left, a row. */
-static void npu__ref_byte_most_row(const npu__ref_byte_pool *s, const uint8_t *x, size_t o, uint8_t *y)
+/* y[i] = a byte of every `step` in a row, flipped and clamped. */
+NPU__REF_INLINE void npu__ref_byte_pick_body(uint8_t *y, const uint8_t *line, int64_t step, uint8_t flip,
+                                             const npu__ref_quantised *q, size_t n)
+{
+    const uint8_t low = (uint8_t)((uint8_t)q->low ^ flip), high = (uint8_t)((uint8_t)q->high ^ flip);
+    if (step == 2) {
+        NPU__REF_EACH(n, uint8_t e = line[2 * i]; e = e < low ? low : e; e = e > high ? high : e;
+                      y[i] = (uint8_t)(e ^ flip))
+    } else {
+        NPU__REF_EACH(n, uint8_t e = line[i * (size_t)step]; e = e < low ? low : e; e = e > high ? high : e;
+                      y[i] = (uint8_t)(e ^ flip))
+    }
+}
+NPU__REF_ON_WIDE(NPU__REF_LOOP_OF, byte_pick, (uint8_t *y, const uint8_t *line, int64_t step, uint8_t flip,
+                 const npu__ref_quantised *q, size_t n), (y, line, step, flip, q, n))
+typedef void (*npu__ref_byte_pick_fn)(uint8_t *y, const uint8_t *line, int64_t step, uint8_t flip,
+                                      const npu__ref_quantised *q, size_t n);
+static const npu__ref_byte_pick_fn npu__ref_byte_pick_of[] = {
+#define NPU_X(set, narrow, wide) npu__ref_byte_pick_##wide,
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+};
+
+/* A row of maxima: of the rows of its windows first, then along what is left, a row, which has the least byte beside
+   it. */
+static void npu__ref_byte_most_row(const npu__ref_byte_pool *s, const uint8_t *x, int64_t row, uint8_t *y)
 {
     const npu__ref_pool *pool = s->pool;
     const uint8_t flip = s->is_signed ? 0x80 : 0;
-    uint8_t line[NPU__REF_BYTE_LINE] = { 0 };
-    npu__ref_span w[NPU__POOL_DIMS];
-    npu__ref_pool_spans(pool, o, w);
+    uint8_t whole[NPU__REF_BYTE_LINE + 2 * NPU__REF_BYTE_BESIDE], most[sizeof whole], *line = whole + pool->padding[2];
+    size_t places = (size_t)((pool->out[2] - 1) * pool->stride[2] + 1);
+    size_t reach = places + (size_t)((pool->kernel[2] - 1) * pool->dilation[2]);
+    size_t used = (size_t)(pool->in[2] + pool->padding[2]);
+    npu__ref_span w[2] = { npu__ref_window(pool, 0, row / pool->out[1]), npu__ref_window(pool, 1, row % pool->out[1]) };
+    memset(whole, 0, used > reach ? used : reach);
+    memset(most, 0, places);
     for (int64_t i = 0; i < w[0].count * w[1].count; i++) {
         int64_t deep = w[0].first + i / w[1].count * pool->dilation[0];
         int64_t high = w[1].first + i % w[1].count * pool->dilation[1];
         npu__ref_byte_most_of[s->isa](line, x + (deep * pool->in[1] + high) * pool->in[2], flip, (size_t)pool->in[2]);
     }
-    for (int64_t col = 0; col < pool->out[2]; col++) {
-        npu__ref_span span = s->columns[col];
-        int32_t most = 0, e;
-        for (int64_t i = 0; i < span.count; i++) {
-            e = line[span.first + i * pool->dilation[2]];
-            most = e > most ? e : most;
-        }
-        y[col] = npu__ref_clamp_byte(&s->q, most - (s->is_signed ? 128 : 0) - s->q.zero);
+    for (int64_t i = 0; i < pool->kernel[2]; i++) {
+        npu__ref_byte_most_of[s->isa](most, whole + i * pool->dilation[2], 0, places);
     }
+    npu__ref_byte_pick_of[s->isa](y, most, pool->stride[2], flip, &s->q, (size_t)pool->out[2]);
+}
+
+/* Maxima of rows that fit with what their windows reach beside them. */
+static bool npu__ref_byte_most_fits(const npu__ref_byte_pool *s)
+{
+    const npu__ref_pool *pool = s->pool;
+    int64_t reach = (pool->kernel[2] - 1) * pool->dilation[2];
+    return !pool->mean && pool->out[2] > 0 && pool->in[2] <= NPU__REF_BYTE_LINE &&
+           pool->padding[2] <= NPU__REF_BYTE_BESIDE &&
+           (pool->out[2] - 1) * pool->stride[2] + reach < NPU__REF_BYTE_LINE + 2 * NPU__REF_BYTE_BESIDE;
 }
 
 /* Parts are ranges of rows of the result. */
@@ -24639,8 +24674,8 @@ static npu_status npu__ref_byte_pool_launch(const npu_launch *l, uint32_t part, 
     size_t width = (size_t)pool->out[2], rows = (size_t)(pool->out[0] * pool->out[1]), begin, end;
     size_t plane = (size_t)(pool->in[0] * pool->in[1] * pool->in[2]);
     npu__ref_share(pool->planes * rows, part, parts, &begin, &end);
-    for (; !pool->mean && pool->in[2] <= NPU__REF_BYTE_LINE && begin < end; begin++) {
-        npu__ref_byte_most_row(s, (const uint8_t *)l->x[0] + begin / rows * plane, begin % rows * width,
+    for (bool is_row = npu__ref_byte_most_fits(s); is_row && begin < end; begin++) {
+        npu__ref_byte_most_row(s, (const uint8_t *)l->x[0] + begin / rows * plane, (int64_t)(begin % rows),
                                (uint8_t *)l->y[0] + begin * width);
     }
     for (size_t o = begin * width; o < end * width; o++) {
@@ -24657,6 +24692,7 @@ static npu_status npu__ref_byte_pool_launch(const npu_launch *l, uint32_t part, 
 typedef struct npu__ref_byte_reduction {
     npu__ref_byte_pool as; /* without windows */
     npu__ref_reduction r;
+    npu__ref_factor factor; /* of all sums */
 } npu__ref_byte_reduction;
 
 NPU__REF_COLD static npu_status npu__ref_qmean_prepare(npu_prepare *p)
@@ -24673,6 +24709,7 @@ NPU__REF_COLD static npu_status npu__ref_qmean_prepare(npu_prepare *p)
     s->as.isa = p->isa;
     npu__ref_reduced_dims(p->op, p->in[0].rank, is_reduced);
     npu__ref_collapse(&s->r, &p->in[0], is_reduced);
+    s->factor = npu__ref_mean_factor(&s->as, npu__ref_max((int64_t)s->r.reduced.len, 1));
     p->state = s;
     p->parts = npu__ref_item_parts(s->r.kept.len, s->r.reduced.len);
     return NPU_OK;
@@ -24719,7 +24756,8 @@ static npu_status npu__ref_qmean_launch(const npu_launch *l, uint32_t part, uint
         for (size_t run = 0; run < g->len / n; run++) {
             sum += npu__ref_byte_total(&s->as, x + npu__ref_group_offset(g, 1, run), n, step);
         }
-        ((uint8_t *)l->y[0])[o] = npu__ref_byte_mean(&s->as, sum - (int64_t)g->len * s->as.zero, (int64_t)g->len);
+        sum -= (int64_t)g->len * s->as.zero;
+        ((uint8_t *)l->y[0])[o] = npu__ref_byte_mean(&s->as, sum, (int64_t)g->len, s->factor);
     }
     return NPU_OK;
 }
