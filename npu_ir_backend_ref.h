@@ -23477,7 +23477,7 @@ enum { NPU__REF_LEAN_AHEAD = 2048 };
    what the sum of x over the group is multiplied by. */
 typedef struct npu__ref_int4_row {
     const uint8_t *bytes;
-    const float *factors, *offsets;
+    const float *factors, *offsets; /* offsets NULL: groups are symmetric, 8 is taken off their bits */
     const float *sums;      /* of x, a row of groups after the other */
     int64_t groups, group;
 } npu__ref_int4_row;
@@ -23519,20 +23519,38 @@ NPU__REF_INLINE uint32_t npu__ref_lean_word(const void *p)
 #define NPU__REF_LEAN_U8_avx512(p) \
     (npu__ref_lean_i_avx512)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)(p)))
 
-/* The lower and the higher four bits of bytes in lanes: what converts and masks them, or the places of a table. */
-#define NPU__REF_LEAN_LOW(set, b) __builtin_convertvector((b) & 15, npu__ref_lean_f_##set)
-#define NPU__REF_LEAN_HIGH(set, b) __builtin_convertvector((b) >> 4, npu__ref_lean_f_##set)
+/* The lower and the higher four bits of bytes in lanes: what converts and masks them and takes `less` off, or the
+   places of a table of the results. */
+#define NPU__REF_LEAN_LOW(set, b) (__builtin_convertvector((b) & 15, npu__ref_lean_f_##set) - less)
+#define NPU__REF_LEAN_HIGH(set, b) (__builtin_convertvector((b) >> 4, npu__ref_lean_f_##set) - less)
+#define NPU__REF_LEAN_LESS_base(a) NPU__REF_LEAN_ALL_base(a)
 #define NPU__REF_LEAN_LOW_base(b) NPU__REF_LEAN_LOW(base, b)
 #define NPU__REF_LEAN_HIGH_base(b) NPU__REF_LEAN_HIGH(base, b)
+#define NPU__REF_LEAN_LESS_neon(a) NPU__REF_LEAN_ALL_neon(a)
 #define NPU__REF_LEAN_LOW_neon(b) NPU__REF_LEAN_LOW(neon, b)
 #define NPU__REF_LEAN_HIGH_neon(b) NPU__REF_LEAN_HIGH(neon, b)
+#define NPU__REF_LEAN_LESS_avx2(a) NPU__REF_LEAN_ALL_avx2(a)
 #define NPU__REF_LEAN_LOW_avx2(b) NPU__REF_LEAN_LOW(avx2, b)
 #define NPU__REF_LEAN_HIGH_avx2(b) NPU__REF_LEAN_HIGH(avx2, b)
-#define NPU__REF_LEAN_SIXTEEN \
-    _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
-#define NPU__REF_LEAN_LOW_avx512(b) _mm512_permutexvar_ps((__m512i)(b), NPU__REF_LEAN_SIXTEEN)
-#define NPU__REF_LEAN_HIGH_avx512(b) \
-    _mm512_permutexvar_ps(_mm512_srli_epi32((__m512i)(b), 4), NPU__REF_LEAN_SIXTEEN)
+#define NPU__REF_LEAN_LESS_avx512(a) \
+    _mm512_sub_ps(_mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15), _mm512_set1_ps(a))
+#define NPU__REF_LEAN_LOW_avx512(b) _mm512_permutexvar_ps((__m512i)(b), less)
+#define NPU__REF_LEAN_HIGH_avx512(b) _mm512_permutexvar_ps(_mm512_srli_epi32((__m512i)(b), 4), less)
+
+/* All lanes of a vector: halves are added to one another until one is left. */
+#define NPU__REF_LEAN_FOUR(v) ((v[0] + v[2]) + (v[1] + v[3]))
+#define NPU__REF_LEAN_TOTAL_base(v) NPU__REF_LEAN_FOUR(v)
+#define NPU__REF_LEAN_TOTAL_neon(v) NPU__REF_LEAN_FOUR(v)
+#define NPU__REF_LEAN_TOTAL_avx2(v) npu__ref_lean_total_avx2(v)
+#define NPU__REF_LEAN_TOTAL_avx512(v) _mm512_reduce_add_ps(v)
+#ifdef NPU__REF_HAS_AVX2
+NPU__REF_INLINE NPU__REF_AVX2 float npu__ref_lean_total_avx2(__m256 v)
+{
+    __m128 four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    four = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(four, _mm_movehdup_ps(four)));
+}
+#endif
 
 /* W lanes. Few rows of x have several sums each, so that an addition need not wait for the one before. */
 #define NPU__REF_LEAN_LOOPS(set, W)                                                                                \
@@ -23545,12 +23563,7 @@ NPU__REF_INLINE uint32_t npu__ref_lean_word(const void *p)
         for (int32_t i = 1; i < n; i++) {                                                                          \
             sum += v[i];                                                                                           \
         }                                                                                                          \
-        for (int32_t half = W / 2; half > 0; half /= 2) {                                                          \
-            for (int32_t lane = 0; lane < half; lane++) {                                                          \
-                sum[lane] += sum[lane + half];                                                                     \
-            }                                                                                                      \
-        }                                                                                                          \
-        return sum[0];                                                                                             \
+        return NPU__REF_LEAN_TOTAL_##set(sum);                                                                     \
     }                                                                                                              \
     NPU__REF_AT_##set NPU__REF_INLINE void npu__ref_int8_rows_##set(float *sums, const float *x, int64_t step,     \
                                                                    const int32_t rows, const int8_t *w, int64_t k) \
@@ -23586,6 +23599,7 @@ NPU__REF_INLINE uint32_t npu__ref_lean_word(const void *p)
         npu__ref_lean_f_##set all[NPU__REF_LEAN_ROWS] = { { 0 } };                                                 \
         const uint8_t *bytes = w->bytes;                                                                           \
         const int64_t group = is_short ? 32 : w->group;                                                            \
+        const npu__ref_lean_f_##set less = NPU__REF_LEAN_LESS_##set(w->offsets ? 0.0f : 8.0f);                     \
         for (int64_t g = 0; g < w->groups; g++) {                                                                  \
             npu__ref_lean_f_##set acc[NPU__REF_LEAN_ROWS] = { { 0 } }, more = { 0 };                               \
             const npu__ref_lean_f_##set factor = NPU__REF_LEAN_ALL_##set(w->factors[g]);                           \
@@ -23609,20 +23623,29 @@ NPU__REF_INLINE uint32_t npu__ref_lean_word(const void *p)
             if (rows == 1 && !is_short) {                                                                          \
                 acc[0] += more;                                                                                    \
             }                                                                                                      \
+            if (is_short) {                                                                                        \
+                const npu__ref_lean_f_##set next = NPU__REF_LEAN_FMA_##set(acc[0], factor, all[0]);                \
+                all[0] = all[1], all[1] = all[2], all[2] = all[3], all[3] = next;                                  \
+            }                                                                                                      \
+            const int32_t beside = is_short ? 0 : rows; /* a loop that is unrolled has one comparison */           \
             NPU__REF_UNROLL                                                                                        \
-            for (int32_t r = 0; r < rows; r++) {                                                                   \
+            for (int32_t r = 0; r < beside; r++) {                                                                 \
                 all[r] = NPU__REF_LEAN_FMA_##set(acc[r], factor, all[r]);                                          \
             }                                                                                                      \
         }                                                                                                          \
+        if (is_short) {                                                                                            \
+            all[0] = (all[0] + all[2]) + (all[1] + all[3]);                                                        \
+        }                                                                                                          \
         for (int32_t r = 0; r < rows; r++) {                                                                       \
             const float *of_x = w->sums + r * w->groups;                                                           \
+            const int64_t groups = w->offsets ? w->groups : 0;                                                     \
             int64_t g = 0;                                                                                         \
-            for (; g + W <= w->groups; g += W) {                                                                   \
+            for (; g + W <= groups; g += W) {                                                                      \
                 npu__ref_lean_f_##set part = *(const npu__ref_lean_x_##set *)(of_x + g);                           \
                 all[r] = NPU__REF_LEAN_FMA_##set(part, *(const npu__ref_lean_x_##set *)(w->offsets + g), all[r]);  \
             }                                                                                                      \
             sums[r] = npu__ref_lean_lanes_##set(all + r, 1);                                                       \
-            for (; g < w->groups; g++) {                                                                           \
+            for (; g < groups; g++) {                                                                              \
                 sums[r] += of_x[g] * w->offsets[g];                                                                \
             }                                                                                                      \
         }                                                                                                          \
@@ -23672,10 +23695,21 @@ typedef struct npu__ref_lean_packed {
     const npu__ref_lean_loops *loops;
     uint8_t *bytes;     /* of 4-bit weights that are known; NULL = the plain kernel runs */
     float *factors;     /* n rows of one for each group, then as many offsets */
+    bool is_symmetric;  /* there are none: the bits are -8 to 7 */
     int64_t groups;     /* of a row; 0 = weights have 8 bits */
     int64_t rows;       /* of x, filled up to whole blocks */
     uint32_t dtype;     /* of x and the result */
 } npu__ref_lean_packed;
+
+/* Are the zeros of all groups 0? */
+static bool npu__ref_int4_is_symmetric(const void *scales_and_zeros, uint32_t dtype, int64_t groups)
+{
+    float q[2] = { 0 };
+    for (int64_t i = 0; i < groups && q[1] == 0.0f; i++) {
+        npu__ref_load_f32(q, scales_and_zeros, dtype, 2 * i, 1, 2);
+    }
+    return q[1] == 0.0f;
+}
 
 /* 4-bit weights as the loops read them. Sums of x over groups take the 8 that the bits are too large by. */
 static npu_status npu__ref_int4_pack(npu_prepare *p, npu__ref_lean_packed *s)
@@ -23685,7 +23719,9 @@ static npu_status npu__ref_int4_pack(npu_prepare *p, npu__ref_lean_packed *s)
     const uint8_t *from = (const uint8_t *)p->op->in_data[1];
     npu_prepare_key key = { from, "int4 rows", { l->n, l->k, l->group, s->dtype, 0, 0, 0, 0 } };
     bool is_packed = false;
-    s->factors = (float *)npu_prepare_alloc(p, (size_t)(2 * l->n * groups) * sizeof *s->factors + 1);
+    s->is_symmetric = npu__ref_int4_is_symmetric(p->op->in_data[2], s->dtype, l->n * groups);
+    s->factors = (float *)npu_prepare_alloc(
+        p, (size_t)(l->n * groups) * (s->is_symmetric ? 1 : 2) * sizeof *s->factors + 1);
     s->bytes = s->factors ? (uint8_t *)npu_prepare_share(p, &key, (size_t)(l->n * l->k / 2) + 1, &is_packed) : NULL;
     if (!s->bytes) {
         return NPU_ERR_NO_MEMORY;
@@ -23699,7 +23735,9 @@ static npu_status npu__ref_int4_pack(npu_prepare *p, npu__ref_lean_packed *s)
         float q[2];
         npu__ref_load_f32(q, p->op->in_data[2], s->dtype, 2 * (i % groups * l->n + i / groups), 1, 2);
         s->factors[i] = q[0];
-        s->factors[l->n * groups + i] = q[1] - 8.0f * q[0];
+        if (!s->is_symmetric) {
+            s->factors[l->n * groups + i] = q[1] - 8.0f * q[0];
+        }
     }
     return NPU_OK;
 }
@@ -23712,7 +23750,7 @@ static npu_status npu__ref_lean_before(const npu_launch *l)
     float *x = (float *)l->workspace, *sums = x + s->rows * lean->k;
     memset(x, 0, (size_t)(s->rows * (lean->k + s->groups)) * sizeof *x);
     npu__ref_load_f32(x, l->x[0], s->dtype, 0, 1, (size_t)(lean->m * lean->k));
-    for (int64_t i = 0; i < lean->m * s->groups; i++) {
+    for (int64_t i = 0; i < lean->m * s->groups && !s->is_symmetric; i++) {
         double sum = 0.0;
         for (int64_t k = 0; k < lean->group; k++) {
             sum += (double)x[i * lean->group + k];
@@ -23755,7 +23793,8 @@ static void npu__ref_lean_block(const npu_launch *l, const npu__ref_lean_packed 
     int32_t some = rows > 4 ? 8 : rows > 2 ? 4 : rows;
     if (s->groups) {
         const float *factors = s->factors + n * s->groups;
-        npu__ref_int4_row w = { s->bytes + n * lean->k / 2, factors, factors + lean->n * s->groups,
+        npu__ref_int4_row w = { s->bytes + n * lean->k / 2, factors,
+                                s->is_symmetric ? NULL : factors + lean->n * s->groups,
                                 x + s->rows * lean->k + first * s->groups, s->groups, lean->group };
         s->loops->int4(sums, x + first * lean->k, lean->k, some, &w);
     } else {

@@ -467,7 +467,8 @@ static void check_dynamic(const linear *l, bool has_bias)
 static void test_linears(void)
 {
     static const uint32_t sizes[][4] = { /* m, n, k, group */
-        { 1, 64, 64, 32 }, { 1, 80, 320, 64 }, { 3, 16, 128, 128 }, { 8, 48, 256, 32 }, { 5, 80, 96, 32 }, { 2, 64, 256, 256 }
+        { 1, 64, 64, 32 }, { 1, 80, 320, 64 }, { 3, 16, 128, 128 }, { 8, 48, 256, 32 }, { 5, 80, 96, 32 },
+        { 2, 64, 256, 256 }, { 1, 16, 224, 32 }
     };
     static linear l;
     for (size_t i = 0; i < COUNT(sizes); i++) {
@@ -476,6 +477,8 @@ static void test_linears(void)
         fill_linear(&l, sizes[i][0], sizes[i][1], sizes[i][2], sizes[i][3], 7);
         check_int4(&l, true);
         check_int4(&l, false);
+        memset(l.zeros, 0, sizeof l.zeros);
+        check_int4(&l, true);
         check_dynamic(&l, i % 2 == 0);
     }
     for (uint32_t k = 1; k < 200; k += 33) { /* any rows and columns */
