@@ -5889,7 +5889,8 @@ NPU_IR_API const npu_pass *npu_conversion_pass(const char *name);
       "lists what stays, with the reason. Clamps between known numbers are bounds of the op in front; operands in " \
       "the other type of bytes than the result are stored anew. Constants folded before it are dequantised weights. " \
       "Products with a weight turned around are linears to it, padding by words numbers, pools without their " \
-      "indices; scales in tensors that are known, numbers")                                        \
+      "indices; scales in tensors that are known, numbers. A linear of up to 8 rows whose weight is of i8 and whose " \
+      "result stays in f32 is aten._weight_int8pack_mm") \
     X(5, NPU_PASS_BATCH_NORM, "fold-batch-norm",                                                   \
       "convolution and batch norm of given statistics, weights known, f32 or f64, no larger than " \
       "max_constant_bytes: one convolution; rounds otherwise") \
@@ -39305,6 +39306,78 @@ NPU__COLD static const char *npu__integer_reason(const npu_optimize_desc *desc, 
     return reason;
 }
 
+/* A linear with the result `spec` on rows of x, its weight being small integers: [0] those, [1] their scales; of 4
+   bits, in groups, where `group` is not 0. */
+static npu_value npu__lean_linear(npu__compose *c, npu_value x, const npu_value weight[2], npu_value bias,
+                                  const npu_spec *spec, int64_t group)
+{
+    const npu_spec *from = npu_value_spec(c->g, x), *w = npu_value_spec(c->g, weight[0]);
+    int64_t rows[2] = { -1, from->rank ? from->dims[from->rank - 1] : 0 }, outputs = spec->dims[spec->rank - 1];
+    bool is_padded = w->rank == 2 && w->dims[0] != outputs;
+    npu_value y = spec->rank == 2 ? x : NPU__MAKE(NPU_ATEN_RESHAPE, "%v %L", x, rows, 2u);
+    if (group) {
+        y = NPU__MAKE(NPU_ATEN_WEIGHT_INT4PACK_MM_FOR_CPU, "%v %v %i %v", y, weight[0], group, weight[1]);
+        y = is_padded ? NPU__MAKE(NPU_ATEN_SLICE, "%v 1 0 %i", y, outputs) : y;
+    } else {
+        y = NPU__MAKE(NPU_ATEN_WEIGHT_INT8PACK_MM, "%v %v %v", y, weight[0], weight[1]);
+    }
+    y = bias.id ? NPU__MAKE(NPU_ATEN_ADD, "%v %v", y, bias) : y;
+    return spec->rank == 2 ? y : NPU__MAKE(NPU_ATEN_RESHAPE, "%v %L", y, spec->dims, (uint32_t)spec->rank);
+}
+
+/* Its scales, one for each row, as a constant. */
+static npu_value npu__integer_row_scales(const npu__integer *m, npu_graph *to, int64_t rows)
+{
+    size_t size = (size_t)rows * sizeof(float);
+    float *scales = (float *)npu__alloc_zero(&m->g->allocator, size + 1);
+    npu_value made = { 0 };
+    for (int64_t i = 0; scales && i < rows; i++) {
+        scales[i] = (float)m->w_scales[m->num_weights > 1 ? i : 0];
+    }
+    if (scales) {
+        made = npu_constant(to, NULL, npu_spec_tensor(NPU_F32, 1, &rows), scales);
+    } else {
+        npu__graph_no_memory(to);
+    }
+    npu__free(&m->g->allocator, scales, size + 1);
+    return made;
+}
+
+/* Do a few rows of a linear stay in f32? Many are faster as they are. */
+static bool npu__integer_is_lean(const npu_graph *g, npu_op op)
+{
+    npu_value w = npu_op_operand_value(g, op, 1);
+    npu_op user = npu__only_user(g, op);
+    const npu_spec *y = npu_value_spec(g, npu_op_result(g, op, 0));
+    int64_t rows = 1;
+    for (uint32_t i = 0; i + 1 < y->rank && rows >= 0 && rows <= 8; i++) {
+        rows = y->dims[i] < 0 || y->dims[i] > 8 ? -1 : rows * y->dims[i];
+    }
+    return npu__is_dequantised(g, w) && npu__value_dtype(g, w) == NPU_F32 && y->rank >= 1 && rows >= 1 && rows <= 8 &&
+           y->dims[y->rank - 1] > 0 && npu_op_kind(g, user) != NPU_QUANTIZED_QUANTIZE_PER_TENSOR &&
+           npu_op_kind(g, npu__only_user(g, user)) != NPU_QUANTIZED_QUANTIZE_PER_TENSOR;
+}
+
+NPU__COLD static npu_status npu__integer_lean(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    const npu_optimize_desc *desc = (const npu_optimize_desc *)ctx;
+    npu__integer m = npu__integer_of(desc, from);
+    npu_value y = npu_op_result(from, op, 0), now = { 0 }, weight[2];
+    npu_spec spec = npu__rewrite_spec(rw, npu_value_spec(from, y));
+    npu__compose made;
+    npu_status status;
+    m.op = op;
+    if (npu__integer_is_lean(from, op) && npu__integer_weight(&m)) {
+        made.g = rw->to, made.op = NULL;
+        weight[0] = npu_rewrite_value(rw, m.weight);
+        weight[1] = npu__integer_row_scales(&m, rw->to, spec.dims[spec.rank - 1]);
+        now = npu__lean_linear(&made, npu_rewrite_operand(rw, op, 0), weight, npu_rewrite_operand(rw, op, 2), &spec, 0);
+    }
+    status = m.status;
+    npu__integer_free(&m);
+    return status ? status : npu__pass_replace(desc, rw, op, y, now);
+}
+
 static bool npu__reads_dequantised(const npu_graph *g, npu_op op)
 {
     bool does = false;
@@ -39347,21 +39420,24 @@ static npu_status npu__integer_refusals(npu__pass_call *c, const npu_graph *g)
 
 static npu_status npu__pass_integer(npu__pass_call *c, npu_graph **out, const npu_graph *g, npu_diag *diag)
 {
-    npu_pattern pattern = { "integer", NPU_QUANTIZED_QUANTIZE_PER_TENSOR, NULL, 0, npu__integer_pattern, NULL };
+    npu_pattern patterns[] = {
+        { "integer", NPU_QUANTIZED_QUANTIZE_PER_TENSOR, NULL, 0, npu__integer_pattern, NULL },
+        { "lean", NPU_ATEN_LINEAR, NULL, 0, npu__integer_lean, NULL },
+    };
     npu_pattern_stats stats;
     npu_graph *spelt = NULL;
     const npu_graph *from;
     npu_status status;
     bool any = false;
     memset(&stats, 0, sizeof stats);
-    pattern.ctx = c;
+    patterns[0].ctx = patterns[1].ctx = c;
     status = npu__spell(&c->desc, false, &spelt, g, diag);
     from = spelt ? spelt : g;
     for (uint32_t id = 1; id < from->num_ops && !any; id++) {
-        any = from->ops[id].def->kind == pattern.root;
+        any = from->ops[id].def->kind == patterns[0].root || from->ops[id].def->kind == patterns[1].root;
     }
     if (any && status == NPU_OK) {
-        status = npu_graph_apply_patterns(out, from, &pattern, 1, NULL, &stats, diag);
+        status = npu_graph_apply_patterns(out, from, patterns, NPU__COUNT(patterns), NULL, &stats, diag);
     }
     npu_graph_destroy(spelt);
     if (status == NPU_OK && !stats.num_rewrites) { /* spelt otherwise for nothing */
@@ -56231,7 +56307,6 @@ static npu_status npu__quant_linear(npu__quant *q, npu_rewrite *rw, uint32_t op)
     uint32_t weight = npu__quant_operand(q, op, 1), bias = npu__quant_operand(q, op, 2);
     uint32_t result = q->g->ops[op].first_result;
     npu_spec spec = npu__rewrite_spec(rw, npu__quant_spec(q, result));
-    int64_t rows[2] = { -1, npu__quant_spec(q, weight)->dims[1] }, outputs = spec.dims[spec.rank - 1];
     npu_graph *small = npu__rewrite_graph(q->g);
     npu__compose made, *c = &made;
     npu_value v[2], y = npu_rewrite_operand(rw, npu__make_op(op), 0);
@@ -56257,16 +56332,7 @@ static npu_status npu__quant_linear(npu__quant *q, npu_rewrite *rw, uint32_t op)
     }
     made.g = rw->to;
     npu__fold_name(rw->to, rw->values[weight], v[0].id);
-    y = spec.rank == 2 ? y : NPU__MAKE(NPU_ATEN_RESHAPE, "%v %L", y, rows, 2u);
-    if (is4) {
-        int64_t padded = npu_value_spec(rw->to, v[0])->dims[0], group = npu__quant_group(q);
-        y = NPU__MAKE(NPU_ATEN_WEIGHT_INT4PACK_MM_FOR_CPU, "%v %v %i %v", y, v[0], group, v[1]);
-        y = padded == outputs ? y : NPU__MAKE(NPU_ATEN_SLICE, "%v 1 0 %i", y, outputs);
-    } else {
-        y = NPU__MAKE(NPU_ATEN_WEIGHT_INT8PACK_MM, "%v %v %v", y, v[0], v[1]);
-    }
-    y = bias ? NPU__MAKE(NPU_ATEN_ADD, "%v %v", y, npu__make_value(rw->values[bias])) : y;
-    y = spec.rank == 2 ? y : NPU__MAKE(NPU_ATEN_RESHAPE, "%v %L", y, spec.dims, (uint32_t)spec.rank);
+    y = npu__lean_linear(c, y, v, npu__make_value(bias ? rw->values[bias] : 0), &spec, is4 ? npu__quant_group(q) : 0);
     if (y.id) {
         npu_rewrite_replace(rw, npu__make_value(result), y);
     }

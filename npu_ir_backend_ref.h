@@ -34194,6 +34194,35 @@ static npu_status npu__ref_plan_linear_f32(npu_planned_writer *w, const npu_op_i
     return npu__ref_plan_matmul(w, &s);
 }
 
+/* Weights of 8 bits with a scale for each row, of f32: as f32, where they are known. */
+static npu_status npu__ref_plan_linear_packed(npu_planned_writer *w, const npu_op_info *op)
+{
+    npu_planned_matmul_words s;
+    const int8_t *weights = (const int8_t *)op->in_data[1];
+    const float *scales = (const float *)op->in_data[2];
+    float *data;
+    if (op->in[0]->dtype != NPU_F32 || op->out[0]->dtype != NPU_F32 || op->in[1]->dtype != NPU_I8 ||
+        op->in[2]->dtype != NPU_F32 || op->in[0]->rank != 2 || !weights || !scales ||
+        npu__ref_plan_len(op->out[0]) == 0) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    memset(&s, 0, sizeof s);
+    s.m = npu__ref_plan_dims(op->in[0], 0, 1);
+    s.n = npu__ref_plan_dims(op->in[1], 0, 1);
+    s.k = s.b_n = npu__ref_plan_dims(op->in[1], 1, 2);
+    s.batch = s.b_k = 1;
+    s.b = npu_planned_add_data(w, NPU_F32, (size_t)s.n * s.k, NULL);
+    data = (float *)npu_planned_edit_data(w, s.b);
+    for (uint32_t i = 0; data && i < s.n; i++) {
+        for (uint32_t k = 0; k < s.k; k++) {
+            data[(size_t)i * s.k + k] = (float)weights[(size_t)i * s.k + k] * scales[i];
+        }
+    }
+    s.a = npu_planned_operand(w, 0);
+    s.bias = NPU_PLANNED_NONE;
+    return npu__ref_plan_matmul(w, &s);
+}
+
 /* Operand i with the batch of the result, whose matrices repeat where a dim of its own is 1: a copy, if they do. */
 static uint32_t npu__ref_plan_batched(npu_planned_writer *w, const npu_op_info *op, uint32_t i, uint32_t rank,
                                       const int64_t *batch, bool *ok)
@@ -36216,6 +36245,7 @@ NPU_IR_API const npu_planned_library *npu_ref_planned(void)
         NPU_X(NPU_ATEN_RNN_TANH, npu__ref_plan_recurrent), NPU_X(NPU_ATEN_RNN_RELU, npu__ref_plan_recurrent),
         NPU_X(NPU_ATEN_RNN_TANH_CELL, npu__ref_plan_cell), NPU_X(NPU_ATEN_RNN_RELU_CELL, npu__ref_plan_cell),
         NPU_X(NPU_ATEN_PAD, npu__ref_plan_moved), NPU_X(NPU_NPU_QUPSAMPLE_NEAREST2D, npu__ref_plan_resize),
+        NPU_X(NPU_ATEN_WEIGHT_INT8PACK_MM, npu__ref_plan_linear_packed),
         NPU_X(NPU_NPU_QUPSAMPLE_BILINEAR2D, npu__ref_plan_resize),
     };
 #undef NPU_X

@@ -553,6 +553,8 @@ static void test_float_ops(void)
         ATTENTION "const m : bool[4,5] {true,false,true,true,false, true,true,true,true,true, "
            "false,false,false,false,true, false,true,false,true,false}\n"
         "y = aten.scaled_dot_product_attention.default(q, k, v, m)\n" OUT,
+        "input x : f32[3,6]\nparam w : i8[4,6]\nconst s : f32[4] {0.01, 0.5, 0.02, 0.25}\n"
+        "y = aten._weight_int8pack_mm.default(x, w, s)\n" OUT,
         "input x : f32[5,2,3]\ninput h : f32[1,2,4]\nparam a : f32[4,3]\nparam b : f32[4,4]\nparam c : f32[4]\n"
         "param d : f32[4]\n"
         "y, n = aten.rnn_tanh.input(x, h, [a, b, c, d], true, 1, 0.0, false, false, false)\n"
