@@ -5892,8 +5892,8 @@ NPU_IR_API const npu_pass *npu_conversion_pass(const char *name);
       "indices; scales in tensors that are known, numbers. A linear of up to 8 rows whose weight is of i8 and whose " \
       "result stays in f32 is aten._weight_int8pack_mm") \
     X(5, NPU_PASS_BATCH_NORM, "fold-batch-norm",                                                   \
-      "convolution and batch norm of given statistics, weights known, f32 or f64, no larger than " \
-      "max_constant_bytes: one convolution; rounds otherwise") \
+      "convolution or linear, also transposed, and batch norm of given statistics behind it, or, with no padding, in " \
+      "front: one, where weights are known, f32 or f64, no larger than max_constant_bytes; rounds otherwise") \
     X(4, NPU_PASS_CONSTANTS, "fold-constants",                                                     \
       "ops on constants are run on a backend; their results become constants")                     \
     X(9, NPU_PASS_RMS_NORM, "rms-norm",                                                            \
@@ -37636,21 +37636,59 @@ static bool npu__is_conv(npu_rewrite *rw, npu_op op)
     return info && !npu_op_int(info, "transposed", 0);
 }
 
-/* The convolution before a batch norm that uses given statistics; id 0 = there is none of its own. */
-static npu_op npu__conv_before(npu_rewrite *rw, npu_op norm)
+static bool npu__is_transposed_conv(npu_rewrite *rw, npu_op op)
+{
+    npu_kind kind = npu_op_kind(rw->from, op);
+    return kind == NPU_ATEN_CONV_TRANSPOSE1D || kind == NPU_ATEN_CONV_TRANSPOSE2D ||
+           kind == NPU_ATEN_CONV_TRANSPOSE3D || (kind == NPU_ATEN_CONVOLUTION && !npu__is_conv(rw, op));
+}
+
+/* A batch norm that uses given statistics, and of whose results only the first is needed. */
+static bool npu__norm_is_given(npu_rewrite *rw, npu_op norm)
 {
     const npu_graph *g = rw->from;
     const npu_op_info *info = npu_rewrite_info(rw, norm);
-    npu_value x = npu_op_operand_value(g, norm, 0);
-    npu_op conv = npu_value_producer(g, x, NULL);
-    bool fits = info && !npu_op_int(info, "training", 0) && npu_op_operand_value(g, norm, 3).id &&
-                npu_op_operand_value(g, norm, 4).id && conv.id && g->values[x.id].num_uses == 1 &&
-                !g->values[x.id].is_kept && npu__is_conv(rw, conv);
+    bool is_given = info && !npu_op_int(info, "training", 0) && npu_op_operand_value(g, norm, 3).id &&
+                    npu_op_operand_value(g, norm, 4).id;
     for (uint32_t i = 1; i < npu_op_num_results(g, norm); i++) {
         uint32_t v = npu_op_result(g, norm, i).id;
-        fits = fits && !g->values[v].num_uses && !g->values[v].is_kept;
+        is_given = is_given && !g->values[v].num_uses && !g->values[v].is_kept;
     }
+    return is_given;
+}
+
+/* The convolution, or linear, whose results are the channels of such a batch norm; id 0 = there is none of its own. */
+static npu_op npu__conv_before(npu_rewrite *rw, npu_op norm)
+{
+    const npu_graph *g = rw->from;
+    npu_value x = npu_op_operand_value(g, norm, 0);
+    npu_op conv = npu_value_producer(g, x, NULL);
+    bool fits = npu__norm_is_given(rw, norm) && conv.id && g->values[x.id].num_uses == 1 && !g->values[x.id].is_kept &&
+                (npu__is_conv(rw, conv) || npu__is_transposed_conv(rw, conv) ||
+                 npu_op_kind(g, conv) == NPU_ATEN_LINEAR) &&
+                npu__value_rank(g, x) == npu__value_rank(g, npu_op_operand_value(g, conv, 1));
     return npu__make_op(fits ? conv.id : 0);
+}
+
+/* The other way: such a batch norm whose results only this convolution without padding, or linear, sums, and which no
+   convolution in front of it takes. */
+static npu_op npu__norm_before(npu_rewrite *rw, npu_op conv)
+{
+    const npu_graph *g = rw->from;
+    const npu_op_info *info;
+    npu_value x = npu_op_operand_value(g, conv, 0);
+    npu_op norm = npu__inner(g, conv, 0, NPU_ATEN_BATCH_NORM);
+    bool fits;
+    norm = norm.id ? norm : npu__inner(g, conv, 0, NPU_ATEN_NATIVE_BATCH_NORM);
+    norm = norm.id ? norm : npu__inner(g, conv, 0, NPU_ATEN_NATIVE_BATCH_NORM_LEGIT_NO_TRAINING);
+    fits = norm.id && npu__norm_is_given(rw, norm) && npu__conv_before(rw, norm).id == 0 &&
+           (npu__is_conv(rw, conv) || npu_op_kind(g, conv) == NPU_ATEN_LINEAR) &&
+           npu__value_rank(g, x) == npu__value_rank(g, npu_op_operand_value(g, conv, 1));
+    info = fits ? npu_rewrite_info(rw, conv) : NULL; /* of one op at a time */
+    for (uint32_t i = 0; info && fits && i < npu_op_list_len(info, "padding"); i++) {
+        fits = npu_op_int_at(info, "padding", i) == 0;
+    }
+    return npu__make_op(info && fits ? norm.id : 0);
 }
 
 /* Why the weights are not folded; "" = they are: known, of one dtype that is wide enough to compute in, and small
@@ -37680,59 +37718,163 @@ static const char *npu__norm_refusal(const npu_optimize_desc *desc, const npu_gr
                                                       : "weights are larger than max_constant_bytes";
 }
 
-/* w s and (b - mean) s + shift, as constants; false = something cannot be computed. */
-static bool npu__norm_weights(npu__folding *f, npu_rewrite *rw, npu_op norm, double eps, npu_value *w, npu_value *b)
+/* Which dim of weights [groups, first, second, ..] is that of the channels, together with the groups. */
+typedef struct npu__norm_way {
+    int64_t groups;
+    bool is_second; /* what is summed or, transposed, what comes of it */
+} npu__norm_way;
+
+/* Weights times what stands for their channels; of groups in four dims. */
+static npu_value npu__norm_times(npu__folding *f, npu_graph *to, npu_value w, npu_value s, const npu__norm_way *way)
+{
+    int64_t n = npu__value_dim(to, w, 0) / way->groups, k = npu__value_dim(to, w, 1), rest = 1;
+    int64_t dims[4] = { way->groups, n, k, 1 }, own[NPU_MAX_RANK] = { 1, 1, 1, 1, 1, 1, 1, 1 };
+    uint32_t rank = npu__value_rank(to, w), at = way->is_second ? 1 : 0;
+    for (uint32_t i = 2; i < rank; i++) {
+        rest *= npu__value_dim(to, w, i);
+    }
+    dims[3] = rest;
+    if (way->groups > 1) {
+        w = npu__folded(f, to, npu_reshape(to, w, dims, 4));
+        own[0] = way->groups;
+        rank = 4;
+        at++;
+    }
+    own[at] = way->is_second ? k : n;
+    return npu__folded(f, to, npu_mul(to, w, npu__folded(f, to, npu_reshape(to, s, own, rank))));
+}
+
+/* scale / sqrt(variance + eps) of a batch norm. */
+static npu_value npu__norm_scale(npu__folding *f, npu_rewrite *rw, npu_op norm, double eps)
 {
     npu_graph *to = rw->to;
-    npu_value scale = npu_rewrite_operand(rw, norm, 1), shift = npu_rewrite_operand(rw, norm, 2);
-    npu_value mean = npu_rewrite_operand(rw, norm, 3), old = *w, late = b->id ? *b : shift, s;
-    int64_t dims[NPU_MAX_RANK] = { 1, 1, 1, 1, 1, 1, 1, 1 };
-    dims[0] = npu__value_dim(to, *w, 0);
+    npu_value scale = npu_rewrite_operand(rw, norm, 1), s;
     s = npu__folded(f, to, npu_add(to, npu_rewrite_operand(rw, norm, 4), npu_number(to, npu_scalar_float(eps))));
     s = npu__folded(f, to, npu_rsqrt(to, s));
-    s = scale.id ? npu__folded(f, to, npu_mul(to, s, scale)) : s;
-    *w = npu__folded(f, to, npu_mul(to, *w, npu__folded(f, to, npu_reshape(to, s, dims, npu__value_rank(to, *w)))));
+    return scale.id ? npu__folded(f, to, npu_mul(to, s, scale)) : s;
+}
+
+static bool npu__norm_names(npu_graph *to, npu_value w, npu_value b, npu_value old, npu_value late)
+{
+    if (w.id && b.id) {
+        npu__fold_name(to, old.id, w.id);
+        npu__fold_name(to, late.id, b.id);
+    }
+    return w.id && b.id;
+}
+
+/* The same as weights of the op. */
+static npu_value npu__norm_weight(npu__folding *f, npu_rewrite *rw, npu_value w, npu_value s, const npu__norm_way *way)
+{
+    npu_graph *to = rw->to;
+    int64_t dims[NPU_MAX_RANK];
+    uint32_t rank = npu__value_rank(to, w);
+    for (uint32_t i = 0; i < rank; i++) {
+        dims[i] = npu__value_dim(to, w, i);
+    }
+    w = npu__norm_times(f, to, w, s, way);
+    return way->groups > 1 ? npu__folded(f, to, npu_reshape(to, w, dims, rank)) : w;
+}
+
+/* w s and (b - mean) s + shift, as constants; false = something cannot be computed. */
+static bool npu__norm_weights(npu__folding *f, npu_rewrite *rw, npu_op norm, double eps, const npu__norm_way *way,
+                              npu_value *w, npu_value *b)
+{
+    npu_graph *to = rw->to;
+    npu_value shift = npu_rewrite_operand(rw, norm, 2), mean = npu_rewrite_operand(rw, norm, 3), old = *w;
+    npu_value late = b->id ? *b : shift, s = npu__norm_scale(f, rw, norm, eps);
+    *w = npu__norm_weight(f, rw, *w, s, way);
     *b = npu__folded(f, to, b->id ? npu_sub(to, *b, mean) : npu_neg(to, mean));
     *b = npu__folded(f, to, npu_mul(to, *b, s));
     *b = shift.id ? npu__folded(f, to, npu_add(to, *b, shift)) : *b;
-    if (w->id && b->id) {
-        npu__fold_name(to, old.id, w->id);
-        npu__fold_name(to, late.id, b->id);
-    }
-    return w->id && b->id;
+    return npu__norm_names(to, *w, *b, old, late);
 }
 
-/* norm(conv(x, w, b)) is conv(x, w s, (b - mean) s + shift), s = scale / sqrt(variance + eps). The new weights are
-   computed at once: a graph that multiplied them in every run would be slower than the one it was made from. */
-NPU__COLD static npu_status npu__fold_batch_norm(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op norm)
+/* w s and b + the sums of w (shift - mean s). */
+static bool npu__norm_weights_behind(npu__folding *f, npu_rewrite *rw, npu_op norm, double eps,
+                                     const npu__norm_way *way, npu_value *w, npu_value *b)
+{
+    static const int64_t summed = 1;
+    npu_graph *to = rw->to;
+    npu_value shift = npu_rewrite_operand(rw, norm, 2), old = *w, late = b->id ? *b : shift, sums;
+    npu_value s = npu__norm_scale(f, rw, norm, eps);
+    int64_t rows[2] = { npu__value_dim(to, *w, 0), -1 };
+    sums = npu__folded(f, to, npu_neg(to, npu__folded(f, to, npu_mul(to, npu_rewrite_operand(rw, norm, 3), s))));
+    sums = shift.id ? npu__folded(f, to, npu_add(to, sums, shift)) : sums;
+    sums = npu__folded(f, to, npu_reshape(to, npu__norm_times(f, to, *w, sums, way), rows, 2));
+    sums = npu__folded(f, to, npu_sum(to, sums, &summed, 1, false));
+    *b = b->id ? npu__folded(f, to, npu_add(to, *b, sums)) : sums;
+    *w = npu__norm_weight(f, rw, *w, s, way);
+    return npu__norm_names(to, *w, *b, old, late);
+}
+
+/* The op on x with other weights. */
+static npu_value npu__norm_emit(npu_rewrite *rw, npu_op conv, npu_value x, npu_value w, npu_value b)
+{
+    npu_graph *to = rw->to;
+    bool ok;
+    to->num_operands = 0;
+    ok = npu__push_operand(to, x) && npu__push_operand(to, w) && npu__push_operand(to, b);
+    return ok ? npu__first(to, npu__rewrite_emit(rw, &rw->from->ops[conv.id], rw->from->ops[conv.id].def))
+              : npu__make_value(0);
+}
+
+/* norm(conv(x, w, b)) is conv(x, w s, (b - mean) s + shift), s = scale / sqrt(variance + eps); conv(norm(x), w, b) is
+   conv(x, w s, b + sums of w (shift - mean s)). The new weights are computed at once: a graph that multiplied them in
+   every run would be slower than the one it was made from. */
+NPU__COLD static npu_status npu__fold_norm(void *ctx, npu_rewrite *rw, npu_op conv, npu_op norm, bool is_behind,
+                                           const char *none)
 {
     npu__pass_call *call = (npu__pass_call *)ctx;
-    npu_op conv = npu__conv_before(rw, norm);
-    const char *refusal = conv.id ? npu__norm_refusal(&call->desc, from, conv, norm) : "no convolution of its own";
-    const npu_op_info *info = refusal[0] ? NULL : npu_rewrite_info(rw, norm);
+    const npu_graph *from = rw->from;
+    bool is_there = conv.id && norm.id;
+    const char *refusal = is_there ? npu__norm_refusal(&call->desc, from, conv, norm) : none;
+    const npu_op_info *info;
     npu__folding f = npu__folding_of(&call->desc, &from->allocator);
-    npu_graph *to = rw->to;
+    npu__norm_way way;
+    double eps = 0;
     npu_value w, b, y = { 0 };
-    call->report.reason = conv.id && refusal[0] ? refusal : call->report.reason;
+    bool ok;
+    call->report.reason = is_there && refusal[0] ? refusal : call->report.reason;
+    info = refusal[0] ? NULL : npu_rewrite_info(rw, norm);
+    eps = info ? npu_op_float(info, "eps", 0) : 0;
+    info = info ? npu_rewrite_info(rw, conv) : NULL;
     if (!info) {
         return npu_rewrite_no_match(rw, "%s", refusal);
     }
+    way.groups = npu_op_int(info, "groups", 1);
+    way.is_second = is_behind || npu__is_transposed_conv(rw, conv);
     w = npu_rewrite_operand(rw, conv, 1);
     b = npu_rewrite_operand(rw, conv, 2);
-    if (npu__norm_weights(&f, rw, norm, npu_op_float(info, "eps", 0), &w, &b)) {
-        to->num_operands = 0;
-        if (npu__push_operand(to, npu_rewrite_operand(rw, conv, 0)) && npu__push_operand(to, w) &&
-            npu__push_operand(to, b)) {
-            y = npu__first(to, npu__rewrite_emit(rw, &from->ops[conv.id], from->ops[conv.id].def));
-        }
+    ok = is_behind ? npu__norm_weights_behind(&f, rw, norm, eps, &way, &w, &b)
+                   : npu__norm_weights(&f, rw, norm, eps, &way, &w, &b);
+    if (ok) {
+        y = npu__norm_emit(rw, conv, npu_rewrite_operand(rw, is_behind ? norm : conv, 0), w, b);
     }
-    return npu__pass_replace(&call->desc, rw, conv, npu_op_result(from, norm, 0), y);
+    return npu__pass_replace(&call->desc, rw, conv, npu_op_result(from, is_behind ? conv : norm, 0), y);
+}
+
+NPU__COLD static npu_status npu__fold_batch_norm(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op norm)
+{
+    (void)from;
+    return npu__fold_norm(ctx, rw, npu__conv_before(rw, norm), norm, false, "no convolution of its own");
+}
+
+NPU__COLD static npu_status npu__fold_norm_in_front(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op conv)
+{
+    (void)from;
+    return npu__fold_norm(ctx, rw, conv, npu__norm_before(rw, conv), true, "no batch norm in front");
 }
 
 static const npu_pattern npu__patterns_batch_norm[] = {
     { "conv-batch-norm", NPU_ATEN_BATCH_NORM, NULL, 0, npu__fold_batch_norm, NULL },
     { "conv-native-batch-norm", NPU_ATEN_NATIVE_BATCH_NORM, NULL, 0, npu__fold_batch_norm, NULL },
     { "conv-batch-norm-inference", NPU_ATEN_NATIVE_BATCH_NORM_LEGIT_NO_TRAINING, NULL, 0, npu__fold_batch_norm, NULL },
+    { "batch-norm-conv1d", NPU_ATEN_CONV1D, NULL, 0, npu__fold_norm_in_front, NULL },
+    { "batch-norm-conv2d", NPU_ATEN_CONV2D, NULL, 0, npu__fold_norm_in_front, NULL },
+    { "batch-norm-conv3d", NPU_ATEN_CONV3D, NULL, 0, npu__fold_norm_in_front, NULL },
+    { "batch-norm-convolution", NPU_ATEN_CONVOLUTION, NULL, 0, npu__fold_norm_in_front, NULL },
+    { "batch-norm-linear", NPU_ATEN_LINEAR, NULL, 0, npu__fold_norm_in_front, NULL },
 };
 
 /* ---- RMS norm ---- */

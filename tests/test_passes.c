@@ -703,6 +703,28 @@ static void test_neighbours(void)
           "c = aten.relu.default(x)\nn = aten.batch_norm.default(c, m, m, m, m, false, 0.1, 1e-5, false)\n"
           "y = aten.neg.default(n)",
           "aten.relu.default aten.batch_norm.default aten.neg.default" },
+        { PASS(BATCH_NORM), /* of an op with other results, of which none, one or another is read */
+          "input x : f32[1,2,5,5]\nconst k : f32[2,2,1,1] {1, 2, 3, 4}\nconst m : f32[2] {1, 2}\n"
+          "c = aten.conv2d.default(x, k)\n"
+          "n, s, i = aten._native_batch_norm_legit_no_training.default(c, m, m, m, m, 0.1, 1e-5)\n"
+          "y = aten.neg.default(n)",
+          "aten.conv2d.default aten.neg.default" },
+        { PASS(BATCH_NORM),
+          "input x : f32[1,2,5,5]\nconst k : f32[2,2,1,1] {1, 2, 3, 4}\nconst m : f32[2] {1, 2}\n"
+          "c = aten.conv2d.default(x, k)\n"
+          "n, s, i = aten.native_batch_norm.default(c, m, m, m, m, false, 0.1, 1e-5)\nz = aten.abs.default(s)\n"
+          "output z = z\ny = aten.neg.default(n)",
+          "aten.conv2d.default aten.native_batch_norm.default aten.abs.default aten.neg.default" },
+        { PASS(BATCH_NORM),
+          "input x : f32[1,2,5,5]\nconst k : f32[2,2,1,1] {1, 2, 3, 4}\nconst m : f32[2] {1, 2}\n"
+          "c = aten.conv2d.default(x, k)\n"
+          "n, s, i = aten.native_batch_norm.default(c, m, m, m, m, false, 0.1, 1e-5)\noutput i = i\n"
+          "y = aten.neg.default(n)",
+          "aten.conv2d.default aten.native_batch_norm.default aten.neg.default" },
+        { PASS(BATCH_NORM),
+          "input x : f32[1,2,5,5]\nconst m : f32[2] {1, 2}\n"
+          "n = aten.batch_norm.default(x, m, m, m, m, false, 0.1, 1e-5, false)\ny = aten.neg.default(n)",
+          "aten.batch_norm.default aten.neg.default" },
         { PASS(BATCH_NORM),
           "input x : f32[1,2,5,5]\ninput m : f32[2]\nconst k : f32[2,2,1,1] {1, 2, 3, 4}\n"
           "c = aten.conv2d.default(x, k)\nn = aten.batch_norm.default(c, m, m, m, m, false, 0.1, 1e-5, false)\n"
@@ -717,7 +739,58 @@ static void test_neighbours(void)
           "input x : f32[1,2,5,5]\nconst k : f32[2,2,1,1] {1, 2, 3, 4}\nconst m : f32[2] {1, 2}\n"
           "c = aten.convolution.default(x, k, none, [1, 1], [0, 0], [1, 1], true, [0, 0], 1)\n"
           "n = aten.batch_norm.default(c, m, m, m, m, false, 0.1, 1e-5, false)\ny = aten.neg.default(n)",
-          "aten.convolution.default aten.batch_norm.default aten.neg.default" },
+          "aten.convolution.default aten.neg.default" },
+        /* groups: channels of results, and of operands, are dims of the weights in their own ways */
+        { PASS(BATCH_NORM),
+          "input x : f32[2,4,5]\n"
+          "const k : f32[4,2,3] {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, -4, 5, 6, 7, 8, 9, 1, -2, 3, 4, 5, 6}\n"
+          "const b : f32[4] {3, 4, -1, 2}\nconst m : f32[4] {1, 2, -3, 4}\nconst v : f32[4] {1, 2, 3, 0.25}\n"
+          "c = aten.conv_transpose1d.default(x, k, b, [2], [1], [1], 2)\n"
+          "n = aten.batch_norm.default(c, v, m, b, v, false, 0.1, 1e-5, false)\ny = aten.neg.default(n)",
+          "aten.conv_transpose1d.default aten.neg.default" },
+        { PASS(BATCH_NORM),
+          "input x : f32[2,4,5]\n"
+          "const k : f32[4,2,3] {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, -4, 5, 6, 7, 8, 9, 1, -2, 3, 4, 5, 6}\n"
+          "const b : f32[4] {3, 4, -1, 2}\nconst m : f32[4] {1, 2, -3, 4}\nconst v : f32[4] {1, 2, 3, 0.25}\n"
+          "n = aten.batch_norm.default(x, v, m, b, v, false, 0.1, 1e-5, false)\n"
+          "c = aten.conv1d.default(n, k, b, [2], [0], [2], 2)\ny = aten.neg.default(c)",
+          "aten.conv1d.default aten.neg.default" },
+        { PASS(BATCH_NORM),
+          "input x : f32[3,2]\nconst k : f32[4,2] {1, 2, 3, 4, 5, 6, 7, 8}\nconst b : f32[4] {3, 4, -1, 2}\n"
+          "const m : f32[2] {1, 2}\nconst v : f32[4] {1, 2, 3, 0.25}\n"
+          "const k2 : f32[4,4] {1, 2, 3, 4, 5, 6, 7, 8, 9, -1, -2, -3, -4, -5, -6, -7}\n"
+          "n = aten.batch_norm.default(x, m, m, m, m, false, 0.1, 1e-5, false)\n"
+          "c = aten.linear.default(n, k, b)\nr = aten.relu.default(c)\nl = aten.linear.default(r, k2)\n"
+          "o, p, q = aten.native_batch_norm.default(l, v, b, b, v, false, 0.1, 1e-5)\ny = aten.neg.default(o)",
+          "aten.linear.default aten.relu.default aten.linear.default aten.neg.default" },
+        /* a row of weights for each of several rows: channels are not the last dim; one image: rows are its channels */
+        { PASS(BATCH_NORM),
+          "input x : f32[3,2,2]\nconst k : f32[2,2] {1, 2, 3, 4}\nconst m : f32[2] {1, 2}\n"
+          "c = aten.linear.default(x, k)\nn = aten.batch_norm.default(c, m, m, m, m, false, 0.1, 1e-5, false)\n"
+          "y = aten.neg.default(n)",
+          "aten.linear.default aten.batch_norm.default aten.neg.default" },
+        { PASS(BATCH_NORM),
+          "input x : f32[2,2,5]\nconst k : f32[2,2,1,1] {1, 2, 3, 4}\nconst m : f32[2] {1, 2}\n"
+          "c = aten.conv2d.default(x, k)\nn = aten.batch_norm.default(c, m, m, m, m, false, 0.1, 1e-5, false)\n"
+          "y = aten.neg.default(n)",
+          "aten.conv2d.default aten.batch_norm.default aten.neg.default" },
+        /* padding is of zeros, not of what the norm makes of them; another reader */
+        { PASS(BATCH_NORM),
+          "input x : f32[1,2,5,5]\nconst k : f32[2,2,1,1] {1, 2, 3, 4}\nconst m : f32[2] {1, 2}\n"
+          "n = aten.batch_norm.default(x, m, m, m, m, false, 0.1, 1e-5, false)\n"
+          "y = aten.conv2d.default(n, k, none, [1,1], [0,1])",
+          "aten.batch_norm.default aten.conv2d.default" },
+        { PASS(BATCH_NORM),
+          "input x : f32[1,2,5,5]\nconst k : f32[2,2,1,1] {1, 2, 3, 4}\nconst m : f32[2] {1, 2}\n"
+          "n = aten.batch_norm.default(x, m, m, m, m, false, 0.1, 1e-5, false)\n"
+          "c = aten.conv2d.default(n, k)\ny = aten.add.Tensor(c, n)",
+          "aten.batch_norm.default aten.conv2d.default aten.add.Tensor" },
+        /* between two: the first one takes it */
+        { PASS(BATCH_NORM),
+          "input x : f32[1,2,5,5]\nconst k : f32[2,2,1,1] {1, 2, 3, 4}\nconst m : f32[2] {1, 2}\n"
+          "c = aten.conv2d.default(x, k)\nn = aten.batch_norm.default(c, m, m, m, m, false, 0.1, 1e-5, false)\n"
+          "y = aten.conv2d.default(n, k)",
+          "aten.conv2d.default aten.conv2d.default" },
     };
     const npu_backend *cpu = npu_ref_backend();
     for (size_t i = 0; i < sizeof near / sizeof near[0]; i++) {
