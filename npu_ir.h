@@ -5884,6 +5884,9 @@ NPU_IR_API const npu_pass *npu_conversion_pass(const char *name);
       "views, copies and casts that change nothing go; outputs then name what they copied")        \
     X(3, NPU_PASS_COMMON, "common-subexpressions",                                                 \
       "of equal ops on equal operands the first stays; random ops all stay")                       \
+    X(21, NPU_PASS_SIGNED_BYTES, "signed-bytes",                                                   \
+      "* u8 between quantise and dequantise becomes i8, of a zero point less 128: the same numbers, exactly. u8 that " \
+      "is an input or output is stored anew there. For integer-ops, whose ops planned models have of i8 alone") \
     X(15, NPU_PASS_INTEGER, "integer-ops",                                                         \
       "* dequantise, op, quantise of quantized_decomposed: one op of npu on 8 bits, see desc.rounding; the report " \
       "lists what stays, with the reason. Clamps between known numbers are bounds of the op in front; operands in " \
@@ -6767,6 +6770,9 @@ NPU_IR_API npu_status npu_graph_quantize(npu_graph **out, const npu_graph *g, co
    then names, zeros; from head_size on the constants, each aligned to `alignment`. Numbers have the byte order of the
    machine, little-endian unless the writer was asked for the other one; the bytes are the same from every host. A place
    is an offset in bytes into the file, or with NPU_PLANNED_ARENA into the arena.
+
+   Ops on bytes are those that the pass integer-ops makes, of i8; u8, as ONNX files have it, is i8 with the same numbers
+   after signed-bytes:  passes = 1u << NPU_PASS_SIGNED_BYTES | 1u << NPU_PASS_INTEGER | ...
 
    C CALLS: for a product that is never updated npu_plan_write writes a C file instead, which calls the same kernels in
    order, with the words as constant structs and the constants as arrays of their own: nothing is opened, walked or
@@ -36686,7 +36692,8 @@ static const npu_backend *npu__pass_computer(const npu_optimize_desc *desc)
 
 /* Bits of passes that run only when asked for. */
 #define NPU__PASSES_ON_DEMAND (1u << NPU_PASS_INLINE | 1u << NPU_PASS_AICF_TO_ATEN | 1u << NPU_PASS_ATEN_TO_AICF | \
-                               1u << NPU_PASS_CONV_ACTIVATION | 1u << NPU_PASS_ADD_NORM | 1u << NPU_PASS_INTEGER)
+                               1u << NPU_PASS_CONV_ACTIVATION | 1u << NPU_PASS_ADD_NORM | 1u << NPU_PASS_INTEGER | \
+                               1u << NPU_PASS_SIGNED_BYTES)
 
 enum { NPU__REGION_MAX_OPS = 64, NPU__REGION_MAX_VALUES = 4 * NPU__REGION_MAX_OPS };
 
@@ -39560,6 +39567,134 @@ static npu_status npu__integer_refusals(npu__pass_call *c, const npu_graph *g)
     return NPU_OK;
 }
 
+/* ---- u8 as i8 ---- */
+
+/* What quantize and dequantize per tensor say, as numbers. */
+typedef struct npu__byte_scale {
+    double scale;
+    int64_t zero, low, high;
+    npu_dtype dtype, out; /* out of dequantize: 0 = as it is by default */
+} npu__byte_scale;
+
+static bool npu__byte_scale_of(npu_rewrite *rw, npu_op op, npu__byte_scale *out)
+{
+    const npu_op_info *info = npu_rewrite_info(rw, op);
+    if (!info) {
+        return false;
+    }
+    out->scale = npu_op_float(info, "scale", 0.0);
+    out->zero = npu_op_int(info, "zero_point", 0);
+    out->low = npu_op_int(info, "quant_min", 0);
+    out->high = npu_op_int(info, "quant_max", 0);
+    out->dtype = (npu_dtype)npu_op_int(info, "dtype", 0);
+    out->out = npu_op_has(info, "out_dtype") ? (npu_dtype)npu_op_int(info, "out_dtype", 0) : (npu_dtype)0;
+    return true;
+}
+
+/* The same numbers in i8. */
+static npu__byte_scale npu__byte_signed(npu__byte_scale s)
+{
+    s.zero -= 128;
+    s.low -= 128;
+    s.high -= 128;
+    s.dtype = NPU_I8;
+    return s;
+}
+
+static npu_value npu__byte_emit(npu_rewrite *rw, npu_kind kind, npu_value x, const npu__byte_scale *s)
+{
+    npu_arg args[7];
+    uint32_t num = 6;
+    args[0] = npu_arg_tensor(NULL, x);
+    args[1] = npu_arg_float("scale", s->scale);
+    args[2] = npu_arg_int("zero_point", s->zero);
+    args[3] = npu_arg_int("quant_min", s->low);
+    args[4] = npu_arg_int("quant_max", s->high);
+    args[5] = npu_arg_dtype("dtype", s->dtype);
+    if (s->out && kind == NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR) {
+        args[num++] = npu_arg_dtype("out_dtype", s->out);
+    }
+    return npu__first(rw->to, npu_emit(rw->to, kind, args, num));
+}
+
+/* Is the op the other half of a pair of quantise and dequantise, with the numbers of these, in i8? */
+static bool npu__byte_is_half(npu_rewrite *rw, npu_op op, npu_kind kind, const npu__byte_scale *s)
+{
+    npu__byte_scale other;
+    return npu_op_kind(rw->from, op) == kind && npu__byte_scale_of(rw, op, &other) && other.dtype == NPU_I8 &&
+           other.scale == s->scale && other.zero == s->zero - 128;
+}
+
+static npu_op npu__byte_behind(const npu_graph *g, npu_op op)
+{
+    return npu_value_producer(g, npu_op_operand_value(g, op, 0), NULL);
+}
+
+/* u8 of x: stored as i8, and u8 of that, which only what is no dequantize goes on to read. */
+NPU__COLD static npu_status npu__sign_quantize(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    npu__byte_scale s, now;
+    npu_value v;
+    if (!npu__byte_scale_of(rw, op, &s) || s.dtype != NPU_U8 ||
+        npu__byte_is_half(rw, npu__byte_behind(from, op), NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR, &s)) {
+        return npu_rewrite_no_match(rw, "no u8, or of i8");
+    }
+    s.out = (npu_dtype)0;
+    now = npu__byte_signed(s);
+    v = npu__byte_emit(rw, NPU_QUANTIZED_QUANTIZE_PER_TENSOR, npu_rewrite_operand(rw, op, 0), &now);
+    v = npu__byte_emit(rw, NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR, v, &now);
+    v = npu__byte_emit(rw, NPU_QUANTIZED_QUANTIZE_PER_TENSOR, v, &s);
+    return npu__pass_replace(&((const npu__pass_call *)ctx)->desc, rw, op, npu_op_result(from, op, 0), v);
+}
+
+/* Of u8 that comes of i8 so: of that. Else it is stored as i8 first. */
+NPU__COLD static npu_status npu__sign_dequantize(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    npu__byte_scale s, now, other;
+    npu_op stored = npu__byte_behind(from, op), real = npu__byte_behind(from, stored);
+    npu_value v;
+    if (!npu__byte_scale_of(rw, op, &s) || s.dtype != NPU_U8 ||
+        npu__byte_is_half(rw, npu__only_user(from, op), NPU_QUANTIZED_QUANTIZE_PER_TENSOR, &s)) {
+        return npu_rewrite_no_match(rw, "no u8, or only to become i8");
+    }
+    now = npu__byte_signed(s);
+    if (npu_op_kind(from, stored) == NPU_QUANTIZED_QUANTIZE_PER_TENSOR && npu__byte_scale_of(rw, stored, &other) &&
+        other.scale == s.scale && other.zero == s.zero &&
+        npu__byte_is_half(rw, real, NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR, &s)) {
+        v = npu_rewrite_operand(rw, real, 0);
+    } else {
+        other = s;
+        other.out = (npu_dtype)0;
+        v = npu__byte_emit(rw, NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR, npu_rewrite_operand(rw, op, 0), &other);
+        v = npu__byte_emit(rw, NPU_QUANTIZED_QUANTIZE_PER_TENSOR, v, &now);
+    }
+    v = npu__byte_emit(rw, NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR, v, &now);
+    return npu__pass_replace(&((const npu__pass_call *)ctx)->desc, rw, op, npu_op_result(from, op, 0), v);
+}
+
+static npu_status npu__pass_signed_bytes(npu__pass_call *c, npu_graph **out, const npu_graph *g, npu_diag *diag)
+{
+    npu_pattern first = { "quantize", NPU_QUANTIZED_QUANTIZE_PER_TENSOR, NULL, 0, npu__sign_quantize, NULL };
+    npu_pattern second = { "dequantize", NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR, NULL, 0, npu__sign_dequantize, NULL };
+    npu_graph *spelt = NULL, *made = NULL;
+    npu_pattern_stats stats, later;
+    npu_status status;
+    memset(&stats, 0, sizeof stats);
+    memset(&later, 0, sizeof later);
+    first.ctx = second.ctx = c;
+    status = npu__spell(&c->desc, false, &spelt, g, diag);
+    status = status ? status : npu_graph_apply_patterns(&made, spelt ? spelt : g, &first, 1, NULL, &stats, diag);
+    status = status ? status : npu_graph_apply_patterns(out, made, &second, 1, NULL, &later, diag);
+    npu_graph_destroy(spelt);
+    npu_graph_destroy(made);
+    c->report.num_changes = stats.num_rewrites + later.num_rewrites;
+    if (status == NPU_OK && !c->report.num_changes) {
+        npu_graph_destroy(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
 static npu_status npu__pass_integer(npu__pass_call *c, npu_graph **out, const npu_graph *g, npu_diag *diag)
 {
     npu_pattern patterns[] = {
@@ -39685,6 +39820,7 @@ static const npu__pass_row npu__pass_rows[] = {
     { NPU_PASS_DEAD_CODE, npu__pass_dead_code, NULL, 0 },
     { NPU_PASS_NO_OPS, npu__pass_no_ops, NULL, 0 },
     { NPU_PASS_COMMON, npu__pass_common, NULL, 0 },
+    { NPU_PASS_SIGNED_BYTES, npu__pass_signed_bytes, NULL, 0 },
     { NPU_PASS_INTEGER, npu__pass_integer, NULL, 0 },
     { NPU_PASS_BATCH_NORM, NPU__PATTERNS(npu__patterns_batch_norm) },
     { NPU_PASS_CONSTANTS, npu__pass_constants, NULL, 0 },

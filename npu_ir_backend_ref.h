@@ -35103,7 +35103,7 @@ static uint32_t npu__ref_plan_table(npu_planned_writer *w, const npu_op_info *op
     memset(&p, 0, sizeof p);
     memset(in, 0, sizeof in);
     for (uint32_t k = 0; k < op->num_in && k < NPU_MAX_ARGS; k++) {
-        in[k].dtype = NPU_I8;
+        in[k].dtype = op->in[k] ? op->in[k]->dtype : NPU_I8;
     }
     p.op = op;
     p.in = in;
@@ -35121,8 +35121,11 @@ static npu_status npu__ref_plan_byte_map(npu_planned_writer *w, const npu_op_inf
     };
     npu_planned_map_i8_words s;
     uint32_t mode = 0;
-    if (!npu__ref_plan_is_i8(op)) {
-        return NPU_ERR_UNSUPPORTED;
+    for (uint32_t i = 0; i < 2; i++) { /* a table has bytes of any kind */
+        uint32_t dtype = i ? op->out[0]->dtype : op->in[0]->dtype;
+        if (dtype != NPU_I8 && dtype != NPU_U8) {
+            return NPU_ERR_UNSUPPORTED;
+        }
     }
     for (size_t i = 0; i < NPU__REF_COUNT(modes); i++) {
         mode = modes[i].kind == op->kind ? modes[i].mode : mode;

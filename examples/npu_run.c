@@ -440,8 +440,9 @@ static npu_status write_planned(run_state *s, npu_text *file, npu_text *calls)
     memset(&optimize, 0, sizeof optimize);
     memset(&plan_desc, 0, sizeof plan_desc);
     memset(&desc, 0, sizeof desc);
-    optimize.passes = 1u << NPU_PASS_DEAD_CODE | 1u << NPU_PASS_NO_OPS | 1u << NPU_PASS_COMMON | 1u << NPU_PASS_INTEGER |
-                      1u << NPU_PASS_BATCH_NORM | 1u << NPU_PASS_CONSTANTS;
+    optimize.passes = 1u << NPU_PASS_DEAD_CODE | 1u << NPU_PASS_NO_OPS | 1u << NPU_PASS_COMMON |
+                      1u << NPU_PASS_SIGNED_BYTES | 1u << NPU_PASS_INTEGER | 1u << NPU_PASS_BATCH_NORM |
+                      1u << NPU_PASS_CONSTANTS;
     optimize.backends = plan_desc.backends = &cpu;
     optimize.num_backends = plan_desc.num_backends = 1;
     name_of_file(s->calls ? s->calls : s->planned, name);

@@ -9,7 +9,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 enum { MOST = 1 << 16, MAX_DATA = 48, GUARD = 64 };
-enum { AS_IS = -1, OPTIMISED = -2 }; /* else an npu_rounding, of a net on 8 bits */
+enum { AS_IS = -1, OPTIMISED = -2, UNSIGNED = 16 }; /* else an npu_rounding, of a net on 8 bits, with UNSIGNED of u8 */
 
 static uint64_t rng = 1;
 static uint32_t spare, crc_of_outputs; /* bytes that steps may take to be faster; of all runs of a net */
@@ -260,7 +260,11 @@ static npu_graph *integer_of(npu_graph *g, int rounding)
     npu_array arrays[SAMPLES * 4];
     npu_quantize_desc desc = { .backends = &cpu, .num_backends = 1, .inputs = arrays, .num_samples = SAMPLES };
     npu_optimize_desc integer = { .backends = &cpu, .num_backends = 1, .passes = 1u << NPU_PASS_INTEGER,
-                                  .rounding = (uint32_t)rounding };
+                                  .rounding = (uint32_t)rounding % UNSIGNED };
+    if (rounding & UNSIGNED) {
+        desc.dtype = NPU_U8;
+        integer.passes |= 1u << NPU_PASS_SIGNED_BYTES;
+    }
     npu_graph *q = NULL, *out = NULL;
     npu_diag diag = { 0 };
     memset(arrays, 0, sizeof arrays);
@@ -623,6 +627,9 @@ static void test_byte_ops(void)
         BOTH(I4 "y = npu.qadaptive_avg_pool(x, [2,3], " Q("0.031", "-7", ", rounding="), ")\n" OUT),
         BOTH(I4 "a = npu.qupsample_nearest2d(x, [18,7], " Q("0.04", "-3", ", rounding="), ")\nb = npu.qupsample_nearest2d(x, [9,21], "
              Q("0.031", "-7", "") ")\noutput a = a\noutput b = b\n"),
+        BOTH("input x : u8[4,6]\na = npu.requantise(x, in_scales=[0.02], in_zeros=[128], "
+             "scale=0.02, zero=0, dtype=i8, rounding=", ")\nb = npu.qtanh(x, in_scales=[0.02], in_zeros=[100], "
+             "scale=0.0078125, zero=128)\noutput a = a\noutput b = b\n"),
         ("input x : i8[4,6]\ny = aten.constant_pad_nd.default(x, [1,2], -7)\n" OUT),
         ("input x : i8[4,6]\na = aten.transpose.int(x, 0, 1)\ny = aten.slice.Tensor(a, 1, 1, 3)\n" OUT),
     };
@@ -712,6 +719,7 @@ static void test_nets(void)
         tolerance = nets[i].tolerance;
         check_net_as(nets[i].lines, NPU_ROUNDING_SINGLE);
         check_net_as(nets[i].lines, NPU_ROUNDING_DOUBLE);
+        check_net_as(nets[i].lines, NPU_ROUNDING_DOUBLE | UNSIGNED);
         tolerance = 1e-5;
     }
 }
@@ -996,7 +1004,8 @@ static void test_refused_plans(void)
         { "input x : f64[3]\ny = aten.relu.default(x)\n" OUT, NPU_ERR_UNSUPPORTED },
         { "input x : f32[4]\nconst n : i64[] {2}\ny = aten.narrow(x, 0, start=n, length=2)\n" OUT, NPU_ERR_UNSUPPORTED },
         { "input x : f32[1,1,40000,1]\nparam w : f32[1,1,1,1]\ny = aten.conv2d.default(x, w)\n" OUT, NPU_ERR_UNSUPPORTED },
-        { "input x : u8[4]\ny = npu.qtanh(x, in_scales=[0.1], in_zeros=[0], scale=0.1, zero=0)\n" OUT, NPU_ERR_UNSUPPORTED },
+        { "input x : u8[4]\ny = npu.qmean(x, [0], in_scales=[0.1], in_zeros=[0], scale=0.1, zero=0)\n" OUT,
+          NPU_ERR_UNSUPPORTED },
         { "symbol n 1 8\ninput x : f32[n]\ny = aten.relu.default(x)\n" OUT, NPU_ERR_DYNAMIC_SHAPE },
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
