@@ -57966,10 +57966,25 @@ static npu_status npu__planned_lower_body(npu_planned_writer *w, const npu_op_in
     return w->status;
 }
 
+/* Results without elements need no step. */
+static bool npu__planned_lower_empty(npu_planned_writer *w, const npu_op_info *info)
+{
+    bool is_empty = info->num_out > 0 && !(info->traits & NPU_EFFECT);
+    for (uint32_t i = 0; i < info->num_out && is_empty; i++) {
+        size_t size = 1;
+        is_empty = info->out[i]->cls == NPU_CLASS_TENSOR && npu_spec_size(info->out[i], &size) == NPU_OK && size == 0;
+    }
+    for (uint32_t i = 0; i < info->num_out && is_empty; i++) {
+        npu_planned_result(w, i);
+    }
+    return is_empty;
+}
+
 static npu_status npu__planned_lower(npu_planned_writer *w, const npu_op_info *info)
 {
     npu_status status = NPU_OK;
-    if (!npu__planned_lower_view(w, info) && !npu__planned_compute(w, info)) {
+    w->overwritten = NPU_PLANNED_NONE; /* as the op before may have left it */
+    if (!npu__planned_lower_view(w, info) && !npu__planned_lower_empty(w, info) && !npu__planned_compute(w, info)) {
         status = npu__planned_ask(w, info);
         if (status == NPU_ERR_UNSUPPORTED && (info->kind == NPU_NPU_FUSED || info->kind == NPU_NPU_CALL)) {
             status = npu__planned_lower_body(w, info);

@@ -377,6 +377,10 @@ static void test_float_ops(void)
         X4 "y = aten.max_pool2d.default(x, [3,2], [1,2], [1,1], [2,1], true)\n" OUT,
         X4 "y = aten.avg_pool2d.default(x, [3,2], [2,2], [1,1])\n" OUT,
         X4 "y = aten.avg_pool2d.default(x, [3,3], [2,2], [1,1], true, false)\n" OUT,
+        /* what a result may lie over is forgotten before the next op, also one that needs no step */
+        "input i : f32[2]\na = aten.exp.default(i)\nb = aten.mean.dim(a, [])\nc = aten.sub.Tensor(a, b)\n"
+        "const k : f32[0,4] {}\ne = aten.tril.default(k, 1)\ninput j : f32[2]\nf = aten.permute.default(j, [0])\n"
+        "output o = f\noutput p = e\noutput q = c\n",
         X4 "y = aten.avg_pool2d.default(x, [2,2], [2,2], [0,0], false, true, 3)\n" OUT,
         X4 "y = aten.adaptive_avg_pool2d.default(x, [3,7])\n" OUT,
         X4 "y = aten.mean.dim(x, [2,3])\n" OUT,
@@ -557,6 +561,10 @@ static void test_float_ops(void)
         ATTENTION "const m : bool[4,5] {true,false,true,true,false, true,true,true,true,true, "
            "false,false,false,false,true, false,true,false,true,false}\n"
         "y = aten.scaled_dot_product_attention.default(q, k, v, m)\n" OUT,
+        /* nothing: no elements, no steps */
+        "input x : f32[2,0,3]\ninput z : f32[2,3]\na = aten.relu.default(x)\nb = aten.cat.default([x, a], 1)\n"
+        "c = aten.slice.Tensor(z, 1, 1, 1)\nd = aten.add.Tensor(c, c)\ny = aten.relu.default(z)\n" OUT
+        "output b = b\noutput d = d\n",
         "input x : f32[3,6]\nparam w : i8[4,6]\nconst s : f32[4] {0.01, 0.5, 0.02, 0.25}\n"
         "y = aten._weight_int8pack_mm.default(x, w, s)\n" OUT,
         "input x : f32[5,2,3]\ninput h : f32[1,2,4]\nparam a : f32[4,3]\nparam b : f32[4,4]\nparam c : f32[4]\n"
