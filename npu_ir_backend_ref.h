@@ -34097,17 +34097,17 @@ static uint32_t npu__ref_plan_bias(npu_planned_writer *w, const npu_op_info *op,
     return memory;
 }
 
-static npu_status npu__ref_plan_conv_f32(npu_planned_writer *w, const npu_op_info *op)
+/* A convolution of that shape, from x to y. */
+static npu_status npu__ref_plan_conv_f32_of(npu_planned_writer *w, const npu_op_info *op,
+                                            const npu_planned_conv_words *c, uint32_t y, uint32_t x)
 {
     static const uint32_t kernels[3] = { NPU_PLANNED_conv_f32, NPU_PLANNED_conv_columns_f32,
                                          NPU_PLANNED_depthwise_f32 };
     npu_planned_conv_f32_words s;
     uint32_t kernel = NPU_PLANNED_conv_columns_f32;
-    if (!npu__ref_plan_is(op, NPU_F32) || !npu__ref_plan_conv_shape(op, &s.c)) {
-        return NPU_ERR_UNSUPPORTED;
-    }
-    s.y = npu_planned_result(w, 0);
-    s.x = npu_planned_operand(w, 0);
+    s.c = *c;
+    s.y = y;
+    s.x = x;
     s.w = npu_planned_operand(w, 1);
     s.b = op->num_in > 2 ? npu_planned_operand(w, 2) : NPU_PLANNED_NONE;
     s.scratch = NPU_PLANNED_NONE;
@@ -34121,18 +34121,17 @@ static npu_status npu__ref_plan_conv_f32(npu_planned_writer *w, const npu_op_inf
     return npu_planned_emit(w, kernel, &s, sizeof s, 5, offsetof(npu_planned_conv_f32_words, low) / 4);
 }
 
-static npu_status npu__ref_plan_conv_i8(npu_planned_writer *w, const npu_op_info *op)
+static npu_status npu__ref_plan_conv_i8_of(npu_planned_writer *w, const npu_op_info *op,
+                                           const npu_planned_conv_words *c, uint32_t y, uint32_t x)
 {
     static const uint32_t kernels[3] = { NPU_PLANNED_conv_i8, NPU_PLANNED_conv_columns_i8, NPU_PLANNED_depthwise_i8 };
     npu_planned_conv_i8_words s;
     bool is_transposed = npu__ref_is_transposed_conv(op);
-    uint32_t channels, kernel = is_transposed ? NPU_PLANNED_conv_transposed_i8 : NPU_PLANNED_conv_i8;
-    if (!npu__ref_plan_is_i8(op) || !npu__ref_plan_conv_shape(op, &s.c)) {
-        return NPU_ERR_UNSUPPORTED;
-    }
-    channels = s.c.groups * s.c.out_channels;
-    s.y = npu_planned_result(w, 0);
-    s.x = npu_planned_operand(w, 0);
+    uint32_t channels = c->groups * c->out_channels;
+    uint32_t kernel = is_transposed ? NPU_PLANNED_conv_transposed_i8 : NPU_PLANNED_conv_i8;
+    s.c = *c;
+    s.y = y;
+    s.x = x;
     s.w = npu_planned_operand(w, 1);
     s.scratch = s.b = NPU_PLANNED_NONE;
     if (npu_planned_may_spare(w) && !is_transposed) {
@@ -34146,6 +34145,162 @@ static npu_status npu__ref_plan_conv_i8(npu_planned_writer *w, const npu_op_info
     s.x_zero = npu__ref_in_zero(op, 0);
     s.q = npu__ref_plan_byte(op);
     return npu_planned_emit(w, kernel, &s, sizeof s, 6, 0);
+}
+
+/* Along the depth of volumes [.., depth, rows, columns]. */
+typedef struct npu__ref_depth {
+    uint32_t in, out, kernel, stride, pad, dilation;
+} npu__ref_depth;
+
+/* The window of an axis of volumes, 0 being their depth. */
+static npu__ref_depth npu__ref_plan_axis(const npu_op_info *op, uint32_t axis)
+{
+    static const char *const names[4] = { "kernel_size", "stride", "padding", "dilation" };
+    const npu_spec *x = op->in[0], *y = op->out[0];
+    bool is_pool = npu_op_arg(op, "kernel_size") != NULL;
+    uint32_t numbers[4] = { 0, 1, 0, 1 }, at = x->rank - 3u + axis;
+    npu__ref_depth d;
+    for (uint32_t i = 0; i < 4; i++) {
+        int64_t list[3] = { numbers[i], numbers[i], numbers[i] };
+        bool is_there = npu_op_ints(op, i == 1 && npu_op_list_len(op, names[i]) == 0 && is_pool ? names[0] : names[i],
+                                    list, 3) != 0;
+        numbers[i] = !is_there ? numbers[i] : list[axis] < 0 || list[axis] > 0x7fff ? 0xffff : (uint32_t)list[axis];
+    }
+    d.in = npu__ref_plan_dims(x, at, at + 1u);
+    d.out = npu__ref_plan_dims(y, at, at + 1u);
+    d.kernel = is_pool ? numbers[0] : 1;
+    d.stride = numbers[1];
+    d.pad = numbers[2];
+    d.dilation = numbers[3];
+    return d;
+}
+
+static void npu__ref_plan_set_axis(npu_planned_window_words *window, uint32_t i, const npu__ref_depth *d)
+{
+    window->in[i] = d->in;
+    window->out[i] = d->out;
+    window->kernel[i] = d->kernel;
+    window->stride[i] = d->stride;
+    window->pad[i] = d->pad;
+    window->dilation[i] = d->dilation;
+}
+
+/* A copy whose dims are one is none: then the operand. Else scratch that has it. */
+static uint32_t npu__ref_plan_ordered(npu_planned_writer *w, npu_planned_copy_words *s, const uint32_t dims[5],
+                                      const uint32_t steps[5], uint32_t x, uint32_t y)
+{
+    uint32_t at = 5, len = 1;
+    for (uint32_t i = 5; i-- > 0;) {
+        npu__ref_plan_dim(s, &at, dims[i], len, steps[i]);
+        len *= dims[i];
+    }
+    if (at >= 4 && s->x_steps[4] <= 1 && y == NPU_PLANNED_NONE) {
+        return x;
+    }
+    s->x = x;
+    s->y = y == NPU_PLANNED_NONE ? npu_planned_scratch(w, (size_t)len * s->size) : y;
+    npu_planned_emit(w, NPU_PLANNED_copy, s, sizeof *s, 2, 0);
+    return s->y;
+}
+
+/* Volumes between depths of padding: zeros, or the zero of bytes. */
+static uint32_t npu__ref_plan_padded(npu_planned_writer *w, const npu_op_info *op, npu__ref_depth *d, uint32_t planes,
+                                     uint32_t area)
+{
+    static const float zero = 0.0f;
+    int8_t byte = (int8_t)npu__ref_in_zero(op, 0);
+    npu_planned_copy_words fill, s;
+    uint32_t x = npu_planned_operand(w, 0), depth = d->in + 2 * d->pad, at = 5;
+    if (d->pad == 0) {
+        return x;
+    }
+    npu__ref_plan_copy(op, &fill);
+    npu__ref_plan_copy(op, &s);
+    fill.y = s.y = npu_planned_scratch(w, (size_t)planes * depth * area * s.size);
+    fill.x = npu_planned_add_data(w, (npu_dtype)op->in[0]->dtype, 1, s.size == 4 ? (const void *)&zero : &byte);
+    fill.dims[4] = planes * depth * area;
+    fill.y_steps[4] = 1;
+    npu_planned_emit(w, NPU_PLANNED_copy, &fill, sizeof fill, 2, 0);
+    s.x = x;
+    s.y_first = d->pad * area;
+    npu__ref_plan_dim(&s, &at, d->in * area, 1, 1);
+    npu__ref_plan_dim(&s, &at, planes, depth * area, d->in * area);
+    npu_planned_emit(w, NPU_PLANNED_copy, &s, sizeof s, 2, 0);
+    d->in = depth;
+    d->pad = 0;
+    return s.y;
+}
+
+/* Over volumes: over images, one for each depth of the result, with a channel for each depth of the kernel, whose order
+   the weights have as they are. */
+static npu_status npu__ref_plan_conv_volume(npu_planned_writer *w, const npu_op_info *op)
+{
+    const npu_spec *x = op->in[0], *k = op->in[1], *y = op->out[0];
+    npu__ref_depth d = npu__ref_plan_axis(op, 0), axis;
+    uint32_t images = x->rank == 5 ? npu__ref_plan_dims(x, 0, 1) : 1, groups = (uint32_t)npu_op_int(op, "groups", 1);
+    uint32_t area = npu__ref_plan_dims(x, x->rank - 2u, x->rank), channels = npu__ref_plan_dims(k, 0, 1), from, to;
+    uint32_t out_area = npu__ref_plan_dims(y, y->rank - 2u, y->rank), in_channels = npu__ref_plan_dims(k, 1, 2);
+    npu_planned_conv_words c;
+    npu_planned_copy_words copy;
+    npu_status status;
+    bool is_ordered;
+    memset(&c, 0, sizeof c);
+    for (uint32_t i = 0; i < 2; i++) {
+        axis = npu__ref_plan_axis(op, i + 1u);
+        axis.kernel = npu__ref_plan_dims(k, i + 3u, i + 4u);
+        npu__ref_plan_set_axis(&c.window, i, &axis);
+    }
+    d.kernel = npu__ref_plan_dims(k, 2, 3);
+    c.images = images * d.out;
+    c.groups = groups;
+    c.in_channels = in_channels * d.kernel;
+    c.out_channels = groups ? channels / groups : 0;
+    if (npu__ref_is_transposed_conv(op) || !groups || groups > 0xffff || (d.stride | d.pad | d.dilation) > 0x7fff ||
+        npu__ref_plan_len(x) == 0 || npu__ref_plan_len(y) == 0 || !npu__planned_window_ok(&c.window)) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    from = npu__ref_plan_padded(w, op, &d, images * in_channels * groups, area);
+    npu__ref_plan_copy(op, &copy);
+    from = npu__ref_plan_ordered(w, &copy, (const uint32_t[5]){ images, d.out, in_channels * groups, d.kernel, area },
+                                 (const uint32_t[5]){ in_channels * groups * d.in * area, d.stride * area,
+                                                      d.in * area, d.dilation * area, 1 }, from, NPU_PLANNED_NONE);
+    is_ordered = d.out == 1 || channels == 1;
+    to = is_ordered ? npu_planned_result(w, 0)
+                    : npu_planned_scratch(w, (size_t)npu__ref_plan_len(y) * copy.size);
+    status = copy.size == 4 ? npu__ref_plan_conv_f32_of(w, op, &c, to, from)
+                            : npu__ref_plan_conv_i8_of(w, op, &c, to, from);
+    if (status == NPU_OK && !is_ordered) {
+        npu__ref_plan_copy(op, &copy);
+        npu__ref_plan_ordered(w, &copy, (const uint32_t[5]){ 1, images, channels, d.out, out_area },
+                              (const uint32_t[5]){ 0, channels * d.out * out_area, out_area, channels * out_area, 1 },
+                              to, npu_planned_result(w, 0));
+    }
+    return status;
+}
+
+/* Over a row, images or volumes. */
+static npu_status npu__ref_plan_conv_f32(npu_planned_writer *w, const npu_op_info *op)
+{
+    npu_planned_conv_words c;
+    if (!npu__ref_plan_is(op, NPU_F32)) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    return op->in[1]->rank == 5 ? npu__ref_plan_conv_volume(w, op)
+           : npu__ref_plan_conv_shape(op, &c)
+               ? npu__ref_plan_conv_f32_of(w, op, &c, npu_planned_result(w, 0), npu_planned_operand(w, 0))
+               : NPU_ERR_UNSUPPORTED;
+}
+
+static npu_status npu__ref_plan_conv_i8(npu_planned_writer *w, const npu_op_info *op)
+{
+    npu_planned_conv_words c;
+    if (!npu__ref_plan_is_i8(op)) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    return op->in[1]->rank == 5 ? npu__ref_plan_conv_volume(w, op)
+           : npu__ref_plan_conv_shape(op, &c)
+               ? npu__ref_plan_conv_i8_of(w, op, &c, npu_planned_result(w, 0), npu_planned_operand(w, 0))
+               : NPU_ERR_UNSUPPORTED;
 }
 
 static npu_status npu__ref_plan_linear_i8(npu_planned_writer *w, const npu_op_info *op)
@@ -34323,6 +34478,21 @@ static npu_status npu__ref_plan_addmm(npu_planned_writer *w, const npu_op_info *
                         : npu__ref_plan_join(w, &sum, NPU_PLANNED_ADD, beta, s.y, s.y, npu_planned_operand(w, 0));
 }
 
+/* Windows that share what there is. */
+static void npu__ref_plan_adapt(npu_planned_window_words *d)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t in = d->in[i], out = d->out[i], most = 0;
+        for (uint32_t o = 0; o < out; o++) {
+            uint32_t n = ((o + 1) * in + out - 1) / out - o * in / out;
+            most = n > most ? n : most;
+        }
+        d->kernel[i] = most; /* 0: a window that none is */
+        d->stride[i] = out && in % out == 0 ? in / out : 0;
+        d->dilation[i] = 1;
+    }
+}
+
 /* The window of a pool; false = none that a kernel has. */
 static bool npu__ref_plan_pool(npu_planned_writer *w, const npu_op_info *op, npu_planned_pool_words *s)
 {
@@ -34336,17 +34506,9 @@ static bool npu__ref_plan_pool(npu_planned_writer *w, const npu_op_info *op, npu
     }
     s->planes = npu__ref_plan_dims(x, 0, x->rank - dims);
     npu__ref_plan_images(&s->window, x, y, dims);
-    for (uint32_t i = 0; i < 2 && is_adaptive; i++) {
-        uint32_t in = s->window.in[i], out = s->window.out[i], most = 0;
-        for (uint32_t o = 0; o < out; o++) {
-            uint32_t n = ((o + 1) * in + out - 1) / out - o * in / out;
-            most = n > most ? n : most;
-        }
-        s->window.kernel[i] = most; /* 0: a window that none is */
-        s->window.stride[i] = out && in % out == 0 ? in / out : 0;
-        s->window.dilation[i] = 1;
-    }
-    if (!is_adaptive) {
+    if (is_adaptive) {
+        npu__ref_plan_adapt(&s->window);
+    } else {
         npu__ref_plan_list(op, "kernel_size", dims, 1, s->window.kernel);
         npu__ref_plan_list(op, "stride", dims, 1, s->window.stride);
         npu__ref_plan_list(op, "padding", dims, 0, s->window.pad);
@@ -34370,24 +34532,87 @@ static bool npu__ref_plan_pool(npu_planned_writer *w, const npu_op_info *op, npu
     return true;
 }
 
+/* Pools of volumes: of each image, then of each pixel along the depth. A mean of means that have as many elements each
+   is the mean of all; of a given divisor the first ones are sums. */
+static npu_status npu__ref_plan_pool_volume(npu_planned_writer *w, const npu_op_info *op, uint32_t kernel)
+{
+    const npu_spec *x = op->in[0], *y = op->out[0];
+    npu_planned_pool_i8_words s;
+    npu_planned_window_words depths;
+    uint32_t planes, area;
+    size_t size = sizeof(npu_planned_pool_words) + (kernel == NPU_PLANNED_max_pool_i8 ? sizeof s.q : 0);
+    memset(&s, 0, sizeof s);
+    if (x->rank < 4 || npu__ref_plan_len(y) == 0 || npu_op_int(op, "divisor_override", 0) < 0 ||
+        !npu__ref_plan_alone(w, op, 1)) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    planes = npu__ref_plan_dims(x, 0, x->rank - 3u);
+    area = npu__ref_plan_dims(y, y->rank - 2u, y->rank);
+    for (uint32_t i = 0; i < 3; i++) {
+        npu__ref_depth axis = npu__ref_plan_axis(op, i);
+        npu__ref_plan_set_axis(i ? &s.pool.window : &depths, i ? i - 1 : 0, &axis);
+    }
+    depths.in[1] = depths.out[1] = area;
+    depths.kernel[1] = depths.stride[1] = depths.dilation[1] = 1;
+    depths.pad[1] = 0;
+    if (!npu_op_arg(op, "kernel_size")) {
+        npu__ref_plan_adapt(&s.pool.window);
+        npu__ref_plan_adapt(&depths);
+    }
+    if (!npu__planned_window_ok(&s.pool.window) || !npu__planned_window_ok(&depths)) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    s.q = npu__ref_plan_byte(op);
+    s.pool.planes = planes * depths.in[0];
+    s.pool.with_padding = npu_op_int(op, "count_include_pad", 0) != 0;
+    s.pool.divisor = npu_op_int(op, "divisor_override", 0) > 0;
+    s.pool.factors = NPU_PLANNED_NONE;
+    s.pool.y = npu_planned_scratch(w, (size_t)s.pool.planes * area * (npu_dtype_bits((npu_dtype)x->dtype) / 8));
+    s.pool.x = npu_planned_operand(w, 0);
+    npu_planned_emit(w, kernel, &s, size, 3, 0);
+    s.pool.planes = planes;
+    s.pool.divisor = s.pool.divisor ? (uint32_t)npu_op_int(op, "divisor_override", 0) : 0;
+    s.pool.window = depths;
+    s.pool.x = s.pool.y;
+    s.pool.y = npu_planned_result(w, 0);
+    return npu_planned_emit(w, kernel, &s, size, 3, 0);
+}
+
+static bool npu__ref_plan_is_volume(const npu_op_info *op)
+{
+    return npu_op_list_len(op, npu_op_arg(op, "kernel_size") ? "kernel_size" : "output_size") == 3;
+}
+
 static npu_status npu__ref_plan_max_pool_f32(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_pool_words s;
-    bool ok = npu__ref_plan_is(op, NPU_F32) && npu__ref_plan_pool(w, op, &s);
-    return ok ? npu_planned_emit(w, NPU_PLANNED_max_pool_f32, &s, sizeof s, 3, 0) : NPU_ERR_UNSUPPORTED;
+    if (npu__ref_plan_is_volume(op) && op->in[0]->dtype == NPU_F32) {
+        return npu__ref_plan_pool_volume(w, op, NPU_PLANNED_max_pool_f32);
+    }
+    return npu__ref_plan_is(op, NPU_F32) && npu__ref_plan_pool(w, op, &s)
+               ? npu_planned_emit(w, NPU_PLANNED_max_pool_f32, &s, sizeof s, 3, 0)
+               : NPU_ERR_UNSUPPORTED;
 }
 
 static npu_status npu__ref_plan_avg_pool_f32(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_pool_words s;
-    bool ok = npu__ref_plan_is(op, NPU_F32) && npu__ref_plan_pool(w, op, &s);
-    return ok ? npu_planned_emit(w, NPU_PLANNED_avg_pool_f32, &s, sizeof s, 3, 0) : NPU_ERR_UNSUPPORTED;
+    if (npu__ref_plan_is_volume(op) && op->in[0]->dtype == NPU_F32) {
+        return npu__ref_plan_pool_volume(w, op, NPU_PLANNED_avg_pool_f32);
+    }
+    return npu__ref_plan_is(op, NPU_F32) && npu__ref_plan_pool(w, op, &s)
+               ? npu_planned_emit(w, NPU_PLANNED_avg_pool_f32, &s, sizeof s, 3, 0)
+               : NPU_ERR_UNSUPPORTED;
 }
 
 static npu_status npu__ref_plan_max_pool_i8(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_pool_i8_words s;
-    bool ok = npu__ref_plan_is_i8(op) && npu__ref_plan_pool(w, op, &s.pool);
+    bool ok = npu__ref_plan_is_i8(op);
+    if (ok && npu__ref_plan_is_volume(op)) {
+        return npu__ref_plan_pool_volume(w, op, NPU_PLANNED_max_pool_i8);
+    }
+    ok = ok && npu__ref_plan_pool(w, op, &s.pool);
     s.q = npu__ref_plan_byte(op);
     return ok ? npu_planned_emit(w, NPU_PLANNED_max_pool_i8, &s, sizeof s, 3, 0) : NPU_ERR_UNSUPPORTED;
 }
@@ -34401,12 +34626,54 @@ static npu_planned_mean_byte_words npu__ref_plan_mean_byte(const npu_op_info *op
     return b;
 }
 
+/* Means of volumes of bytes are rounded once: all depths of a window are rows of one image, those of a row one after
+   another. False = depths are padded, or windows share them unevenly. */
+static bool npu__ref_plan_depths_as_rows(npu_planned_writer *w, const npu_op_info *op, npu_planned_pool_words *s)
+{
+    const npu_spec *x = op->in[0];
+    uint32_t planes = npu__ref_plan_dims(x, 0, x->rank - 3u), rows = npu__ref_plan_dims(x, x->rank - 2u, x->rank - 1u);
+    uint32_t width = npu__ref_plan_dims(x, x->rank - 1u, x->rank), area = rows * width;
+    npu__ref_depth d = npu__ref_plan_axis(op, 0), axis;
+    npu_planned_window_words *images = &s->window;
+    npu_planned_copy_words copy;
+    bool is_adaptive = !npu_op_arg(op, "kernel_size");
+    memset(s, 0, sizeof *s);
+    for (uint32_t i = 0; i < 2; i++) {
+        axis = npu__ref_plan_axis(op, i + 1u);
+        npu__ref_plan_set_axis(images, i, &axis);
+    }
+    if (is_adaptive) {
+        npu__ref_plan_adapt(images);
+        d.kernel = d.stride = d.out && d.in % d.out == 0 ? d.in / d.out : 0;
+    }
+    if (!d.out || !d.kernel || d.pad || d.dilation != 1 || !images->stride[0] || images->dilation[0] != 1 ||
+        (uint64_t)(d.out - 1) * d.stride + d.kernel > d.in) {
+        return false;
+    }
+    images->in[0] *= d.kernel;
+    images->kernel[0] *= d.kernel;
+    images->stride[0] *= d.kernel;
+    images->pad[0] *= d.kernel;
+    s->planes = planes * d.out;
+    s->with_padding = npu_op_int(op, "count_include_pad", 0) != 0;
+    s->divisor = npu_op_int(op, "divisor_override", 0) > 0 ? (uint32_t)npu_op_int(op, "divisor_override", 0) : 0;
+    if (!npu__planned_window_ok(images) || !npu__ref_plan_copy(op, &copy)) {
+        return false;
+    }
+    s->x = npu__ref_plan_ordered(w, &copy, (const uint32_t[5]){ planes, d.out, rows, d.kernel, width },
+                                 (const uint32_t[5]){ d.in * area, d.stride * area, width, area, 1 },
+                                 npu_planned_operand(w, 0), NPU_PLANNED_NONE);
+    s->y = npu_planned_result(w, 0);
+    return true;
+}
+
 static npu_status npu__ref_plan_avg_pool_i8(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_avg_pool_i8_words s;
     int32_t *factors;
     if (!npu__ref_plan_is_i8(op) || npu_op_int(op, "divisor_override", 0) > 4096 ||
-        !npu__ref_plan_pool(w, op, &s.pool)) {
+        !(npu__ref_plan_is_volume(op) ? npu__ref_plan_depths_as_rows(w, op, &s.pool)
+                                      : npu__ref_plan_pool(w, op, &s.pool))) {
         return NPU_ERR_UNSUPPORTED;
     }
     s.b = npu__ref_plan_mean_byte(op);
@@ -35388,24 +35655,29 @@ static npu_status npu__ref_plan_nearest(npu_planned_writer *w, const npu_op_info
     return ok ? npu__ref_plan_copy_of(w, op, &s, 0) : NPU_ERR_UNSUPPORTED;
 }
 
-/* The elements of result o along an axis, as the op's kernel has them; of images of one row, the first one. */
-static npu__ref_taps npu__ref_plan_axis_taps(const npu_op_info *op, int mode, uint32_t axis, int64_t o)
+/* How one step changes sizes: which of the op's dims its rows and columns are, from 0 on; -1: as many elements as
+   there are, each as it is. */
+typedef struct npu__ref_resize_way { int mode, of[2]; } npu__ref_resize_way;
+
+/* The elements of result o along an axis, as the op's kernel has them. */
+static npu__ref_taps npu__ref_plan_axis_taps(const npu_op_info *op, const npu__ref_resize_way *way, uint32_t axis,
+                                             int64_t o)
 {
-    uint32_t dims = op->in[0]->rank - 2u, d = dims == 2 ? axis : 0;
-    if (dims == 1 && axis == 0) {
-        return npu__ref_tap(0);
-    }
-    return npu__ref_resize_taps(mode, npu_op_int(op, "align_corners", 0) != 0, op->in[0]->dims[2 + d],
-                                op->out[0]->dims[2 + d], npu__ref_resize_scale(op, mode, d, dims), o);
+    uint32_t dims = op->in[0]->rank - 2u, d = (uint32_t)way->of[axis];
+    return way->of[axis] < 0 ? npu__ref_tap(o)
+                             : npu__ref_resize_taps(way->mode, npu_op_int(op, "align_corners", 0) != 0,
+                                                    op->in[0]->dims[2 + d], op->out[0]->dims[2 + d],
+                                                    npu__ref_resize_scale(op, way->mode, d, dims), o);
 }
 
 /* How many there are at most, of each axis. Returns how many in all. */
-static uint32_t npu__ref_plan_count_taps(const npu_op_info *op, int mode, npu_planned_resize_words *s)
+static uint32_t npu__ref_plan_count_taps(const npu_op_info *op, const npu__ref_resize_way *way,
+                                         npu_planned_resize_words *s)
 {
     for (uint32_t axis = 0; axis < 2; axis++) {
         s->taps[axis] = 1;
         for (uint32_t o = 0; o < s->out[axis]; o++) {
-            uint32_t n = (uint32_t)npu__ref_plan_axis_taps(op, mode, axis, o).count;
+            uint32_t n = (uint32_t)npu__ref_plan_axis_taps(op, way, axis, o).count;
             s->taps[axis] = n > s->taps[axis] ? n : s->taps[axis];
         }
     }
@@ -35413,10 +35685,10 @@ static uint32_t npu__ref_plan_count_taps(const npu_op_info *op, int mode, npu_pl
 }
 
 /* Their indices, and weights, f32 or of bytes f64. */
-static void npu__ref_plan_put_taps(npu_planned_writer *w, const npu_op_info *op, int mode, bool is_byte,
-                                   npu_planned_resize_words *s)
+static void npu__ref_plan_put_taps(npu_planned_writer *w, const npu_op_info *op, const npu__ref_resize_way *way,
+                                   bool is_byte, npu_planned_resize_words *s)
 {
-    uint32_t count = npu__ref_plan_count_taps(op, mode, s), at = 0, *index;
+    uint32_t count = npu__ref_plan_count_taps(op, way, s), at = 0, *index;
     void *weights;
     s->index = npu_planned_add_data(w, NPU_I32, count, NULL);
     s->weights = npu_planned_add_data(w, is_byte ? NPU_F64 : NPU_F32, count + (is_byte ? 2 : 0), NULL);
@@ -35424,7 +35696,7 @@ static void npu__ref_plan_put_taps(npu_planned_writer *w, const npu_op_info *op,
     weights = npu_planned_edit_data(w, s->weights);
     for (uint32_t axis = 0; axis < 2 && index && weights; axis++) {
         for (uint32_t i = 0; i < s->out[axis] * s->taps[axis]; i++, at++) {
-            npu__ref_taps t = npu__ref_plan_axis_taps(op, mode, axis, i / s->taps[axis]);
+            npu__ref_taps t = npu__ref_plan_axis_taps(op, way, axis, i / s->taps[axis]);
             uint32_t k = i % s->taps[axis];
             double weight = k < (uint32_t)t.count ? t.weight[k] : 0.0;
             index[at] = (uint32_t)t.index[k < (uint32_t)t.count ? k : 0];
@@ -35445,34 +35717,68 @@ static int npu__ref_plan_resize_mode(npu_kind kind)
 {
     switch (kind) {
     case NPU_ATEN_UPSAMPLE_BILINEAR2D: case NPU_ATEN_UPSAMPLE_BILINEAR2D_VEC: case NPU_ATEN_UPSAMPLE_LINEAR1D:
-    case NPU_ATEN_UPSAMPLE_LINEAR1D_VEC: case NPU_NPU_QUPSAMPLE_BILINEAR2D: return NPU__LINEAR;
+    case NPU_ATEN_UPSAMPLE_LINEAR1D_VEC: case NPU_ATEN_UPSAMPLE_TRILINEAR3D: case NPU_ATEN_UPSAMPLE_TRILINEAR3D_VEC:
+    case NPU_NPU_QUPSAMPLE_BILINEAR2D: return NPU__LINEAR;
     case NPU_ATEN_UPSAMPLE_BICUBIC2D: case NPU_ATEN_UPSAMPLE_BICUBIC2D_VEC: return NPU__CUBIC;
-    case NPU_ATEN_UPSAMPLE_NEAREST_EXACT1D_VEC: case NPU_ATEN_UPSAMPLE_NEAREST_EXACT2D_VEC: return NPU__NEAREST_EXACT;
+    case NPU_ATEN_UPSAMPLE_NEAREST_EXACT1D_VEC: case NPU_ATEN_UPSAMPLE_NEAREST_EXACT2D_VEC:
+    case NPU_ATEN_UPSAMPLE_NEAREST_EXACT3D_VEC: return NPU__NEAREST_EXACT;
     default: return NPU__NEAREST;
     }
+}
+
+/* Of volumes the depth, then each image. */
+static npu_status npu__ref_plan_resize_volume(npu_planned_writer *w, const npu_op_info *op,
+                                              npu_planned_resize_words *images)
+{
+    npu__ref_resize_way depth = { npu__ref_plan_resize_mode(op->kind), { 0, -1 } };
+    npu__ref_resize_way image = { npu__ref_plan_resize_mode(op->kind), { 1, 2 } };
+    npu_planned_resize_words s = *images;
+    s.planes = npu__ref_plan_dims(op->in[0], 0, 2);
+    s.in[0] = npu__ref_plan_dims(op->in[0], 2, 3);
+    s.out[0] = npu__ref_plan_dims(op->out[0], 2, 3);
+    s.in[1] = s.out[1] = images->in[0] * images->in[1];
+    if ((s.in[0] | s.out[0] | s.in[1]) > 0x7fff) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    npu__ref_plan_put_taps(w, op, &depth, false, &s);
+    s.y = npu_planned_scratch(w, (size_t)s.planes * s.out[0] * s.out[1] * 4);
+    s.x = npu_planned_operand(w, 0);
+    npu_planned_emit(w, NPU_PLANNED_resize_f32, &s, sizeof s, 4, 0);
+    images->planes = s.planes * s.out[0];
+    npu__ref_plan_put_taps(w, op, &image, false, images);
+    images->y = npu_planned_result(w, 0);
+    images->x = s.y;
+    return npu_planned_emit(w, NPU_PLANNED_resize_f32, images, sizeof *images, 4, 0);
 }
 
 /* Any change of size: which elements with which weights are a result, of each axis. */
 static npu_status npu__ref_plan_resize(npu_planned_writer *w, const npu_op_info *op)
 {
     const npu_spec *x = op->in[0], *y = op->out[0];
-    int mode = npu__ref_plan_resize_mode(op->kind);
+    npu__ref_resize_way way = { npu__ref_plan_resize_mode(op->kind), { 0, 1 } };
     bool is_byte = op->kind == NPU_NPU_QUPSAMPLE_NEAREST2D || op->kind == NPU_NPU_QUPSAMPLE_BILINEAR2D;
     npu_planned_resize_i8_words q;
     npu_planned_resize_words *s = &q.resize;
     npu_planned_window_words images;
-    if ((is_byte ? !npu__ref_plan_is_i8(op) : !npu__ref_plan_is(op, NPU_F32)) || x->rank < 3 || x->rank > 4 ||
+    if ((is_byte ? !npu__ref_plan_is_i8(op) : !npu__ref_plan_is(op, NPU_F32)) || x->rank < 3 || x->rank > 5 ||
         npu__ref_plan_len(y) == 0) {
         return NPU_ERR_UNSUPPORTED;
     }
-    npu__ref_plan_images(&images, x, y, x->rank - 2u);
+    npu__ref_plan_images(&images, x, y, x->rank == 3 ? 1 : 2);
     s->planes = npu__ref_plan_dims(x, 0, 2);
     memcpy(s->in, images.in, sizeof s->in);
     memcpy(s->out, images.out, sizeof s->out);
     if ((s->in[0] | s->in[1] | s->out[0] | s->out[1]) > 0x7fff) {
         return NPU_ERR_UNSUPPORTED;
     }
-    npu__ref_plan_put_taps(w, op, mode, is_byte, s);
+    if (x->rank == 5) {
+        return npu__ref_plan_resize_volume(w, op, s);
+    }
+    if (x->rank == 3) {
+        way.of[0] = -1;
+        way.of[1] = 0;
+    }
+    npu__ref_plan_put_taps(w, op, &way, is_byte, s);
     s->y = npu_planned_result(w, 0);
     s->x = npu_planned_operand(w, 0);
     if (!is_byte) {
@@ -36249,6 +36555,17 @@ NPU_IR_API const npu_planned_library *npu_ref_planned(void)
         NPU_X(NPU_ATEN_RNN_TANH_CELL, npu__ref_plan_cell), NPU_X(NPU_ATEN_RNN_RELU_CELL, npu__ref_plan_cell),
         NPU_X(NPU_ATEN_PAD, npu__ref_plan_moved), NPU_X(NPU_NPU_QUPSAMPLE_NEAREST2D, npu__ref_plan_resize),
         NPU_X(NPU_ATEN_WEIGHT_INT8PACK_MM, npu__ref_plan_linear_packed),
+        NPU_X(NPU_ATEN_CONV3D, npu__ref_plan_conv_f32), NPU_X(NPU_ATEN_MAX_POOL3D, npu__ref_plan_max_pool_f32),
+        NPU_X(NPU_ATEN_MAX_POOL3D_WITH_INDICES, npu__ref_plan_max_pool_f32),
+        NPU_X(NPU_ATEN_ADAPTIVE_MAX_POOL3D, npu__ref_plan_max_pool_f32),
+        NPU_X(NPU_ATEN_AVG_POOL3D, npu__ref_plan_avg_pool_f32),
+        NPU_X(NPU_ATEN_ADAPTIVE_AVG_POOL3D, npu__ref_plan_avg_pool_f32),
+        NPU_X(NPU_ATEN_ADAPTIVE_AVG_POOL3D_RAW, npu__ref_plan_avg_pool_f32),
+        NPU_X(NPU_ATEN_UPSAMPLE_TRILINEAR3D, npu__ref_plan_resize),
+        NPU_X(NPU_ATEN_UPSAMPLE_TRILINEAR3D_VEC, npu__ref_plan_resize),
+        NPU_X(NPU_ATEN_UPSAMPLE_NEAREST3D, npu__ref_plan_resize),
+        NPU_X(NPU_ATEN_UPSAMPLE_NEAREST3D_VEC, npu__ref_plan_resize),
+        NPU_X(NPU_ATEN_UPSAMPLE_NEAREST_EXACT3D_VEC, npu__ref_plan_resize),
         NPU_X(NPU_NPU_QUPSAMPLE_BILINEAR2D, npu__ref_plan_resize),
     };
 #undef NPU_X

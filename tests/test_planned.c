@@ -215,7 +215,7 @@ static void emit_net(const npu_graph *g, const char *calls, npu_planned *m)
 static const char emitted_head[] =
     "#include <stdint.h>\n#include <stdio.h>\n#include <string.h>\n"
     "typedef struct port { uint32_t role, place, bytes; const uint8_t *data; } port;\n"
-    "static uint64_t arena[8192];\n"
+    "static uint64_t arena[16384];\n"
     "static void write_inputs(const port *p, size_t n, uint8_t *at)\n{\n"
     "    for (size_t i = 0; i < n; i++) {\n"
     "        memcpy(at + p[i].place, p[i].data, p[i].role == 1 ? p[i].bytes : 0);\n    }\n}\n"
@@ -348,6 +348,7 @@ static void check_net(const char *lines) { check_net_as(lines, AS_IS); }
 
 #define OUT "output y = y\n"
 #define X4 "input x : f32[2,4,9,7]\n"
+#define X5 "input x : f32[2,4,5,6,7]\n"
 /* Numbers that no input has, and which are not known when the file is written. */
 #define SPECIAL(numbers) "const c : f32[9] " numbers "\ninput x : f32[9]\nz = aten.mul.Scalar(x, 0.0)\n" \
     "v = aten.add.Tensor(c, z)\n"
@@ -561,6 +562,28 @@ static void test_float_ops(void)
         ATTENTION "const m : bool[4,5] {true,false,true,true,false, true,true,true,true,true, "
            "false,false,false,false,true, false,true,false,true,false}\n"
         "y = aten.scaled_dot_product_attention.default(q, k, v, m)\n" OUT,
+        /* volumes */
+        X5 "param w : f32[6,2,2,3,3]\nparam b : f32[6]\nparam u : f32[1,4,3,2,2]\nparam v : f32[3,4,5,1,1]\n"
+        "param k : f32[3,4,1,1,1]\nparam d : f32[4,1,3,3,3]\nparam e : f32[4]\n"
+        "a = aten.conv3d.default(x, w, b, [2,1,2], [1,1,0], [1,1,1], 2)\ny = aten.relu.default(a)\n"
+        "f = aten.conv3d.default(x, u, none, [1,1,1], [0,0,0], [2,1,1])\ng = aten.conv3d.default(x, v)\n"
+        "h = aten.conv3d.default(x, k)\ni = aten.conv3d.default(x, d, e, [1,1,1], [1,1,1], [1,1,1], 4)\n" OUT
+        "output f = f\noutput g = g\noutput h = h\noutput i = i\n",
+        "input x : f32[3,5,6,7]\nparam w : f32[2,3,2,3,3]\nparam b : f32[2]\n"
+        "y = aten.conv3d.default(x, w, b, [1,1,1], [1,0,1])\na = aten.max_pool3d.default(x, [2,3,2])\n"
+        "b2 = aten.avg_pool3d.default(x, [3,3,3], [2,2,2], [1,1,1], true, true)\n" OUT "output a = a\noutput b2 = b2\n",
+        X5 "a = aten.max_pool3d.default(x, [2,3,2], [2,1,2], [1,1,1], [1,1,2], true)\n"
+        "b = aten.avg_pool3d.default(x, [2,3,2], [2,1,2], [1,1,1], true, false)\n"
+        "c = aten.avg_pool3d.default(x, [2,3,2], [2,2,2], [1,1,1])\n"
+        "d = aten.avg_pool3d.default(x, [3,3,3], [], [0,0,0], false, true, 5)\n"
+        "e = aten.adaptive_avg_pool3d.default(x, [2,3,4])\nf = aten.adaptive_avg_pool3d.default(x, [1,1,1])\n"
+        "g, h = aten.adaptive_max_pool3d.default(x, [2,3,1])\ni, j = aten.max_pool3d_with_indices.default(x, [2,2,2])\n"
+        "output a = a\noutput b = b\noutput c = c\noutput d = d\noutput e = e\noutput f = f\noutput g = g\n"
+        "output i = i\n",
+        X5 "a = aten.upsample_trilinear3d.vec(x, none, false, [2.0,2.0,2.0])\n"
+        "b = aten.upsample_trilinear3d.default(x, [7,5,3], true)\nc = aten.upsample_nearest3d.default(x, [5,5,11])\n"
+        "d = aten.upsample_nearest3d.vec(x, none, [2.0,1.0,3.0])\noutput a = a\noutput b = b\noutput c = c\n"
+        "output d = d\n",
         /* nothing: no elements, no steps */
         "input x : f32[2,0,3]\ninput z : f32[2,3]\na = aten.relu.default(x)\nb = aten.cat.default([x, a], 1)\n"
         "c = aten.slice.Tensor(z, 1, 1, 1)\nd = aten.add.Tensor(c, c)\ny = aten.relu.default(z)\n" OUT
@@ -635,6 +658,11 @@ static void test_byte_ops(void)
         BOTH(I4 "y = npu.qadaptive_avg_pool(x, [2,3], " Q("0.031", "-7", ", rounding="), ")\n" OUT),
         BOTH(I4 "a = npu.qupsample_nearest2d(x, [18,7], " Q("0.04", "-3", ", rounding="), ")\nb = npu.qupsample_nearest2d(x, [9,21], "
              Q("0.031", "-7", "") ")\noutput a = a\noutput b = b\n"),
+        BOTH("input x : i8[2,2,6,4,5]\na = npu.qmax_pool(x, [2,3,2], [2,1,2], [1,1,1], "
+             Q("0.031", "-7", ", low=-50, rounding="), ")\nb = npu.qavg_pool(x, [2,3,2], [2,1,2], [0,1,1], "
+             Q("0.04", "5", "") ")\nc = npu.qavg_pool(x, [3,2,2], [3,2,2], [0,0,0], false, false, "
+             Q("0.031", "-7", "") ")\nd = npu.qadaptive_avg_pool(x, [3,2,1], " Q("0.04", "5", "") ")\n"
+             "output a = a\noutput b = b\noutput c = c\noutput d = d\n"),
         BOTH("input x : u8[4,6]\na = npu.requantise(x, in_scales=[0.02], in_zeros=[128], "
              "scale=0.02, zero=0, dtype=i8, rounding=", ")\nb = npu.qtanh(x, in_scales=[0.02], in_zeros=[100], "
              "scale=0.0078125, zero=128)\noutput a = a\noutput b = b\n"),
@@ -694,6 +722,13 @@ static void test_byte_ops(void)
     "r3 = aten.relu.default(t3)\nu = aten.upsample_nearest2d.vec(r3, none, [2.0,2.0])\n"                    \
     "t4 = aten.conv_transpose2d.input(u, w4, none, [1,1], [1,1])\ny = aten.sigmoid.default(t4)\noutput y = y\n"
 
+/* Volumes, as of a few frames or of radar. */
+#define VOLUMES                                                                                             \
+    "input x : f32[2,2,6,8,8]\nparam w : f32[4,2,3,3,3]\nparam b : f32[4]\nparam u : f32[5,16]\n"         \
+    "c = aten.conv3d.default(x, w, b, [1,2,2], [1,1,1])\nr = aten.relu.default(c)\n"                        \
+    "m = aten.max_pool3d.default(r, [2,1,1])\na = aten.avg_pool3d.default(m, [3,2,2])\n"                    \
+    "f = aten.flatten.using_ints(a, 1)\ny = aten.linear.default(f, u)\noutput y = y\n"
+
 /* A recurrent layer, then a classifier of its last state. */
 #define RECURRENT                                                                                           \
     "input x : f32[1,5,3]\ninput h : f32[1,1,4]\nparam a : f32[12,3]\nparam b : f32[12,4]\nparam d : f32[12]\n" \
@@ -719,7 +754,8 @@ static void test_byte_ops(void)
 static void test_nets(void)
 {
     static const struct { const char *lines; double tolerance; } nets[] = {
-        { DIGITS, 1e-6 }, { MOBILENET, 1e-6 }, { AUTOENCODER, 1e-6 }, { RECURRENT, 0.02 }, { TRANSFORMER, 0.1 }, { HEADS, 0.1 },
+        { DIGITS, 1e-6 }, { MOBILENET, 1e-6 }, { AUTOENCODER, 1e-6 }, { VOLUMES, 1e-6 }, { RECURRENT, 0.02 },
+        { TRANSFORMER, 0.1 }, { HEADS, 0.1 },
     };
     check_net(STREAM);
     for (size_t i = 0; i < COUNT(nets); i++) {
