@@ -6969,7 +6969,8 @@ static inline uint32_t npu_planned_add(uint32_t a, uint32_t b) { return a > 0xff
     X(38, compare)                                                                                 \
     X(39, convert)                                                                                 \
     X(40, math_f32)                                                                                \
-    X(41, rnn_f32)
+    X(41, rnn_f32)                                                                                 \
+    X(42, binary_int)
 enum {
 #define NPU_X(id, name) NPU_PLANNED_##name = id,
     NPU_IR_PLANNED_KERNELS(NPU_X)

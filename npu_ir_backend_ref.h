@@ -456,6 +456,10 @@ typedef struct npu_planned_compare_words { /* y u8, 0 or 1; a, b of one dtype: b
     npu_planned_pair_words pair;
     uint32_t mode, dtype;
 } npu_planned_compare_words;
+typedef struct npu_planned_binary_int_words { /* as binary_f32, without PRELU; all of i32 or i64; sums wrap around */
+    npu_planned_pair_words pair;
+    uint32_t mode, dtype;
+} npu_planned_binary_int_words;
 typedef struct npu_planned_convert_words { /* between those dtypes; what an integer cannot hold becomes its nearest */
     uint32_t y, x, count, from, to;
 } npu_planned_convert_words;
@@ -31370,6 +31374,48 @@ NPU__PLANNED(compare)
     return NPU_OK;
 }
 
+/* Whole numbers of 64 bits that stand for theirs modulo 2^64. */
+static uint64_t npu__planned_joined(uint32_t mode, int64_t a, int64_t b)
+{
+    switch (mode) {
+    case NPU_PLANNED_ADD: return (uint64_t)a + (uint64_t)b;
+    case NPU_PLANNED_SUB: return (uint64_t)a - (uint64_t)b;
+    case NPU_PLANNED_MUL: return (uint64_t)a * (uint64_t)b;
+    case NPU_PLANNED_MAX: return (uint64_t)(a > b ? a : b);
+    default: return (uint64_t)(a < b ? a : b);
+    }
+}
+
+NPU__PLANNED(binary_int)
+{
+    NPU__PLANNED_WORDS(npu_planned_binary_int_words)
+    const npu_planned_pair_words *p = &s->pair;
+    uint32_t len = npu__planned_len(p->dims, 4), size = s->dtype == NPU_I64 ? 8 : 4, index[4] = { 0, 0, 0, 0 };
+    uint32_t at[2] = { 0, 0 };
+    void *y = npu_planned_write(m, p->y, len, size);
+    const void *a = npu_planned_read(m, p->a, npu__planned_extent(p->dims, p->a_steps, 4), size);
+    const void *b = npu_planned_read(m, p->b, npu__planned_extent(p->dims, p->b_steps, 4), size);
+    if (!a || !b || !y || !len) {
+        return NPU_ERR_RANGE;
+    }
+    if (work) {
+        return npu__planned_count(work, len);
+    }
+    for (uint32_t row = 0; row < len; row += p->dims[3]) {
+        for (uint32_t i = 0; i < p->dims[3]; i++) {
+            uint64_t e = npu__planned_joined(s->mode, npu__planned_load(a, s->dtype, at[0] + i * p->a_steps[3]),
+                                             npu__planned_load(b, s->dtype, at[1] + i * p->b_steps[3]));
+            if (size == 8) {
+                ((uint64_t *)y)[row + i] = e;
+            } else {
+                ((uint32_t *)y)[row + i] = (uint32_t)e;
+            }
+        }
+        npu__planned_next(p->dims, p->a_steps, p->b_steps, 4, index, at);
+    }
+    return NPU_OK;
+}
+
 /* ---- planned: 8 bits ---- */
 
 /* The nearest whole number, halves to even, of a number within 2^22 of 0; the nearest such of others, 0 of NaN. */
@@ -36047,6 +36093,74 @@ static npu_status npu__ref_plan_compare(npu_planned_writer *w, const npu_op_info
     return npu_planned_emit(w, NPU_PLANNED_compare, &s, sizeof s, 3, 0);
 }
 
+/* Whole numbers, which others than indices seldom are: counters, positions. */
+static npu_status npu__ref_plan_binary_int(npu_planned_writer *w, const npu_op_info *op)
+{
+    npu_planned_binary_int_words s;
+    npu_spec single = npu_spec_tensor(NPU_I32, 0, NULL);
+    npu_scalar one = npu_scalar_int(1);
+    bool is_number = op->num_in == 1, is_last = op->kind == NPU_ATEN_RSUB_SCALAR;
+    double number = npu_scalar_value(npu_op_scalar(op, "other", one));
+    const npu_spec *a = op->in[0], *b = is_number ? &single : op->in[1];
+    uint32_t first, second;
+    s.dtype = op->out[0]->dtype;
+    s.mode = npu__ref_plan_binary_mode((npu_kind)op->kind);
+    if ((s.dtype != NPU_I32 && s.dtype != NPU_I64) || a->dtype != s.dtype || (!is_number && b->dtype != s.dtype) ||
+        s.mode == NPU_PLANNED_DIV || npu_scalar_value(npu_op_scalar(op, "alpha", one)) != 1.0 ||
+        (is_number && !(number >= -2147483648.0 && number <= 2147483647.0 && number == (double)(int32_t)number)) ||
+        !npu__ref_plan_pair(op->out[0], is_last ? b : a, is_last ? a : b, &s.pair)) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    if (npu__ref_plan_len(a) == npu__ref_plan_len(op->out[0])) {
+        npu_planned_overwrite(w, 0);
+    }
+    s.pair.y = npu_planned_result(w, 0);
+    first = npu_planned_operand(w, 0);
+    second = is_number ? npu__ref_plan_number_of(w, s.dtype, number) : npu_planned_operand(w, 1);
+    s.pair.a = is_last ? second : first;
+    s.pair.b = is_last ? first : second;
+    return npu_planned_emit(w, NPU_PLANNED_binary_int, &s, sizeof s, 3, 0);
+}
+
+/* Between numbers: no less than one, then no more than the other. */
+static npu_status npu__ref_plan_clamp_int(npu_planned_writer *w, const npu_op_info *op)
+{
+    static const char *const names[2] = { "min", "max" };
+    const npu_spec *x = op->in[0];
+    npu_spec single = npu_spec_tensor(NPU_I32, 0, NULL);
+    npu_planned_binary_int_words s;
+    uint32_t from = npu_planned_operand(w, 0), num = 0;
+    double ends[2] = { 0.0, 0.0 };
+    bool has[2] = { op->kind == NPU_ATEN_RELU, false };
+    s.dtype = x->dtype;
+    for (uint32_t i = 0; i < 2 && op->kind != NPU_ATEN_RELU; i++) {
+        npu_scalar none = npu_scalar_int(0);
+        has[i] = npu_op_has(op, names[i]);
+        ends[i] = has[i] ? npu_scalar_value(npu_op_scalar(op, names[i], none)) : 0.0;
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        num += has[i];
+        has[i] = has[i] && ends[i] >= -2147483648.0 && ends[i] <= 2147483647.0 && ends[i] == (double)(int32_t)ends[i];
+        num -= has[i];
+    }
+    if ((s.dtype != NPU_I32 && s.dtype != NPU_I64) || op->out[0]->dtype != s.dtype || op->num_in != 1 || num ||
+        (!has[0] && !has[1]) || !npu__ref_plan_pair(op->out[0], x, &single, &s.pair)) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    npu_planned_overwrite(w, 0);
+    s.pair.y = npu_planned_result(w, 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        if (has[i]) {
+            s.mode = i ? NPU_PLANNED_MIN : NPU_PLANNED_MAX;
+            s.pair.a = from;
+            s.pair.b = npu__ref_plan_number_of(w, s.dtype, ends[i]);
+            npu_planned_emit(w, NPU_PLANNED_binary_int, &s, sizeof s, 3, 0);
+            from = s.pair.y;
+        }
+    }
+    return NPU_OK;
+}
+
 /* The largest, or least, elements along a dim, their places, or both. */
 static npu_status npu__ref_plan_top_k(npu_planned_writer *w, const npu_op_info *op)
 {
@@ -36418,7 +36532,7 @@ NPU_IR_API const npu_planned_library *npu_ref_planned(void)
         "where y condition a b dims:4 condition_steps:4 a_steps:4 b_steps:4",
         "resize " NPU__RESIZE(""), "resize_i8 " NPU__RESIZE("resize.") "x_zero:i " NPU__BYTE("q"),
         "top_k y index x outer n inner k index_size is_least", "compare " NPU__PAIR "mode dtype",
-        "convert y x count from to", "map y x count mode a:f b:f", NPU__RECURRENT,
+        "convert y x count from to", "map y x count mode a:f b:f", NPU__RECURRENT, "binary_int " NPU__PAIR "mode dtype",
     };
 #define NPU_X(kind, lower) { kind, NPU_IR_HAS_OP(kind) ? lower : (npu__ref_lower_fn)0 }
     static const npu_planned_lowering lowerings[] = {
@@ -36554,7 +36668,14 @@ NPU_IR_API const npu_planned_library *npu_ref_planned(void)
         NPU_X(NPU_ATEN_RNN_TANH, npu__ref_plan_recurrent), NPU_X(NPU_ATEN_RNN_RELU, npu__ref_plan_recurrent),
         NPU_X(NPU_ATEN_RNN_TANH_CELL, npu__ref_plan_cell), NPU_X(NPU_ATEN_RNN_RELU_CELL, npu__ref_plan_cell),
         NPU_X(NPU_ATEN_PAD, npu__ref_plan_moved), NPU_X(NPU_NPU_QUPSAMPLE_NEAREST2D, npu__ref_plan_resize),
+        NPU_X(NPU_ATEN_ADD, npu__ref_plan_binary_int), NPU_X(NPU_ATEN_ADD_SCALAR, npu__ref_plan_binary_int),
+        NPU_X(NPU_ATEN_SUB, npu__ref_plan_binary_int), NPU_X(NPU_ATEN_SUB_SCALAR, npu__ref_plan_binary_int),
+        NPU_X(NPU_ATEN_MUL, npu__ref_plan_binary_int), NPU_X(NPU_ATEN_MUL_SCALAR, npu__ref_plan_binary_int),
+        NPU_X(NPU_ATEN_MAXIMUM, npu__ref_plan_binary_int), NPU_X(NPU_ATEN_MINIMUM, npu__ref_plan_binary_int),
+        NPU_X(NPU_ATEN_RSUB_SCALAR, npu__ref_plan_binary_int), NPU_X(NPU_ATEN_MAX_OTHER, npu__ref_plan_binary_int),
         NPU_X(NPU_ATEN_WEIGHT_INT8PACK_MM, npu__ref_plan_linear_packed),
+        NPU_X(NPU_ATEN_RELU, npu__ref_plan_clamp_int), NPU_X(NPU_ATEN_CLAMP, npu__ref_plan_clamp_int),
+        NPU_X(NPU_ATEN_CLAMP_MIN, npu__ref_plan_clamp_int), NPU_X(NPU_ATEN_CLAMP_MAX, npu__ref_plan_clamp_int),
         NPU_X(NPU_ATEN_CONV3D, npu__ref_plan_conv_f32), NPU_X(NPU_ATEN_MAX_POOL3D, npu__ref_plan_max_pool_f32),
         NPU_X(NPU_ATEN_MAX_POOL3D_WITH_INDICES, npu__ref_plan_max_pool_f32),
         NPU_X(NPU_ATEN_ADAPTIVE_MAX_POOL3D, npu__ref_plan_max_pool_f32),

@@ -588,8 +588,18 @@ static void test_float_ops(void)
         "input x : f32[2,0,3]\ninput z : f32[2,3]\na = aten.relu.default(x)\nb = aten.cat.default([x, a], 1)\n"
         "c = aten.slice.Tensor(z, 1, 1, 1)\nd = aten.add.Tensor(c, c)\ny = aten.relu.default(z)\n" OUT
         "output b = b\noutput d = d\n",
+        /* whole numbers */
+        "input i : i32[2,3]\ninput k : i32[3]\na = aten.add.Tensor(i, k)\nb = aten.mul.Scalar(a, 2147483647)\n"
+        "c = aten.sub.Tensor(k, b)\nd = aten.rsub.Scalar(i, 7)\ne = aten.maximum.default(i, k)\n"
+        "f = aten.minimum.default(d, k)\ng = aten._to_copy.default(i, dtype=i64)\nh = aten.mul.Tensor(g, g)\n"
+        "j = aten.add.Scalar(h, -5)\noutput a = a\noutput b = b\noutput c = c\noutput d = d\noutput e = e\n"
+        "output f = f\noutput j = j\n",
         "input x : f32[3,6]\nparam w : i8[4,6]\nconst s : f32[4] {0.01, 0.5, 0.02, 0.25}\n"
         "y = aten._weight_int8pack_mm.default(x, w, s)\n" OUT,
+        "input i : i32[2,3]\nk = aten.mul.Scalar(i, -2)\na = aten.clamp.default(k, -5, 3)\nb = aten.relu.default(k)\n"
+        "c = aten._to_copy.default(k, dtype=i64)\nd = aten.clamp_max.default(c, -2)\n"
+        "e = aten.clamp_min.default(c, -3)\n"
+        "output a = a\noutput b = b\noutput d = d\noutput e = e\n",
         "input x : f32[5,2,3]\ninput h : f32[1,2,4]\nparam a : f32[4,3]\nparam b : f32[4,4]\nparam c : f32[4]\n"
         "param d : f32[4]\n"
         "y, n = aten.rnn_tanh.input(x, h, [a, b, c, d], true, 1, 0.0, false, false, false)\n"
@@ -729,6 +739,12 @@ static void test_byte_ops(void)
     "m = aten.max_pool3d.default(r, [2,1,1])\na = aten.avg_pool3d.default(m, [3,2,2])\n"                    \
     "f = aten.flatten.using_ints(a, 1)\ny = aten.linear.default(f, u)\noutput y = y\n"
 
+/* Two states, a number of runs and the mean of them. */
+#define COUNTER                                                                                             \
+    "input x : f32[3]\nstate n : i32[1]\nstate m : f32[3]\nk = aten.add.Scalar(n, 1)\n"                   \
+    "f = aten._to_copy.default(k, dtype=f32)\nd = aten.sub.Tensor(x, m)\ne = aten.div.Tensor(d, f)\n"      \
+    "y = aten.add.Tensor(m, e)\nupdate n = k\nupdate m = y\noutput y = y\noutput k = k\n"
+
 /* A recurrent layer, then a classifier of its last state. */
 #define RECURRENT                                                                                           \
     "input x : f32[1,5,3]\ninput h : f32[1,1,4]\nparam a : f32[12,3]\nparam b : f32[12,4]\nparam d : f32[12]\n" \
@@ -758,6 +774,7 @@ static void test_nets(void)
         { TRANSFORMER, 0.1 }, { HEADS, 0.1 },
     };
     check_net(STREAM);
+    check_net(COUNTER);
     for (size_t i = 0; i < COUNT(nets); i++) {
         check_net(nets[i].lines);
         tolerance = nets[i].tolerance;
