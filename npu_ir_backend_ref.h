@@ -31824,6 +31824,17 @@ static int32_t npu__planned_pair(int32_t low, int32_t high)
 NPU__PLANNED_APART static void npu__planned_block_i8(const int8_t *w, const int8_t *x, uint32_t n, int32_t sums[4])
 {
     int32_t a = 0, b = 0, c = 0, d = 0;
+#if defined(__GNUC__) /* a loop that leaves lanes out behind the end, which compilers do not make of intrinsics */
+    const int8_t *v = w + n, *y = x + n;
+    __asm__("wlstp.8 lr, %[n], 2f\n1:\n"
+            "vldrb.8 q0, [%[w]], #16\n vldrb.8 q1, [%[x]], #16\n vmladava.s8 %[a], q0, q1\n"
+            "vldrb.8 q2, [%[y]], #16\n vmladava.s8 %[b], q0, q2\n"
+            "vldrb.8 q0, [%[v]], #16\n vmladava.s8 %[c], q0, q1\n vmladava.s8 %[d], q0, q2\n"
+            "letp lr, 1b\n2:\n"
+            : [a] "+Te"(a), [b] "+Te"(b), [c] "+Te"(c), [d] "+Te"(d), [w] "+r"(w), [v] "+r"(v), [x] "+r"(x), [y] "+r"(y)
+            : [n] "r"(n)
+            : "q0", "q1", "q2", "lr", "cc", "memory");
+#else
     for (uint32_t left = n; left > 0; left -= left < 16 ? left : 16, w += 16, x += 16) {
         mve_pred16_t lanes = vctp8q(left);
         int8x16_t p = vldrbq_z_s8(x, lanes), q = vldrbq_z_s8(x + n, lanes);
@@ -31833,6 +31844,7 @@ NPU__PLANNED_APART static void npu__planned_block_i8(const int8_t *w, const int8
         c = vmladavaq_s8(c, f, p);
         d = vmladavaq_s8(d, f, q);
     }
+#endif
     sums[0] = a;
     sums[1] = b;
     sums[2] = c;
@@ -31842,10 +31854,18 @@ NPU__PLANNED_APART static void npu__planned_block_i8(const int8_t *w, const int8
 NPU__PLANNED_APART static int32_t npu__planned_row_i8(const int8_t *w, const int8_t *x, uint32_t n)
 {
     int32_t a = 0;
+#if defined(__GNUC__)
+    __asm__("wlstp.8 lr, %[n], 2f\n1:\n vldrb.8 q0, [%[w]], #16\n vldrb.8 q1, [%[x]], #16\n"
+            "vmladava.s8 %[a], q0, q1\n letp lr, 1b\n2:\n"
+            : [a] "+Te"(a), [w] "+r"(w), [x] "+r"(x)
+            : [n] "r"(n)
+            : "q0", "q1", "lr", "cc", "memory");
+#else
     for (; n > 0; n -= n < 16 ? n : 16, w += 16, x += 16) {
         mve_pred16_t lanes = vctp8q(n);
         a = vmladavaq_s8(a, vldrbq_z_s8(w, lanes), vldrbq_z_s8(x, lanes));
     }
+#endif
     return a;
 }
 #else

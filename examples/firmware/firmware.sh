@@ -183,4 +183,11 @@ M4*)
     done
     ;;
 esac
+case $machines in
+*M55*)
+    echo "limits, Cortex-M55 -Os"
+    limit "instructions of a run, digits i8" "$(said digits_i8_M55 'instructions of a run')" 2600000
+    limit "instructions of a run, spotter i8" "$(said spotter_i8_M55 'instructions of a run')" 3200000
+    ;;
+esac
 exit $failed
