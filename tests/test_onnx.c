@@ -692,6 +692,81 @@ static void test_quantised(void)
     }
 }
 
+/* ---- products of bytes ------------------------------------------------------------------------------------------- */
+
+enum { BYTE_ROWS = 2, BYTE_LEN = 4, BYTE_COLS = 3 };
+
+typedef struct byte_row { bool a_signed, b_signed, is_batch, is_square; uint32_t num_za, num_zb; } byte_row;
+
+static int byte_value(const uint8_t *x, size_t i, bool is_signed) { return is_signed ? (int8_t)x[i] : x[i]; }
+
+/* y = float(MatMulInteger(a, b, za, zb)); b is a weight, or a's own transpose. */
+static pb byte_model(const byte_row *row, const uint8_t *b, const uint8_t *za, const uint8_t *zb)
+{
+    pb g = { .len = 0 }, to = pb_attr_int("to", 1);
+    pb w = pb_tensor("b", row->b_signed ? 3 : 2, "43", b, BYTE_LEN * BYTE_COLS);
+    pb p = pb_tensor("za", row->a_signed ? 3 : 2, row->num_za == 1 ? "" : "2", za, row->num_za);
+    pb q = pb_tensor("zb", row->b_signed ? 3 : 2, row->num_zb == 1 ? "" : row->is_square ? "2" : "3", zb, row->num_zb);
+    char in[16];
+    const char *zeros = row->num_za ? "za" : "-";
+    snprintf(in, sizeof in, "a %c %s %s", row->is_square ? 't' : 'b', zeros, row->num_zb ? "zb" : "-");
+    if (row->is_square) {
+        pb_node(&g, "Transpose", "a", "t", NULL, NULL);
+    }
+    pb_node(&g, "MatMulInteger", in, "m", NULL, NULL);
+    pb_node(&g, "Cast", "m", "y", &to, NULL);
+    pb_put(&g, 5, &w);
+    if (row->num_za) {
+        pb_put(&g, 5, &p);
+    }
+    if (row->num_zb) {
+        pb_put(&g, 5, &q);
+    }
+    pb_value(&g, 11, "a", row->a_signed ? 3 : 2, row->is_batch ? "124" : "24");
+    pb_value(&g, 12, "y", 1, row->is_batch ? "123" : row->is_square ? "22" : "23");
+    return pb_model(&g, 13);
+}
+
+/* All sums are exact, with signs and without, whatever is taken from the bytes of all, of a row or of a column. */
+static void test_byte_products(void)
+{
+    static const uint8_t a[BYTE_ROWS * BYTE_LEN] = { 0, 255, 128, 127, 17, 200, 3, 254 };
+    static const uint8_t b[BYTE_LEN * BYTE_COLS] = { 255, 0, 128, 1, 127, 129, 200, 30, 255, 254, 5, 77 };
+    static const uint8_t za[2] = { 131, 250 }, zb[3] = { 128, 3, 255 };
+    static const byte_row rows[] = {
+        { false, true, false, false, 1, 0 }, { false, true, true, false, 1, 1 }, { false, false, false, false, 1, 1 },
+        { true, true, false, false, 0, 0 },  { true, false, true, false, 2, 3 }, { false, false, true, false, 2, 3 },
+        { false, false, false, false, 0, 0 }, { true, true, false, false, 1, 3 }, { false, false, false, true, 1, 1 },
+        { true, true, false, true, 2, 2 },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const byte_row *row = &rows[i];
+        const size_t cols = row->is_square ? BYTE_ROWS : BYTE_COLS;
+        npu_onnx_desc desc = reading();
+        npu_diag diag;
+        float y[BYTE_ROWS * BYTE_COLS];
+        for (size_t at = 0; at < BYTE_ROWS * cols; at++) {
+            size_t m = at / cols, n = at % cols;
+            int p = row->num_za ? byte_value(za, row->num_za > 1 ? m : 0, row->a_signed) : 0, sum = 0;
+            int q = row->num_zb ? byte_value(zb, row->num_zb > 1 ? n : 0, row->b_signed) : 0;
+            for (size_t k = 0; k < BYTE_LEN; k++) {
+                int other = row->is_square ? byte_value(a, n * BYTE_LEN + k, row->a_signed)
+                                           : byte_value(b, k * BYTE_COLS + n, row->b_signed);
+                sum += (byte_value(a, m * BYTE_LEN + k, row->a_signed) - p) * (other - q);
+            }
+            y[at] = (float)sum;
+        }
+        pb m = byte_model(row, b, za, zb);
+        npu_graph *g = read_from(m.at, m.len, &desc, &diag);
+        NPU_CHECK_THAT(g, "%u: %s", (unsigned)i, diag.message);
+        const int64_t dims[] = { 1, BYTE_ROWS, BYTE_LEN };
+        const npu_dtype dtype = row->a_signed ? NPU_I8 : NPU_U8;
+        const npu_array in = { "a", npu_spec_tensor(dtype, row->is_batch ? 3 : 2, dims + !row->is_batch), a };
+        run(g, &in, y, BYTE_ROWS * cols, row->is_batch ? "f32[1,2,3]" : row->is_square ? "f32[2,2]" : "f32[2,3]");
+        npu_graph_destroy(g);
+    }
+}
+
 /* ---- forms of one op --------------------------------------------------------------------------------------------- */
 
 /* x f32[1,2,2] is 1 -2 3 -4, of dims that a converter wrote as -1; c f32[2] 2 10; e f32[0,2]; w 4 bits [2,3], s its
@@ -947,6 +1022,7 @@ static void test_bad_nodes(void)
         { "QuantizeLinear", "x x", "y", &blocks, NPU_ERR_AXIS, "axis 1 of 1 dims" },
         { "DequantizeLinear", "k x", "y", &far, NPU_ERR_AXIS, "axis 9 of 1 dims" },
         { "Cast", "x", "y", &none, NPU_ERR_UNSUPPORTED, "dtype 0 is not supported" },
+        { "MatMulInteger", "x -", "y", &none, NPU_ERR_ARITY, "" },
         { "Reshape", "x x", "y", &none, NPU_ERR_CONVERSION, "the shape must be known when the model is read" },
         { "Conv", "x x", "y", &strides, NPU_ERR_UNSUPPORTED, "windows over -1 dims" },
         { "TopK", "x x", "y", &none, NPU_ERR_CONVERSION, "k must be known" },
@@ -1112,6 +1188,7 @@ int main(void)
     NPU_RUN(test_loop_of_data);
     NPU_RUN(test_function);
     NPU_RUN(test_quantised);
+    NPU_RUN(test_byte_products);
     NPU_RUN(test_forms);
     NPU_RUN(test_composed);
     NPU_RUN(test_external);
