@@ -770,7 +770,8 @@ static void test_byte_products(void)
 /* ---- forms of one op --------------------------------------------------------------------------------------------- */
 
 /* x f32[1,2,2] is 1 -2 3 -4, of dims that a converter wrote as -1; c f32[2] 2 10; e f32[0,2]; w 4 bits [2,3], s its
-   scales; p f32[1,1,1,2] a picture, o offsets in it; i its identity; n1, n2 .. sizes. */
+   scales; p f32[1,1,1,2] a picture, o offsets in it; i its identity; u and t the picture's numbers in other dims; n1,
+   n2 .. sizes. */
 static pb form_model(const char *op, const char *in, int64_t opset, const pb *attrs)
 {
     static const float c[2] = { 2, 10 }, scales[4] = { 1, 10, 100, 1000 };
@@ -783,7 +784,7 @@ static pb form_model(const char *op, const char *in, int64_t opset, const pb *at
         pb_floats("o", "1212", offsets, 4), pb_floats("i", "123", identity, 6),
         pb_ints("n1112", sizes, 4), pb_ints("n13", pair, 2), pb_ints("n3", pair + 1, 1), pb_ints("n2", sizes + 3, 1),
         pb_floats("c", "2", c, 2), pb_floats("e", "02", c, 0), pb_tensor("w", 22, "23", nibbles, 3),
-        pb_floats("s", "22", scales, 4)
+        pb_floats("s", "22", scales, 4), pb_floats("u", "112", picture, 2), pb_floats("t", "121", picture, 2)
     };
     pb g = { .len = 0 }, n = { .len = 0 }, dim = { .len = 0 }, shape = { .len = 0 }, tensor = { .len = 0 };
     pb type = { .len = 0 }, info = { .len = 0 };
@@ -829,6 +830,12 @@ static void test_forms(void)
     pb leaky = { .len = 0 };
     pb_str(&leaky, 1, "activation");
     pb_str(&leaky, 4, "LeakyRelu");
+    const pb heads = pb_attr_int("q_num_heads", 1), keys = pb_attr_int("kv_num_heads", 1);
+    const pb causal = pb_attr_int("is_causal", 1), exclusive = pb_attr_int("exclusive", 1);
+    const pb window[2] = { pb_attr_int("left_window_size", 0), pb_attr_int("right_window_size", 0) };
+    pb circle = { .len = 0 };
+    pb_str(&circle, 1, "mode");
+    pb_str(&circle, 4, "circular");
     const struct {
         const char *op, *in;
         int64_t opset;
@@ -857,6 +864,17 @@ static void test_forms(void)
         { "FusedMatMul", "x x", 13, { pb_attr_int("transA", 1) }, "f32[1,2,2]", { 10, -14, -14, 20 }, 4 },
         { "FusedConv", "p k", 13, { leaky }, "f32[1,1,1,2]", { 6, 12 }, 2 },
         { "DeformConv", "p k o", 19, { { .len = 0 } }, "f32[1,1,1,2]", { 9, 6 }, 2 },
+        { "CumSum", "x n2", 14, { exclusive }, "f32[1,2,2]", { 0, 1, 0, 3 }, 4 },
+        { "CumProd", "x n2", 26, { exclusive }, "f32[1,2,2]", { 1, 1, 1, 3 }, 4 },
+        { "CumProd", "x n2", 26, { pb_attr_int("reverse", 1) }, "f32[1,2,2]", { -2, -2, -12, -4 }, 4 },
+        { "BitCast", "x", 26, { pb_attr_int("to", 1) }, "f32[1,2,2]", { 1, -2, 3, -4 }, 4 },
+        { "Attention", "x x x", 25, { heads, keys, causal, window[0] }, "f32[1,2,2]", { 1, -2, 3, -4 }, 4 },
+        { "Attention", "x x x", 25, { heads, keys, window[0], window[1] }, "f32[1,2,2]", { 1, -2, 3, -4 }, 4 },
+        { "RotaryEmbedding", "x t t", 23, { pb_attr_int("num_heads", 1) }, "f32[1,2,2]", { 6, -2, 28, -4 }, 4 },
+        { "RotaryEmbedding", "x t t", 23, { pb_attr_int("num_heads", 1), pb_attr_int("interleaved", 1) }, "f32[1,2,2]",
+          { 6, -2, 28, -4 }, 4 },
+        { "TensorScatter", "x u n2", 24, { circle }, "f32[1,2,2]", { 2, 4, 3, -4 }, 4 },
+        { "TensorScatter", "x u", 24, { { .len = 0 } }, "f32[1,2,2]", { 2, 4, 3, -4 }, 4 },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         npu_onnx_desc desc = reading();
@@ -1022,6 +1040,9 @@ static void test_bad_nodes(void)
         { "QuantizeLinear", "x x", "y", &blocks, NPU_ERR_AXIS, "axis 1 of 1 dims" },
         { "DequantizeLinear", "k x", "y", &far, NPU_ERR_AXIS, "axis 9 of 1 dims" },
         { "Cast", "x", "y", &none, NPU_ERR_UNSUPPORTED, "dtype 0 is not supported" },
+        { "Attention", "x x x x", "y", &none, NPU_ERR_UNSUPPORTED, "no number of heads, are not supported" },
+        { "RotaryEmbedding", "x x x", "y", &none, NPU_ERR_UNSUPPORTED, "no number of heads, are not supported" },
+        { "TensorScatter", "x x k", "y", &far, NPU_ERR_AXIS, "axis 9 of 1 dims" },
         { "MatMulInteger", "x -", "y", &none, NPU_ERR_ARITY, "" },
         { "Reshape", "x x", "y", &none, NPU_ERR_CONVERSION, "the shape must be known when the model is read" },
         { "Conv", "x x", "y", &strides, NPU_ERR_UNSUPPORTED, "windows over -1 dims" },
@@ -1117,7 +1138,7 @@ static void test_malformed(void)
     }
     pb g = { .len = 0 };
     m = pb_model(&g, 99);
-    check_bad(&m, NPU_ERR_VERSION, "opset 99, expected 1 to 24");
+    check_bad(&m, NPU_ERR_VERSION, "opset 99, expected 1 to 26");
 }
 
 /* Graphs in graphs have an end. */

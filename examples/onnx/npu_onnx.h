@@ -1,4 +1,4 @@
-/* npu_onnx.h - reads ONNX files, opset 7 to 24 (and what older ones say the same way), through the public functions of
+/* npu_onnx.h - reads ONNX files, opset 7 to 26 (and what older ones say the same way), through the public functions of
    npu_ir.h alone: protobuf by hand, one row for each ONNX op, and what ONNX computes of shapes folded to numbers.
 
        #define NPU_ONNX_IMPLEMENTATION      // in one C file
@@ -1354,6 +1354,16 @@ static npu_value onnx_cast_op(onnx_reader *r, onnx_node *n)
 }
 
 static npu_value onnx_cast_like(onnx_reader *r, onnx_node *n) { return onnx_cast(r, onnx_x(n, 0), onnx_type(r, onnx_x(n, 1))); }
+
+static npu_value onnx_bit_cast(onnx_reader *r, onnx_node *n)
+{
+    npu_dtype to = onnx_dtype(r, onnx_i(r, n, "to", 0));
+    if (r->status == NPU_OK && npu_dtype_bits(to) != npu_dtype_bits(onnx_type(r, onnx_x(n, 0)))) {
+        return onnx_refuse(r, "a dtype of another size is not supported");
+    }
+    return onnx_emit(r, n, "aten.view.dtype(0, t)", (int)to);
+}
+
 static npu_value onnx_identity(onnx_reader *r, onnx_node *n)
 {
     (void)r;
@@ -1482,15 +1492,23 @@ static npu_value onnx_argmax(onnx_reader *r, onnx_node *n)
     return is_last ? onnx_emit(r, n, "aten.rsub.Scalar(v, i)", v, onnx_dim(r, x, (uint32_t)axis) - 1) : v;
 }
 
-static npu_value onnx_cumsum(onnx_reader *r, onnx_node *n)
+/* text: the op. What is exclusive begins with what changes nothing, and leaves the last element out. */
+static npu_value onnx_cumulate(onnx_reader *r, onnx_node *n)
 {
-    npu_value x = onnx_x(n, 0), v;
+    npu_value x = onnx_x(n, 0);
     int64_t axis = onnx_axis(r, onnx_known_int(r, onnx_x(n, 1), "the axis"), onnx_rank(r, x));
+    int64_t pads[2 * NPU_MAX_RANK] = { 0 };
     bool is_reverse = onnx_i(r, n, "reverse", 0) != 0;
     x = is_reverse ? onnx_emit(r, n, "aten.flip.default(v, I)", x, &axis, (uint32_t)1) : x;
-    v = onnx_emit(r, n, "aten.cumsum.default(v, i, dtype=t)", x, axis, (int)onnx_type(r, x));
-    v = onnx_i(r, n, "exclusive", 0) ? onnx_binary(r, "sub", v, x) : v;
-    return is_reverse ? onnx_emit(r, n, "aten.flip.default(v, I)", v, &axis, (uint32_t)1) : v;
+    if (onnx_i(r, n, "exclusive", 0)) {
+        uint32_t count = onnx_rank(r, x) - (uint32_t)axis;
+        pads[2 * count - 2] = 1;
+        x = onnx_slice(r, x, axis, 0, -1);
+        x = onnx_emit(r, n, "aten.constant_pad_nd.default(v, I, f)", x, pads, 2 * count,
+                      strstr(n->row->text, "prod") ? 1.0 : 0.0);
+    }
+    x = onnx_emit(r, n, n->row->text, x, axis, (int)onnx_type(r, x));
+    return is_reverse ? onnx_emit(r, n, "aten.flip.default(v, I)", x, &axis, (uint32_t)1) : x;
 }
 
 static npu_value onnx_topk(onnx_reader *r, onnx_node *n)
@@ -2340,6 +2358,217 @@ static npu_value onnx_conv_integer(onnx_reader *r, onnx_node *n)
     x = onnx_centred(r, x, onnx_x(n, 2), 1, wide);
     w = onnx_centred(r, w, onnx_x(n, 3), 0, wide);
     return onnx_cast(r, onnx_convolve(r, n, x, w, onnx_none()), NPU_I32);
+}
+
+/* ---- ops: attention ---------------------------------------------------------------------------------------------- */
+
+/* [N,L,heads*D] -> [N,heads,L,D]; with four dims it is that already. */
+static npu_value onnx_heads(onnx_reader *r, const onnx_node *n, npu_value x, const char *heads)
+{
+    int64_t dims[2] = { onnx_i(r, n, heads, 0), -1 };
+    if (onnx_rank(r, x) == 4) {
+        return x;
+    }
+    if (onnx_rank(r, x) != 3 || dims[0] < 1) {
+        return onnx_refuse(r, "three dims, and no number of heads, are not supported");
+    }
+    x = onnx_emit(r, NULL, "aten.unflatten.int(v, i, I)", x, (int64_t)2, dims, (uint32_t)2);
+    return onnx_emit(r, NULL, "aten.transpose.int(v, i, i)", x, (int64_t)1, (int64_t)2);
+}
+
+/* from, from + 1 ..: the places along dim 2 of x, as a column where it is of queries. */
+static npu_value onnx_places(onnx_reader *r, npu_value x, int64_t from, bool is_column)
+{
+    npu_value at = onnx_emit(r, NULL, "aten.arange.start(i, i)", from, from + onnx_dim(r, x, 2));
+    return is_column ? onnx_emit(r, NULL, "aten.unsqueeze.default(v, i)", at, (int64_t)-1) : at;
+}
+
+/* 0 where it holds, -inf elsewhere; sum is what it adds to, or nothing. */
+static npu_value onnx_bias(onnx_reader *r, npu_value q, npu_value sum, npu_value holds)
+{
+    npu_value bias = onnx_where(r, holds, onnx_like(r, q, 0), onnx_like(r, q, -HUGE_VAL));
+    return sum.id ? onnx_binary(r, "add", sum, bias) : bias;
+}
+
+/* Operand 6 as [N,1,1,1]: how many keys of each batch are none of padding. */
+static npu_value onnx_num_keys(onnx_reader *r, const onnx_node *n)
+{
+    int64_t dims[4] = { -1, 1, 1, 1 };
+    return onnx_x(n, 6).id ? onnx_reshape(r, onnx_x(n, 6), dims, 4) : onnx_none();
+}
+
+/* Which keys a query does not see because of where it is: after it, or outside of its window. Behind a cache it is as
+   many places later as that has keys. */
+static npu_value onnx_causal(onnx_reader *r, const onnx_node *n, npu_value q, npu_value k, npu_value bias)
+{
+    int64_t left = onnx_i(r, n, "left_window_size", -1), right = onnx_i(r, n, "right_window_size", -1), past = 0;
+    npu_value rows, columns, num = onnx_num_keys(r, n);
+    bool is_causal = onnx_i(r, n, "is_causal", 0) != 0;
+    if (!is_causal && left < 0 && right < 0) {
+        return bias;
+    }
+    right = is_causal && (right < 0 || right > 0) ? 0 : right;
+    past = num.id ? -onnx_dim(r, q, 2) : onnx_x(n, 4).id ? onnx_dim(r, onnx_x(n, 4), 2) : 0;
+    rows = onnx_places(r, q, past, true);
+    rows = num.id ? onnx_binary(r, "add", rows, num) : rows;
+    columns = onnx_places(r, k, 0, false);
+    if (right >= 0) {
+        npu_value last = right ? onnx_emit(r, NULL, "aten.add.Scalar(v, i)", rows, right) : rows;
+        bias = onnx_bias(r, q, bias, onnx_emit(r, NULL, "aten.le.Tensor(v, v)", columns, last));
+    }
+    if (left >= 0) {
+        npu_value first = onnx_emit(r, NULL, "aten.sub.Scalar(v, i)", rows, left);
+        bias = onnx_bias(r, q, bias, onnx_emit(r, NULL, "aten.ge.Tensor(v, v)", columns, first));
+    }
+    return bias;
+}
+
+/* What is added to the scores: the mask, whose last keys may be missing, and what places say; or nothing. */
+static npu_value onnx_attention_bias(onnx_reader *r, const onnx_node *n, npu_value q, npu_value k)
+{
+    npu_value bias = onnx_x(n, 3), num = onnx_num_keys(r, n);
+    if (bias.id && (r->status || onnx_rank(r, bias) == 0)) {
+        return onnx_refuse(r, "a mask without dims is not supported");
+    }
+    if (bias.id) {
+        int64_t len = npu_value_spec(r->g, bias)->dims[onnx_rank(r, bias) - 1], pads[2] = { 0, 0 };
+        bias = onnx_type(r, bias) == NPU_BOOL ? onnx_bias(r, q, onnx_none(), bias) : bias;
+        pads[1] = len > 0 && npu_value_spec(r->g, k)->dims[2] > 0 ? onnx_dim(r, k, 2) - len : 0;
+        if (pads[1] > 0) {
+            bias = onnx_emit(r, NULL, "aten.constant_pad_nd.default(v, I, f)", bias, pads, (uint32_t)2, -HUGE_VAL);
+        }
+    }
+    bias = onnx_causal(r, n, q, k, bias);
+    if (num.id) {
+        num = onnx_emit(r, NULL, "aten.lt.Tensor(v, v)", onnx_places(r, k, 0, false), num);
+        bias = onnx_bias(r, q, bias, num);
+    }
+    return bias;
+}
+
+/* The steps one by one, as result 3 or softcap want to see them. */
+static npu_value onnx_attention_steps(onnx_reader *r, onnx_node *n, const npu_value *qkv, npu_value bias, double scale)
+{
+    int64_t mode = onnx_i(r, n, "qk_matmul_output_mode", 0), each = onnx_dim(r, qkv[1], 1);
+    double cap = onnx_f(r, n, "softcap", 0);
+    npu_value k = qkv[1], v = qkv[2], shown, x;
+    each = each > 0 ? onnx_dim(r, qkv[0], 1) / each : 1;
+    if (each > 1) {
+        k = onnx_emit(r, n, "aten.repeat_interleave.self_int(v, i, i)", k, each, (int64_t)1);
+        v = onnx_emit(r, n, "aten.repeat_interleave.self_int(v, i, i)", v, each, (int64_t)1);
+    }
+    k = onnx_emit(r, n, "aten.transpose.int(v, i, i)", k, (int64_t)2, (int64_t)3);
+    x = onnx_emit(r, n, "aten.matmul.default(v, v)", qkv[0], k);
+    x = onnx_emit(r, n, "aten.mul.Scalar(v, f)", x, scale);
+    shown = x;
+    if (cap > 0) {
+        x = onnx_unary(r, "tanh", onnx_emit(r, n, "aten.div.Scalar(v, f)", x, cap));
+        x = onnx_emit(r, n, "aten.mul.Scalar(v, f)", x, cap);
+    }
+    shown = mode > 0 ? x : shown;
+    x = bias.id ? onnx_binary(r, "add", x, bias) : x;
+    shown = mode > 1 ? x : shown;
+    x = onnx_emit(r, n, "aten._safe_softmax.default(v, i)", x, (int64_t)-1);
+    onnx_result(r, n, 3, mode > 2 ? x : shown);
+    return onnx_emit(r, n, "aten.matmul.default(v, v)", x, v);
+}
+
+/* Q, K, V, mask, the keys and values before, how many keys there are. */
+static npu_value onnx_attention(onnx_reader *r, onnx_node *n)
+{
+    static const char *const heads[3] = { "q_num_heads", "kv_num_heads", "kv_num_heads" };
+    npu_value x[3], bias;
+    uint32_t rank = onnx_rank(r, onnx_x(n, 0));
+    double scale;
+    for (uint32_t i = 0; i < 3; i++) {
+        x[i] = onnx_heads(r, n, onnx_x(n, i), heads[i]);
+        if (i > 0 && onnx_x(n, 3 + i).id) {
+            npu_value both[2] = { onnx_x(n, 3 + i), x[i] };
+            x[i] = onnx_emit(r, n, "aten.cat.default(V, i)", both, (uint32_t)2, (int64_t)2);
+        }
+        if (i > 0) {
+            onnx_result(r, n, i, x[i]);
+        }
+    }
+    scale = onnx_f(r, n, "scale", 1 / sqrt((double)onnx_dim(r, x[0], 3)));
+    bias = onnx_attention_bias(r, n, x[0], x[1]);
+    if (onnx_f(r, n, "softcap", 0) > 0 || n->num_y > 3) {
+        x[0] = onnx_attention_steps(r, n, x, bias, scale);
+    } else {
+        static const char op[] = "aten.scaled_dot_product_attention.default(v, v, v, v, f, b, scale=f, enable_gqa=b)";
+        bool has_groups = onnx_dim(r, x[0], 1) != onnx_dim(r, x[1], 1);
+        x[0] = onnx_emit(r, n, op, x[0], x[1], x[2], bias, 0.0, false, scale, has_groups);
+    }
+    if (rank == 3) {
+        x[0] = onnx_emit(r, n, "aten.transpose.int(v, i, i)", x[0], (int64_t)1, (int64_t)2);
+        x[0] = onnx_emit(r, n, "aten.flatten.using_ints(v, i)", x[0], (int64_t)2);
+    }
+    return x[0];
+}
+
+/* Pairs of x turned by an angle; operands 1 and 2, the cosines and sines, are [N,L,D/2], or rows of tables that operand
+   3 numbers. */
+static npu_value onnx_turned(onnx_reader *r, const onnx_node *n, npu_value x)
+{
+    int64_t len = onnx_i(r, n, "rotary_embedding_dim", 0), all = onnx_dim(r, x, 3);
+    bool is_between = onnx_i(r, n, "interleaved", 0) != 0;
+    npu_value c[2] = { onnx_x(n, 1), onnx_x(n, 2) }, at = onnx_x(n, 3), half[2], y[2];
+    len = len > 0 ? len : all;
+    if (len > all) {
+        return onnx_refuse(r, "rotary_embedding_dim of more than a head's is not supported");
+    }
+    for (int64_t i = 0; i < 2; i++) {
+        half[i] = is_between ? onnx_emit(r, n, "aten.slice.Tensor(v, i, i, i, i)", x, (int64_t)3, i, len, (int64_t)2)
+                             : onnx_slice(r, x, 3, i * len / 2, (i + 1) * len / 2);
+        c[i] = at.id ? onnx_emit(r, n, "aten.embedding.default(v, v)", c[i], at) : c[i];
+        c[i] = onnx_emit(r, n, "aten.unsqueeze.default(v, i)", onnx_slice(r, c[i], -1, 0, len / 2), (int64_t)1);
+    }
+    y[0] = onnx_binary(r, "sub", onnx_binary(r, "mul", half[0], c[0]), onnx_binary(r, "mul", half[1], c[1]));
+    y[1] = onnx_binary(r, "add", onnx_binary(r, "mul", half[0], c[1]), onnx_binary(r, "mul", half[1], c[0]));
+    if (is_between) {
+        y[0] = onnx_emit(r, n, "aten.stack.default(V, i)", y, (uint32_t)2, (int64_t)-1);
+        y[0] = onnx_emit(r, n, "aten.flatten.using_ints(v, i)", y[0], (int64_t)3);
+    } else {
+        y[0] = onnx_emit(r, n, "aten.cat.default(V, i)", y, (uint32_t)2, (int64_t)3);
+    }
+    y[1] = len < all ? onnx_slice(r, x, 3, len, all) : onnx_none();
+    return len < all ? onnx_emit(r, n, "aten.cat.default(V, i)", y, (uint32_t)2, (int64_t)3) : y[0];
+}
+
+static npu_value onnx_rotary(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_turned(r, n, onnx_heads(r, n, onnx_x(n, 0), "num_heads"));
+    if (onnx_rank(r, onnx_x(n, 0)) == 3) {
+        x = onnx_emit(r, n, "aten.transpose.int(v, i, i)", x, (int64_t)1, (int64_t)2);
+        x = onnx_emit(r, n, "aten.flatten.using_ints(v, i)", x, (int64_t)2);
+    }
+    return x;
+}
+
+/* A cache, what is written into it, and from where on in each batch; in a circle, or up to its end. */
+static npu_value onnx_tensor_scatter(onnx_reader *r, onnx_node *n)
+{
+    npu_value cache = onnx_x(n, 0), part = onnx_x(n, 1), at = onnx_x(n, 2);
+    uint32_t rank = onnx_rank(r, cache);
+    int64_t axis = onnx_axis(r, onnx_i(r, n, "axis", -2), rank), len = onnx_dim(r, part, (uint32_t)axis);
+    int64_t rows[NPU_MAX_RANK], steps[NPU_MAX_RANK];
+    for (uint32_t i = 0; i < NPU_MAX_RANK; i++) {
+        rows[i] = i == 0 ? -1 : 1;
+        steps[i] = i == axis ? len : 1;
+    }
+    if (!at.id) {
+        return onnx_emit(r, n, "aten.slice_scatter.default(v, v, i, i, i)", cache, part, axis, (int64_t)0, len);
+    }
+    if (axis == 0) {
+        return onnx_refuse(r, "axis 0 is not supported");
+    }
+    at = onnx_binary(r, "add", onnx_reshape(r, at, rows, rank),
+                     onnx_reshape(r, onnx_emit(r, n, "aten.arange.default(i)", len), steps, rank));
+    if (onnx_s_is(r, n, "mode", "linear", "circular")) {
+        at = onnx_emit(r, n, "aten.remainder.Scalar(v, i)", at, onnx_dim(r, cache, (uint32_t)axis));
+    }
+    at = onnx_emit(r, n, "aten.expand_as.default(v, v)", at, part);
+    return onnx_emit(r, n, "aten.scatter.src(v, i, v, v)", cache, axis, at, part);
 }
 
 /* ---- ops: quantised ops ------------------------------------------------------------------------------------------ */
@@ -4258,9 +4487,11 @@ static const onnx_row onnx_rows[] = {
     { "Asinh", NULL, "aten.asinh.default(0)" },
     { "Atan", NULL, "aten.atan.default(0)" },
     { "Atanh", NULL, "aten.atanh.default(0)" },
+    { "Attention", onnx_attention, NULL },
     { "AveragePool", onnx_avg_pool, NULL },
     { "BatchNormalization", onnx_batch_norm, NULL },
     { "Bernoulli", NULL, "random numbers" },
+    { "BitCast", onnx_bit_cast, NULL },
     { "BitShift", onnx_shift, NULL },
     { "BitwiseAnd", NULL, "aten.bitwise_and.Tensor(0, 1)" },
     { "BitwiseNot", NULL, "aten.bitwise_not.default(0)" },
@@ -4284,7 +4515,8 @@ static const onnx_row onnx_rows[] = {
     { "ConvTranspose", onnx_conv_transpose, NULL },
     { "Cos", NULL, "aten.cos.default(0)" },
     { "Cosh", NULL, "aten.cosh.default(0)" },
-    { "CumSum", onnx_cumsum, NULL },
+    { "CumProd", onnx_cumulate, "aten.cumprod.default(v, i, dtype=t)" },
+    { "CumSum", onnx_cumulate, "aten.cumsum.default(v, i, dtype=t)" },
     { "DFT", onnx_dft, NULL },
     { "DeformConv", onnx_deform_conv, NULL },
     { "DepthToSpace", onnx_depth_to_space, NULL },
@@ -4390,6 +4622,7 @@ static const onnx_row onnx_rows[] = {
     { "Resize", onnx_resize_op, NULL },
     { "ReverseSequence", onnx_reverse_sequence, NULL },
     { "RoiAlign", NULL, "boxes" },
+    { "RotaryEmbedding", onnx_rotary, NULL },
     { "Round", NULL, "aten.round.default(0)" },
     { "STFT", onnx_stft, NULL },
     { "Scan", onnx_scan, NULL },
@@ -4430,6 +4663,7 @@ static const onnx_row onnx_rows[] = {
     { "Swish", onnx_swish, NULL },
     { "Tan", NULL, "aten.tan.default(0)" },
     { "Tanh", NULL, "aten.tanh.default(0)" },
+    { "TensorScatter", onnx_tensor_scatter, NULL },
     { "TfIdfVectorizer", NULL, "words" },
     { "ThresholdedRelu", NULL, "aten.threshold.default(0, alpha:1.0, value:0.0)" },
     { "Tile", onnx_tile, NULL },
@@ -4869,8 +5103,8 @@ static void onnx_model(onnx_reader *r, onnx_span model)
     if (r->status == NPU_OK && r->has_refused) {
         r->status = NPU_ERR_NOT_FOUND;
     }
-    if (r->status == NPU_OK && (r->opset < 1 || r->opset > 24)) {
-        onnx_fail(r, NPU_ERR_VERSION, "opset %lld, expected 1 to 24", (long long)r->opset);
+    if (r->status == NPU_OK && (r->opset < 1 || r->opset > 26)) {
+        onnx_fail(r, NPU_ERR_VERSION, "opset %lld, expected 1 to 26", (long long)r->opset);
     }
     if (r->status == NPU_OK) {
         onnx_graph(r, graph);
