@@ -833,7 +833,10 @@ static void test_forms(void)
     const pb heads = pb_attr_int("q_num_heads", 1), keys = pb_attr_int("kv_num_heads", 1);
     const pb causal = pb_attr_int("is_causal", 1), exclusive = pb_attr_int("exclusive", 1);
     const pb window[2] = { pb_attr_int("left_window_size", 0), pb_attr_int("right_window_size", 0) };
-    pb circle = { .len = 0 };
+    const pb border = pb_attr_ints("border", (const int64_t[]){ 1, 0, 0, 0 }, 4);
+    pb circle = { .len = 0 }, bias = { .len = 0 };
+    pb_str(&bias, 1, "bias");
+    pb_bytes(&bias, 7, "\0\0\0\x3f", 4); /* 0.5 */
     pb_str(&circle, 1, "mode");
     pb_str(&circle, 4, "circular");
     const struct {
@@ -864,6 +867,9 @@ static void test_forms(void)
         { "FusedMatMul", "x x", 13, { pb_attr_int("transA", 1) }, "f32[1,2,2]", { 10, -14, -14, 20 }, 4 },
         { "FusedConv", "p k", 13, { leaky }, "f32[1,1,1,2]", { 6, 12 }, 2 },
         { "DeformConv", "p k o", 19, { { .len = 0 } }, "f32[1,1,1,2]", { 9, 6 }, 2 },
+        { "Affine", "x", 8, { { .len = 0 } }, "f32[1,2,2]", { 1, -2, 3, -4 }, 4 },
+        { "ImageScaler", "p", 8, { bias }, "f32[1,1,1,2]", { 2.5f, 4.5f }, 2 },
+        { "Crop", "p", 8, { border }, "f32[1,1,1,1]", { 4 }, 1 },
         { "CumSum", "x n2", 14, { exclusive }, "f32[1,2,2]", { 0, 1, 0, 3 }, 4 },
         { "CumProd", "x n2", 26, { exclusive }, "f32[1,2,2]", { 1, 1, 1, 3 }, 4 },
         { "CumProd", "x n2", 26, { pb_attr_int("reverse", 1) }, "f32[1,2,2]", { -2, -2, -12, -4 }, 4 },
@@ -897,6 +903,7 @@ static void test_composed(void)
 {
     static const char *const rows[][3] = {
         { "Swish", "x", "silu.default" },
+        { "ScaledTanh", "x", "mul.Scalar tanh.default mul.Scalar" },
         { "RMSNormalization", "x c", "_fused_rms_norm.default mul.Tensor" },
         { "SimplifiedLayerNormalization", "x c", "_fused_rms_norm.default mul.Tensor" },
     };
@@ -1043,6 +1050,7 @@ static void test_bad_nodes(void)
         { "Attention", "x x x x", "y", &none, NPU_ERR_UNSUPPORTED, "no number of heads, are not supported" },
         { "RotaryEmbedding", "x x x", "y", &none, NPU_ERR_UNSUPPORTED, "no number of heads, are not supported" },
         { "TensorScatter", "x x k", "y", &far, NPU_ERR_AXIS, "axis 9 of 1 dims" },
+        { "Crop", "x", "y", &none, NPU_ERR_RANK, "an operand has no dim 2" },
         { "MatMulInteger", "x -", "y", &none, NPU_ERR_ARITY, "" },
         { "Reshape", "x x", "y", &none, NPU_ERR_CONVERSION, "the shape must be known when the model is read" },
         { "Conv", "x x", "y", &strides, NPU_ERR_UNSUPPORTED, "windows over -1 dims" },

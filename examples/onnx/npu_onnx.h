@@ -843,6 +843,20 @@ static uint32_t onnx_ints(onnx_reader *r, const onnx_node *n, const char *name, 
 }
 
 /* The same, with `otherwise` where it is not given; else there must be `count`. */
+/* Up to capacity of them, which is at most 16. */
+static uint32_t onnx_floats(onnx_reader *r, const onnx_node *n, const char *name, double *out, uint32_t capacity)
+{
+    uint64_t words[16];
+    uint32_t count = onnx_repeated(r, onnx_attr(r, n, name), ONNX_A_FLOATS, 5, words, capacity);
+    for (uint32_t i = 0; i < count && i < capacity; i++) {
+        uint32_t word = (uint32_t)words[i];
+        float f;
+        memcpy(&f, &word, 4);
+        out[i] = (double)f;
+    }
+    return count;
+}
+
 static void onnx_ints_or(onnx_reader *r, const onnx_node *n, const char *name, int64_t *out, uint32_t count, int64_t otherwise)
 {
     uint32_t given = onnx_ints(r, n, name, out, count);
@@ -4354,21 +4368,61 @@ static npu_value onnx_scan(onnx_reader *r, onnx_node *n)
     return r->status ? onnx_none() : out[0];
 }
 
+/* ---- ops: experiments of old (in files of other converters) ------------------------------------------------------ */
+
+/* alpha x + beta; x times scale, and a bias for each channel. */
+static npu_value onnx_affine(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_emit(r, n, "aten.mul.Scalar(0, f)", onnx_f(r, n, n->row->text, 1));
+    double bias[16] = { 0 };
+    uint32_t count = onnx_floats(r, n, "bias", bias, 16);
+    float values[16];
+    int64_t dims = count;
+    for (uint32_t i = 0; i < count && i < 16; i++) {
+        values[i] = (float)bias[i];
+    }
+    if (count == 0 || r->status) {
+        return onnx_emit(r, n, "aten.add.Scalar(v, beta:0.0)", x);
+    }
+    return onnx_binary(r, "add", x, onnx_along(r, npu_constant(r->g, NULL, npu_spec_tensor(NPU_F32, 1, &dims), values),
+                                               onnx_rank(r, x), 1));
+}
+
+/* What is left of a picture without its borders: left, top, right, bottom; or of the size in scale. */
+static npu_value onnx_crop(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0);
+    int64_t border[4] = { 0 }, scale[2] = { 0 }, begin, end;
+    bool is_sized = onnx_ints(r, n, "scale", scale, 2) == 2;
+    onnx_ints(r, n, "border", border, 4);
+    for (uint32_t i = 0; i < 2; i++) {
+        int64_t size = onnx_dim(r, x, 2 + i);
+        begin = border[1 - i];
+        end = is_sized ? scale[i] : border[3 - i];
+        if (begin < 0 || begin > size || end < 0 || end > size - begin) {
+            return onnx_refuse(r, "a border outside of the picture is not supported");
+        }
+        end = is_sized ? begin + end : size - end;
+        x = onnx_slice(r, x, 2 + i, begin, end);
+    }
+    return x;
+}
+
+/* alpha tanh(beta x), alpha log(1 + exp(beta x)) */
+static npu_value onnx_scaled(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_emit(r, n, "aten.mul.Scalar(0, f)", onnx_f(r, n, "beta", 1));
+    return onnx_emit(r, n, "aten.mul.Scalar(v, f)", onnx_unary(r, n->row->text, x), onnx_f(r, n, "alpha", 1));
+}
+
 /* ---- ops: what ONNX Runtime fuses (com.microsoft) ---------------------------------------------------------------- */
 
 /* The op behind a convolution or product, by its name in ONNX; its numbers are activation_params. */
 static npu_value onnx_activated(onnx_reader *r, const onnx_node *n, npu_value x)
 {
     onnx_span how = onnx_s(r, n, "activation", "");
-    uint64_t words[2] = { 0, 0 };
-    double p[2];
-    uint32_t count = onnx_repeated(r, onnx_attr(r, n, "activation_params"), ONNX_A_FLOATS, 5, words, 2);
-    for (uint32_t i = 0; i < 2; i++) {
-        uint32_t word = (uint32_t)words[i];
-        float f;
-        memcpy(&f, &word, 4);
-        p[i] = (double)f;
-    }
+    double p[2] = { 0, 0 };
+    uint32_t count = onnx_floats(r, n, "activation_params", p, 2);
     if (onnx_is(how, "") || onnx_is(how, "Relu")) {
         return onnx_is(how, "") ? x : onnx_unary(r, "relu", x);
     }
@@ -4479,6 +4533,7 @@ static const onnx_row onnx_rows[] = {
     { "Acos", NULL, "aten.acos.default(0)" },
     { "Acosh", NULL, "aten.acosh.default(0)" },
     { "Add", NULL, "aten.add.Tensor(0, 1)" },
+    { "Affine", onnx_affine, "alpha" },
     { "AffineGrid", onnx_affine_grid, NULL },
     { "And", NULL, "aten.logical_and.default(0, 1)" },
     { "ArgMax", onnx_argmax, "aten.argmax.default(v, i, b)" },
@@ -4515,6 +4570,7 @@ static const onnx_row onnx_rows[] = {
     { "ConvTranspose", onnx_conv_transpose, NULL },
     { "Cos", NULL, "aten.cos.default(0)" },
     { "Cosh", NULL, "aten.cosh.default(0)" },
+    { "Crop", onnx_crop, NULL },
     { "CumProd", onnx_cumulate, "aten.cumprod.default(v, i, dtype=t)" },
     { "CumSum", onnx_cumulate, "aten.cumsum.default(v, i, dtype=t)" },
     { "DFT", onnx_dft, NULL },
@@ -4555,6 +4611,7 @@ static const onnx_row onnx_rows[] = {
     { "Identity", onnx_identity, NULL },
     { "If", onnx_if, NULL },
     { "ImageDecoder", NULL, "files of pictures" },
+    { "ImageScaler", onnx_affine, "scale" },
     { "InstanceNormalization", onnx_instance_norm, NULL },
     { "IsInf", onnx_is_inf, NULL },
     { "IsNaN", NULL, "aten.isnan.default(0)" },
@@ -4594,6 +4651,7 @@ static const onnx_row onnx_rows[] = {
     { "Or", NULL, "aten.logical_or.default(0, 1)" },
     { "PRelu", onnx_prelu, NULL },
     { "Pad", onnx_pad, NULL },
+    { "ParametricSoftplus", onnx_scaled, "softplus" },
     { "Pow", onnx_pow, NULL },
     { "QLinearConv", onnx_qlinear_conv, NULL },
     { "QLinearMatMul", onnx_qlinear_matmul, NULL },
@@ -4625,6 +4683,7 @@ static const onnx_row onnx_rows[] = {
     { "RotaryEmbedding", onnx_rotary, NULL },
     { "Round", NULL, "aten.round.default(0)" },
     { "STFT", onnx_stft, NULL },
+    { "ScaledTanh", onnx_scaled, "tanh" },
     { "Scan", onnx_scan, NULL },
     { "Scatter", onnx_scatter_elements, NULL },
     { "ScatterElements", onnx_scatter_elements, NULL },
