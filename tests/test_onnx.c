@@ -870,6 +870,7 @@ static void test_forms(void)
         { "Affine", "x", 8, { { .len = 0 } }, "f32[1,2,2]", { 1, -2, 3, -4 }, 4 },
         { "ImageScaler", "p", 8, { bias }, "f32[1,1,1,2]", { 2.5f, 4.5f }, 2 },
         { "Crop", "p", 8, { border }, "f32[1,1,1,1]", { 4 }, 1 },
+        { "Pow", "x n2", 15, { { .len = 0 } }, "f32[1,2,2]", { 1, 4, 9, 16 }, 4 },
         { "CumSum", "x n2", 14, { exclusive }, "f32[1,2,2]", { 0, 1, 0, 3 }, 4 },
         { "CumProd", "x n2", 26, { exclusive }, "f32[1,2,2]", { 1, 1, 1, 3 }, 4 },
         { "CumProd", "x n2", 26, { pb_attr_int("reverse", 1) }, "f32[1,2,2]", { -2, -2, -12, -4 }, 4 },
@@ -903,6 +904,7 @@ static void test_composed(void)
 {
     static const char *const rows[][3] = {
         { "Swish", "x", "silu.default" },
+        { "Pow", "x n2", "pow.Tensor_Scalar" },
         { "ScaledTanh", "x", "mul.Scalar tanh.default mul.Scalar" },
         { "RMSNormalization", "x c", "_fused_rms_norm.default mul.Tensor" },
         { "SimplifiedLayerNormalization", "x c", "_fused_rms_norm.default mul.Tensor" },

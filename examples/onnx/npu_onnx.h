@@ -1271,8 +1271,19 @@ static npu_value onnx_mod(onnx_reader *r, onnx_node *n)
 }
 
 /* The result is of the base's dtype; the exponent may be of another. */
+/* By one number that is known, the squares of every norm, it is an op that knows it, too. */
 static npu_value onnx_pow(onnx_reader *r, onnx_node *n)
 {
+    npu_value x = onnx_x(n, 0), by = onnx_x(n, 1);
+    size_t len = 0;
+    double exponent = 0;
+    if (onnx_is_float(r, x) && onnx_rank(r, by) <= onnx_rank(r, x) && onnx_is_known(r, by)) {
+        npu_spec_len(npu_value_spec(r->g, by), &len);
+    }
+    if (len == 1) {
+        onnx_known_floats(r, by, "the exponent", &exponent, 1);
+        return onnx_emit(r, n, "aten.pow.Tensor_Scalar(0, f)", exponent);
+    }
     return onnx_cast(r, onnx_emit(r, n, "aten.pow.Tensor_Tensor(0, 1)"), onnx_type(r, onnx_x(n, 0)));
 }
 
