@@ -644,6 +644,7 @@ Step --input 4x6 --input 4:int64
 encoder --input batchxlengthx16 --dim batch=1:4 --dim length=2:9
 Remembers --input 4
 Sizes --input batchx3xHxW --dim batch=1:4 --dim H=16:48 --dim W=16:48
+Letters --input 2x3x4x5
 END
     out=$OUT/exported_flow
     $PYTHON tests/models/flow.py "$out" && run_exported "$out" && run_exported "$out.other" || return 1

@@ -341,6 +341,51 @@ class NoChecks:
         torch._assert = self.check
 
 
+class Products:
+    """einsum with more letters than a tensor may have dims: PyTorch gives each operand a dim for every letter. As
+    products of matrices, two operands at a time, no tensor has more dims than its own letters."""
+
+    def __enter__(self):
+        self.einsum = torch.einsum
+        torch.einsum = self.contract
+
+    def __exit__(self, *error):
+        torch.einsum = self.einsum
+
+    def contract(self, equation, *operands):
+        operands = operands[0] if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else operands
+        text = equation.replace(" ", "") if isinstance(equation, str) else "."
+        terms, _, result = text.partition("->")
+        terms = terms.split(",")
+        letters = set(text) - set(",->")
+        if "." in text or "->" not in text or len(letters) <= 8 or any(len(set(t)) < len(t) for t in terms):
+            return self.einsum(equation, *operands)
+        x, term = operands[0], terms[0]
+        for i in range(1, len(terms)):
+            x, term = self.product(x, term, operands[i], terms[i], set(result).union(*terms[i + 1:]))
+        x = x.sum([term.index(c) for c in term if c not in result]) if set(term) - set(result) else x
+        return x.permute([[c for c in term if c in result].index(c) for c in result])
+
+    @staticmethod
+    def product(a, left, b, right, later):
+        """[batch, rows, sums] by [batch, sums, columns]."""
+        sizes = dict(zip(left + right, list(a.shape) + list(b.shape)))
+        for c in [c for c in left if c not in right and c not in later]:
+            a, left = a.sum(left.index(c)), left.replace(c, "")
+        for c in [c for c in right if c not in left and c not in later]:
+            b, right = b.sum(right.index(c)), right.replace(c, "")
+        batch, sums = ([c for c in left if c in right and (c in later) == kept] for kept in (True, False))
+        rows, columns = ([c for c in x if c not in y] for x, y in ((left, right), (right, left)))
+
+        def matrices(x, term, *groups):
+            order = [term.index(c) for group in groups for c in group]
+            return x.permute(order).reshape([numpy.prod([sizes[c] for c in g], dtype=int).item() for g in groups])
+
+        y = torch.bmm(matrices(a, left, batch, rows, sums), matrices(b, right, batch, sums, columns))
+        term = "".join(batch + rows + columns)
+        return y.reshape([sizes[c] for c in term]), term
+
+
 def trace_make_fx(net, inputs):
     """torch 1.13: parameters become arguments, so that they are placeholders of the graph."""
     from torch.fx.experimental.proxy_tensor import make_fx
@@ -360,7 +405,7 @@ def trace_make_fx(net, inputs):
             return results, list(replaced.values())
 
     known = Known(len(keys))
-    with torch.no_grad(), PlainAttention(net), NoChecks():
+    with torch.no_grad(), PlainAttention(net), NoChecks(), Products():
         module = make_fx(call, known.table())(fresh(), *[x.clone() for x in inputs])
         ShapesOf(module).run({k: before[k].clone() for k in keys}, *[x.clone() for x in inputs])
     holders = [n for n in module.graph.nodes if n.op == "placeholder"]

@@ -95,6 +95,18 @@ class Remembers(nn.Module):
         return self.rows.sum(0), self.hidden, self.hidden * self.count
 
 
+class Letters(nn.Module):
+    """More letters in one product than a tensor may have dims; some are summed early, one stays to the end."""
+
+    def __init__(self):
+        super().__init__()
+        sizes = (1, 3, 2, 2), (2, 4, 3, 2), (2, 5, 2, 1)
+        self.cores = nn.ParameterList([nn.Parameter(torch.randn(s)) for s in sizes])
+
+    def forward(self, x):
+        return torch.einsum("bijk,xipc,cjqd,dkry->rbpq", x, *self.cores)
+
+
 class Bad(nn.Module):
     def __init__(self):
         super().__init__()

@@ -981,3 +981,17 @@ class Nucleus(nn.Module):
         p = p / p.sum(-1, keepdim=True)
         where = torch.searchsorted(p.cumsum(-1), torch.sigmoid(chance) * 0.999)
         return order.gather(-1, where.clamp_max(19)), torch.bincount(where.view(-1), minlength=20)
+
+
+@model("repetition_penalty", "2x9", "2x8:int64<9")
+class RepetitionPenalty(nn.Module):
+    """What was written before is less likely; the best five, and of these the nucleus, written in place."""
+    def forward(self, logits, ids):
+        score = logits.gather(1, ids)
+        logits = logits.scatter(1, ids, torch.where(score < 0, score * 1.2, score / 1.2))
+        logits = logits.masked_fill(logits < logits.topk(5)[0][..., -1, None], -INF)
+        ordered, order = torch.sort(logits, descending=True)
+        drop = ordered.softmax(-1).cumsum(-1) > 0.9
+        drop[..., 1:] = drop[..., :-1].clone()
+        drop[..., 0] = False
+        return logits.masked_fill(drop.scatter(1, order, drop), -1e4).softmax(-1)

@@ -665,3 +665,96 @@ class Tracker(nn.Module):
         best = score.flatten().argmax()
         window = torch.outer(torch.hann_window(9, periodic=False), torch.hann_window(9, periodic=False))
         return depth, score * 0.7 + window * 0.3, torch.stack([torch.div(best, 9, rounding_mode="trunc"), best % 9])
+
+
+class SplineEdges(nn.Module):
+    """A function of its own on each edge: B-splines of degree 3 on a grid, and silu."""
+    def __init__(self, inputs, outputs, grid=4):
+        super().__init__()
+        knots = torch.arange(-3, grid + 4) * (2 / grid) - 1
+        self.register_buffer("knots", knots.expand(inputs, -1).contiguous())
+        self.base = nn.Parameter(torch.randn(outputs, inputs) * 0.3)
+        self.spline = nn.Parameter(torch.randn(outputs, inputs, grid + 3) * 0.3)
+        self.scale = nn.Parameter(torch.rand(outputs, inputs))
+
+    def bases(self, x):
+        x, t = x.unsqueeze(-1), self.knots
+        b = ((x >= t[:, :-1]) & (x < t[:, 1:])).to(x.dtype)
+        for k in range(1, 4):
+            up = (x - t[:, :-k - 1]) / (t[:, k:-1] - t[:, :-k - 1])
+            down = (t[:, k + 1:] - x) / (t[:, k + 1:] - t[:, 1:-k])
+            b = up * b[..., :-1] + down * b[..., 1:]
+        return b
+
+    def forward(self, x):
+        edges = (self.spline * self.scale.unsqueeze(-1)).flatten(1)
+        return F.linear(F.silu(x), self.base) + F.linear(self.bases(x).flatten(1), edges)
+
+
+@model("kolmogorov_arnold", "4x3")
+class KolmogorovArnold(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = SplineEdges(3, 5), SplineEdges(5, 2)
+
+    def forward(self, x):
+        return self.b(torch.tanh(self.a(torch.tanh(x))))
+
+
+@model("tensor_train", "2x3x4", "2x4x5")
+class TensorTrain(nn.Module):
+    """Weights as a train of cores, and as a small core with a matrix on each side: ten letters in one product."""
+    def __init__(self):
+        super().__init__()
+        sizes = (1, 3, 2, 2), (2, 4, 3, 2), (2, 5, 2, 1)
+        self.cores = nn.ParameterList([nn.Parameter(torch.randn(s)) for s in sizes])
+        self.core = nn.Parameter(torch.randn(2, 2, 2))
+        self.sides = nn.ParameterList([nn.Parameter(torch.randn(n, 2)) for n in (3, 4, 5)])
+
+    def forward(self, x, y):
+        z = torch.einsum("bij,bjk->bijk", x, y)
+        train = torch.einsum("bijk,xipc,cjqd,dkry->bpqr", z, *self.cores)
+        whole = torch.einsum("abc,ia,jb,kc->ijk", self.core, *self.sides)
+        return train, torch.tensordot(z, whole, dims=([1, 2, 3], [0, 1, 2])), torch.einsum("bii->b", x @ x.mT)
+
+
+@model("quaternion_net", "2x8x6x6", "5x4")
+class QuaternionNet(nn.Module):
+    """A convolution by the Hamilton product; rotations, and what lies a third of the way between two of them."""
+    def __init__(self):
+        super().__init__()
+        self.parts = nn.ParameterList([nn.Parameter(torch.randn(2, 2, 3, 3) * 0.3) for _ in range(4)])
+
+    def forward(self, x, q):
+        r, i, j, k = self.parts
+        rows = (r, -i, -j, -k), (i, r, -k, j), (j, k, r, -i), (k, -j, i, r)
+        y = F.conv2d(x, torch.cat([torch.cat(row, 1) for row in rows], 0), padding=1)
+        q = F.normalize(q, dim=-1)
+        w, v = q[:, :1], q[:, 1:]
+        axes = torch.eye(3).unsqueeze(0)
+        cross = torch.cross(v.unsqueeze(1).expand(-1, 3, -1), axes.expand(5, -1, -1), dim=-1)
+        turned = axes + 2 * (w.unsqueeze(1) * cross + torch.cross(v.unsqueeze(1).expand(-1, 3, -1), cross, dim=-1))
+        angle = torch.acos((q[:-1] * q[1:]).sum(-1, keepdim=True).abs().clamp(max=0.9995))
+        between = (torch.sin(angle * 2 / 3) * q[:-1] + torch.sin(angle / 3) * q[1:]) / torch.sin(angle)
+        return y, turned, between, torch.linalg.det(turned), 2 * torch.atan2(v.norm(dim=-1), w.squeeze(-1))
+
+
+@model("soft_rasteriser", "6x3", "4x3:int64<6")
+class SoftRasteriser(nn.Module):
+    """Triangles that cover a pixel by a sigmoid of their distance, lit by spherical harmonics of their normals."""
+    def forward(self, vertices, faces):
+        t = vertices[faces]
+        x, y, z = F.normalize(torch.cross(t[:, 1] - t[:, 0], t[:, 2] - t[:, 0], dim=-1), dim=-1, eps=1e-6).unbind(-1)
+        light = torch.stack([torch.ones_like(x), y, z, x, x * y, y * z, 3 * z ** 2 - 1, x * z, x ** 2 - y ** 2], -1)
+        rows, columns = torch.meshgrid(torch.linspace(-1, 1, 8), torch.linspace(-1, 1, 8), indexing="ij")
+        a = t[:, None, :, :2]
+        edge, to = torch.roll(a, -1, 2) - a, torch.stack([columns, rows], -1).view(1, 64, 1, 2) - a
+        side = edge[..., 0] * to[..., 1] - edge[..., 1] * to[..., 0]
+        along = ((to * edge).sum(-1) / (edge * edge).sum(-1).clamp(min=1e-4)).clamp(0, 1)
+        distance = ((to - along[..., None] * edge) ** 2).sum(-1).amin(-1)
+        inside = (side >= 0).all(-1) | (side <= 0).all(-1)
+        cover = torch.sigmoid(torch.where(inside, distance, -distance) / 0.05)
+        depth = t[..., 2].mean(-1)
+        weight = cover * torch.exp((depth[:, None] - depth.max()) / 0.5)
+        weight = weight / (weight.sum(0, keepdim=True) + 1e-3)
+        return 1 - torch.prod(1 - cover, 0).view(8, 8), torch.einsum("fp,fk->pk", weight, light)
