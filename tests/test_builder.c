@@ -847,6 +847,111 @@ static npu_value too_many_layers(npu_model *m, npu_value x)
     return npu_model_add(m, &l.base, x);
 }
 
+static npu_value no_features(npu_model *m, npu_value x)
+{
+    npu_layer_rnn l = npu_layer_rnn_init(NULL, NPU_ATEN_RNN_RELU, 8, 0);
+    return npu_model_add(m, &l.base, x);
+}
+
+static npu_value no_layers(npu_model *m, npu_value x)
+{
+    npu_layer_rnn l = npu_layer_rnn_init(NULL, NPU_ATEN_RNN_TANH, 8, 4);
+    l.num_layers = 0;
+    return npu_model_add(m, &l.base, x);
+}
+
+/* What a model refuses, an emit function can be given. */
+static npu_value rnn_of_nothing(npu_model *m, npu_value x)
+{
+    npu_layer_rnn l = npu_layer_rnn_init("n", NPU_ATEN_GRU, 8, 4);
+    x.id = 99;
+    return l.base.emit(&l.base, npu_model_graph(m), &x, 1);
+}
+
+static npu_value rnn_without_inputs(npu_model *m, npu_value x)
+{
+    npu_layer_rnn l = npu_layer_rnn_init("n", NPU_ATEN_GRU, 8, 4);
+    return l.base.emit(&l.base, npu_model_graph(m), &x, 0);
+}
+
+static npu_value attention_of_nothing(npu_model *m, npu_value x)
+{
+    npu_layer_attention l = npu_layer_attention_init("a", 8, 2);
+    x.id = 99;
+    return l.base.emit(&l.base, npu_model_graph(m), &x, 1);
+}
+
+static npu_value attention_of_matrix(npu_model *m, npu_value x)
+{
+    npu_layer_attention l = npu_layer_attention_init("a", 8, 2);
+    return npu_model_add(m, &l.base, npu_flatten(npu_model_graph(m), x, 0, 1));
+}
+
+static npu_value attention_without_heads(npu_model *m, npu_value x)
+{
+    npu_layer_attention l = npu_layer_attention_init("a", 8, 0);
+    return npu_model_add(m, &l.base, x);
+}
+
+static npu_value positions_of_nothing(npu_model *m, npu_value x)
+{
+    npu_layer_cached_attention l = npu_layer_cached_attention_init("a", 8, 2, 16);
+    return l.base.emit(&l.base, npu_model_graph(m), (npu_value[]){ x, { 99 } }, 2);
+}
+
+static npu_value list_of_two(npu_model *m, npu_value x)
+{
+    npu_layer_sequential l = npu_layer_sequential_init("s", NULL, 0);
+    return npu_model_add_list(m, &l.base, (npu_value[]){ x, x }, 2);
+}
+
+/* The second of three: the third is not asked. */
+static npu_value list_with_a_mistake(npu_model *m, npu_value x)
+{
+    npu_layer_relu relu = npu_layer_relu_init(NULL);
+    npu_layer_rms_norm wrong = npu_layer_rms_norm_init(NULL, 7);
+    const npu_layer *const list[] = { &relu.base, &wrong.base, &relu.base };
+    npu_layer_sequential l = npu_layer_sequential_init("s", list, 3);
+    return npu_model_add(m, &l.base, x);
+}
+
+static npu_value list_with_a_hole(npu_model *m, npu_value x)
+{
+    npu_layer empty = { "e", NULL };
+    npu_layer_sequential l = npu_layer_sequential_init(NULL, (const npu_layer *[]){ &empty }, 1);
+    return npu_model_add(m, &l.base, x);
+}
+
+static npu_value linear_of_a_number(npu_model *m, npu_value x)
+{
+    npu_layer_linear l = npu_layer_linear_init(NULL, 8, 4);
+    (void)x;
+    return npu_model_add(m, &l.base, npu_model_input(m, "one", npu_spec_tensor(NPU_F32, 0, NULL)));
+}
+
+static npu_value no_layer(npu_model *m, npu_value x) { return npu_model_add(m, NULL, x); }
+
+static npu_value inputs_that_are_null(npu_model *m, npu_value x)
+{
+    npu_layer_relu l = npu_layer_relu_init("r");
+    (void)x;
+    return npu_model_add_list(m, &l.base, NULL, 1);
+}
+
+/* A layer that fails, and returns a value nevertheless. */
+static npu_value fail_and_go_on(const npu_layer *base, npu_graph *g, const npu_value *x, uint32_t num_x)
+{
+    (void)base, (void)num_x;
+    npu_reshape(g, x[0], (int64_t[]){ 7 }, 1);
+    return npu_relu(g, x[0]);
+}
+
+static npu_value careless(npu_model *m, npu_value x)
+{
+    npu_layer l = { "c", fail_and_go_on };
+    return npu_model_add(m, &l, x);
+}
+
 static npu_value rnn_of_matrix(npu_model *m, npu_value x)
 {
     npu_layer_rnn l = npu_layer_rnn_init("n", NPU_ATEN_GRU, 8, 4);
@@ -922,6 +1027,21 @@ static void test_layer_mistakes(void)
         { no_room, NPU_ERR_INVALID_ARGUMENT, "max_len is 0" },
         { heads_that_do_not_divide, NPU_ERR_SHAPE, "3 heads must divide 8 features" },
         { norm_of_other_features, NPU_ERR_SHAPE, "rms_norm" },
+        { no_features, NPU_ERR_INVALID_ARGUMENT, "recurrent : kind" },
+        { no_layers, NPU_ERR_INVALID_ARGUMENT, "4 features, 0 layers" },
+        { rnn_of_nothing, NPU_ERR_RANK, "recurrent n: x has rank 0, expected 3" },
+        { rnn_without_inputs, NPU_ERR_ARITY, "layer n: 0 inputs, expected 2" },
+        { attention_of_nothing, NPU_ERR_SHAPE, "attention a: x has rank 0" },
+        { attention_of_matrix, NPU_ERR_SHAPE, "attention a: x has rank 2, expected 3" },
+        { attention_without_heads, NPU_ERR_SHAPE, "0 heads must divide 8 features" },
+        { positions_of_nothing, NPU_ERR_INVALID_ARGUMENT, "positions have rank 0, expected 1; max_len is 16" },
+        { list_of_two, NPU_ERR_ARITY, "layer s: 2 inputs, expected 1" },
+        { list_with_a_mistake, NPU_ERR_SHAPE, "rms_norm" },
+        { list_with_a_hole, NPU_ERR_INVALID_ARGUMENT, "layer : a layer inside it has no emit function" },
+        { linear_of_a_number, NPU_ERR_SHAPE, "linear : x's last dim is 0, expected in_features 8" },
+        { no_layer, NPU_ERR_INVALID_ARGUMENT, "the layer has no emit function" },
+        { inputs_that_are_null, NPU_ERR_INVALID_ARGUMENT, "the list of inputs is NULL" },
+        { careless, NPU_ERR_SHAPE, "reshape" },
         { long_name, NPU_ERR_OVERFLOW, "the name of 'weight' is too long" },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

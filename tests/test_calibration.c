@@ -498,7 +498,10 @@ static const npu_quantize_rule unknown_op[] = { { .op = "aten.conv3d.default" } 
 static const npu_quantize_rule no_range[] = { { .value = "x", .low = 1, .high = -1 } }, nan_range[] = { { .value = "x", .high = (double)NAN } };
 static const npu_quantize_rule endless[] = { { .value = "x", .high = (double)INFINITY } }, both[] = { { .op = "a", .value = "x" } };
 
-typedef enum spoil { GOOD, NO_DATA, ALL_NAN, ONE_INF, ALL_ALIKE, WRONG_DIMS, NO_INPUTS, BAD_WEIGHT, HAS_CANARY, FAILED_GRAPH, NO_HOST } spoil;
+typedef enum spoil {
+    GOOD, NO_DATA, ALL_NAN, ONE_INF, ALL_ALIKE, WRONG_DIMS, NO_INPUTS, BAD_WEIGHT, HAS_CANARY, FAILED_GRAPH, NO_HOST,
+    NO_BACKENDS, NULL_BACKENDS, MANY_BACKENDS, BAD_BACKEND
+} spoil;
 #define ADD "a = aten.add.Tensor(x, x)\noutput o = a\n"
 static const struct { const char *name; npu_quantize_desc desc; spoil how; npu_status status; const char *words; } refused[] = {
     { "no samples", { .num_samples = 0 }, GOOD, NPU_ERR_MISSING_FEED, "0 samples are given" },
@@ -524,6 +527,14 @@ static const struct { const char *name; npu_quantize_desc desc; spoil how; npu_s
     { "a range that is none", { .num_samples = 2, .rules = no_range, .num_rules = 1 }, GOOD, NPU_ERR_RANGE, "1 to -1" },
     { "a range of NaN", { .num_samples = 2, .rules = nan_range, .num_rules = 1 }, GOOD, NPU_ERR_RANGE, "is none" },
     { "a range without end", { .num_samples = 2, .rules = endless, .num_rules = 1 }, GOOD, NPU_ERR_RANGE, "is none" },
+    { "no backends", { .num_samples = 2 }, NO_BACKENDS, NPU_ERR_INVALID_ARGUMENT, "has no backends" },
+    { "backends that are NULL", { .num_samples = 2 }, NULL_BACKENDS, NPU_ERR_INVALID_ARGUMENT, "has no backends" },
+    { "too many backends", { .num_samples = 2 }, MANY_BACKENDS, NPU_ERR_INVALID_ARGUMENT, "desc" },
+    { "a backend that is none", { .num_samples = 2 }, BAD_BACKEND, NPU_ERR_INVALID_ARGUMENT, "'supports' is required" },
+    { "a percentile below 0", { .num_samples = 2, .percentile = -1 }, GOOD, NPU_ERR_INVALID_ARGUMENT, "percentile" },
+    { "u8, groups of 32", { .dtype = NPU_U8, .group = 32 }, GOOD, NPU_ERR_MISSING_FEED, "0 samples are given" },
+    { "i8, groups of 64", { .dtype = NPU_I8, .group = 64 }, GOOD, NPU_ERR_MISSING_FEED, "0 samples are given" },
+    { "groups of 128", { .group = 128 }, GOOD, NPU_ERR_MISSING_FEED, "0 samples are given" },
     { "rules that are NULL", { .num_samples = 2, .num_rules = 1 }, GOOD, NPU_ERR_INVALID_ARGUMENT, "desc" },
 };
 
@@ -548,8 +559,11 @@ static void refuse(npu_quantize_desc desc, spoil how, npu_status status, const c
     arrays[0].data = how == ALL_ALIKE ? alike : arrays[0].data;
     arrays[1].data = how == ALL_ALIKE ? alike : arrays[1].data;
     device.op_call = NULL;
-    desc.backends = how == NO_HOST ? &no_host : &cpu;
-    desc.num_backends = 1;
+    if (how == BAD_BACKEND) {
+        device.supports = NULL;
+    }
+    desc.backends = how == NULL_BACKENDS ? NULL : how == NO_HOST || how == BAD_BACKEND ? &no_host : &cpu;
+    desc.num_backends = how == NO_BACKENDS ? 0 : how == MANY_BACKENDS ? 1000 : 1;
     desc.inputs = how == NO_INPUTS ? NULL : arrays;
     desc._canary = how == HAS_CANARY;
     if (how == FAILED_GRAPH) {

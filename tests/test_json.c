@@ -556,6 +556,18 @@ static void test_missing_optional(void)
                FLOATS(3, 3, 3, 4, 5, 6));
     clamp.nodes[0] = "y | aten.clamp.Tensor | x t t t | y=float32[2,3] | ";
     refuse(&clamp, NPU_ERR_ARITY, "4 input tensors, its schema takes 1 to 3");
+    static const char *const masks[] = { "[true]", "[]", "[false, true, false]", "[false, false]", "[true, true]" };
+    for (size_t i = 0; i < sizeof masks / sizeof masks[0]; i++) { /* too short, too long, other counts */
+        char node[160];
+        snprintf(node, sizeof node, "y | aten.clamp.Tensor | x t | y=float32[2,3] | '_optional_tensor_mask': %s",
+                 masks[i]);
+        clamp.nodes[0] = node;
+        refuse(&clamp, NPU_ERR_ARITY, "_optional_tensor_mask");
+    }
+    /* what is a number among the attributes takes no tensor, whatever the mask says */
+    check_node(clamp.inputs, clamp.outputs,
+               "y | aten.clamp.Tensor | x t | y=float32[2,3] | '_optional_tensor_mask': [true, true], 'max': 4.0",
+               DATA(x6, three), FLOATS(3, 3, 3, 4, 4, 4));
 }
 
 /* ---- attributes ---- */
@@ -938,6 +950,8 @@ static void test_constants(void)
         { "bfloat16", "[1.5, Infinity]", { 0xc0, 0x3f, 0x80, 0x7f }, 4 },
         { "float16", "[65504, 6e-8]", { 0xff, 0x7b, 1, 0 }, 4 },
         { "float64", "[0.1]", { 0x9a, 0x99, 0x99, 0x99, 0x99, 0x99, 0xb9, 0x3f }, 8 },
+        { "float64", "[18446744073709551615]", { 0, 0, 0, 0, 0, 0, 0xf0, 0x43 }, 8 },
+        { "float32", "7", { 0, 0, 0xe0, 0x40 }, 4 },
         { "uint8", "[255, 0, 128]", { 255, 0, 128 }, 3 },
         { "int8", "[-128, 127]", { 0x80, 0x7f }, 2 },
         { "int16", "[-2]", { 0xfe, 0xff }, 2 },
@@ -981,6 +995,8 @@ static void test_bad_constants(void)
         { "float32", "['a']", NPU_ERR_DTYPE }, { "float32", "[null]", NPU_ERR_DTYPE },
         { "float32", "{}", NPU_ERR_DTYPE }, { "float32", "'01020304'", NPU_ERR_PARSE },
         { "float32", "'0x0102030g'", NPU_ERR_PARSE }, { "float32", "'0'", NPU_ERR_PARSE },
+        { "complex64", "1", NPU_ERR_SHAPE }, { "float32", "null", NPU_ERR_CONVERSION },
+        { "complex64", "[[[[[[[[[[1, 2]]]]]]]]]]", NPU_ERR_SHAPE },
         { "nope", "[1]", NPU_ERR_DTYPE }, { "complex64", "[1.0]", NPU_ERR_SHAPE },
         { "complex64", "[[1.0]]", NPU_ERR_SHAPE }, { "float32", "[[1],[1,2]]", NPU_ERR_SHAPE },
         { "float32", "[[1],2]", NPU_ERR_SHAPE }, { "float32", "[[[[[[[[[1]]]]]]]]]", NPU_ERR_RANK },
@@ -1340,6 +1356,11 @@ static void test_bad_graphs(void)
             NULL,
             { "m | aten.max.dim | x | m_0=float32[2] m_1=int64[2] | 'dim': 1",
               "r | aten.relu | m.2 | r=float32[2] | " } } },
+        { NPU_ERR_RANGE,
+          "'m' has 2 results, number 9 is asked for",
+          { "x=float32[2,3]", "", "", NULL,
+            { "m | aten.max.dim | x | m_0=float32[2] m_1=int64[2] | 'dim': 1",
+              "r | aten.relu | m.9 | r=float32[2] | " } } },
         { NPU_ERR_NOT_FOUND,
           "'w' is no weight, input or result",
           { "x=float32[2]", "", "", NULL, { "a | aten.add.Tensor | x w | a=float32[2] | " } } },
@@ -1406,6 +1427,8 @@ static void test_bad_text(void)
     static const struct { const char *text; int line, column; } rows[] = {
         { "", 1, 1 }, { "{", 1, 2 }, { "[1,", 1, 4 }, { "{\"a\" 1}", 1, 6 }, { "{\"a\": 1,}", 1, 9 },
         { "{1: 2}", 1, 2 }, { "nul", 1, 1 }, { "{} x", 1, 4 }, { "\n\n{\"a\": tru}", 3, 7 },
+        { "\"\\udc00\"", 1, 8 }, { "\"\\ud800\\u0041\"", 1, 14 }, { "\"\\ud800\\ue000\"", 1, 14 },
+        { "\"\\ue000\"", 1, 1 },
         { "\"\\u12\"", 1, 7 }, { "\"\\ud800\"", 1, 8 }, { "\"\\u0000\"", 1, 8 }, { "\"\xff\"", 1, 3 },
         { "\"a\nb\"", 1, 3 }, { "01x", 1, 1 }, { "-", 1, 1 }, { "1e", 1, 1 }, { "1.2.3", 1, 1 }, { "[1 2]", 1, 4 },
         { "\"\\q\"", 1, 3 }, { "{}", 1, 1 }, { "[]", 1, 1 }, { "{\"graph_inputs\": 3}", 1, 18 },

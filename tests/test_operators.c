@@ -623,6 +623,25 @@ static void test_bad_returns(void)
         NPU_CHECK(npu_returns(g, declared, 2) != NPU_OK); /* and none of the two is declared */
         npu_graph_clear_error(g);
         NPU_CHECK_STATUS(npu_returns(g, declared, 1), NPU_OK);
+        NPU_CHECK_STATUS(npu_returns(g, declared, 1), NPU_ERR_STATE);
+        npu_graph_destroy(g);
+    }
+    {
+        /* nothing declared: any that exist, and numbers for those without a name */
+        npu_graph *g = npu_graph_create(NULL);
+        npu_value v[3];
+        v[0] = v[2] = npu_input(g, NULL, spec(NPU_F32, 4, 2));
+        v[1] = (npu_value){ 99 };
+        NPU_CHECK_STATUS(npu_returns(g, NULL, 0), NPU_OK);
+        NPU_CHECK_STATUS(npu_return(g, v, 3), NPU_ERR_INVALID_ARGUMENT);
+        NPU_CHECK(strstr(npu_graph_diag(g)->message, "result 1 does not exist"));
+        NPU_CHECK_STATUS(npu_return(g, v, 1), NPU_ERR_INVALID_ARGUMENT); /* as the graph has failed */
+        npu_graph_clear_error(g);
+        v[1] = npu_input(g, "own", spec(NPU_F32, 4, 2));
+        NPU_CHECK_STATUS(npu_return(g, v, 3), NPU_OK);
+        NPU_CHECK_STR(npu_graph_output_name(g, 0), "return");
+        NPU_CHECK_STR(npu_graph_output_name(g, 1), "own");
+        NPU_CHECK_STR(npu_graph_output_name(g, 2), "return.2");
         npu_graph_destroy(g);
     }
 }

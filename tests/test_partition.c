@@ -1181,6 +1181,11 @@ static void test_advise(void)
                        "%s", text.data);
         NPU_CHECK_STATUS(npu_plan_advise(r.graph, &r.desc, rows + 1, 1, &num, &r.diag), NPU_OK);
         NPU_CHECK(num == 2 && rows[1].kind == rows[0].kind);
+        NPU_CHECK_STATUS(npu_plan_advise(r.graph, &r.desc, NULL, 0, &num, &r.diag), NPU_OK); /* how many there are */
+        NPU_CHECK_EQ(num, 2);
+        NPU_CHECK_STATUS(npu_plan_advise(r.graph, &r.desc, NULL, 1, &num, &r.diag), NPU_ERR_INVALID_ARGUMENT);
+        NPU_CHECK_STATUS(npu_plan_advise(r.graph, &r.desc, NULL, 0, NULL, &r.diag), NPU_ERR_INVALID_ARGUMENT);
+        NPU_CHECK_STATUS(npu_plan_advise(r.graph, NULL, NULL, 0, &num, &r.diag), NPU_ERR_INVALID_ARGUMENT);
         npu_text_free(&text);
         rig_end(&r);
     }

@@ -655,6 +655,16 @@ static void test_neighbours(void)
         { PASS(AICF_TO_ATEN),
           "input x : f32[2,3]\ny = aicf.softmax(x)",
           "aten.softmax.int" },
+        { PASS(AICF_TO_ATEN),
+          "input x : i32[]\ny = aicf.step_inc(x)",
+          "aten.add.Scalar" },
+        { PASS(AICF_TO_ATEN), /* the mean is an output */
+          "input x : f32[2,3]\ninput w : f32[3]\nn, m, r = aicf.layernorm_fwd(x, w, w)\noutput m = m\n"
+          "y = aten.neg.default(n)",
+          "aicf.layernorm_fwd aten.neg.default" },
+        { PASS(AICF_TO_ATEN),
+          "input x : f32[2,3]\ninput w : f32[3]\nn, m, r = aicf.layernorm_fwd(x, w, w)\ny = aten.neg.default(n)",
+          "aten.layer_norm.default aten.neg.default" },
         { PASS(CONV_ACTIVATION),
           "input x : f32[1,2,5,5]\ninput w : f32[2,2,3,3]\n"
           "c = aten.convolution.default(x, w, none, [1, 1], [0, 0], [1, 1], true, [0, 0], 1)\n"
@@ -726,6 +736,19 @@ static void test_neighbours(void)
           "input x : f32[1,2,5,5]\nconst m : f32[2] {1, 2}\n"
           "n = aten.batch_norm.default(x, m, m, m, m, false, 0.1, 1e-5, false)\ny = aten.neg.default(n)",
           "aten.batch_norm.default aten.neg.default" },
+        { PASS(RMS_NORM), /* floats, of which halves are asked for */
+          "input x : f32[2,8]\nconst w : f16[8] {1, 2, 3, 4, 5, 6, 7, 8}\n"
+          "s = aten.pow.Tensor_Scalar(x, 2)\nm = aten.mean.dim(s, [-1], true)\na = aten.add.Scalar(m, 1e-6)\n"
+          "r = aten.rsqrt.default(a)\nn = aten.mul.Tensor(x, r)\nc = aten._to_copy.default(n, dtype=f16)\n"
+          "v = aten.mul.Tensor(c, w)\ny = aten.to.dtype(v, f32)",
+          "aten.pow.Tensor_Scalar aten.mean.dim aten.add.Scalar aten.rsqrt.default aten.mul.Tensor "
+          "aten._to_copy.default aten.mul.Tensor aten.to.dtype" },
+        { PASS(COMMON), /* lists of other lengths, other attributes, other numbers of operands */
+          "input x : f32[2,2]\na = aten.cat.default([x, x], 0)\nb = aten.cat.default([x, x], 0)\n"
+          "c = aten.cat.default([x, x], 1)\nd = aten.cat.default([x, x, x], 0)\ne = aten.cat.default([a, b, d], 0)\n"
+          "z = aten.flatten.using_ints(c)\noutput z = z\ny = aten.neg.default(e)",
+          "aten.cat.default aten.cat.default aten.cat.default aten.cat.default aten.flatten.using_ints "
+          "aten.neg.default" },
         { PASS(BATCH_NORM),
           "input x : f32[1,2,5,5]\ninput m : f32[2]\nconst k : f32[2,2,1,1] {1, 2, 3, 4}\n"
           "c = aten.conv2d.default(x, k)\nn = aten.batch_norm.default(c, m, m, m, m, false, 0.1, 1e-5, false)\n"
@@ -1423,7 +1446,9 @@ enum { MAX_LINES = 5 };
 typedef struct spelling { bool is_fused; const char *lines[MAX_LINES]; } spelling;
 
 /* Wherever a dim or an operand may be taken for another one, sizes agree: only the pattern can tell. */
-static const char rms_head[] = "graph g\ninput x : f32[8,8]\ninput z : f32[8,8]\ninput w : f32[8]\ninput w2 : f32[1,8]\ninput e : f32[]\n";
+static const char rms_head[] = "graph g\ninput x : f32[8,8]\ninput z : f32[8,8]\ninput w : f32[8]\n"
+                               "input w2 : f32[1,8]\ninput e : f32[]\n"
+                               "input h : f16[8,8]\ninput wh : f16[8]\n";
 static const char *const rms_usual[MAX_LINES] = { "s = aten.square.default(x)", "m = aten.mean.dim(s, [-1], true)", "a = aten.add.Scalar(m, 1e-5)",
                                                   "n = aten.mul.Tensor(x, r)", "y = aten.mul.Tensor(n, w)" };
 static const spelling rms_norms[] = {
@@ -1446,6 +1471,14 @@ static const spelling rms_norms[] = {
     { false, { NULL, NULL, NULL, "n = aten.mul.Tensor(z, r)" } },
     { true, { NULL, NULL, NULL, NULL, "y = aten.mul.Tensor(w, n)" } },
     { false, { NULL, NULL, NULL, NULL, "y = aten.mul.Tensor(n, w2)" } },
+    /* halves that are normalised as floats; and floats of which halves are asked for */
+    { true, { "j = aten.to.dtype(h, f32)\ns = aten.square.default(j)", NULL, NULL, "n = aten.mul.Tensor(j, r)",
+              "o = aten.to.dtype(n, f16)\ny = aten.mul.Tensor(wh, o)" } },
+    { true, { "j = aten._to_copy.default(h, dtype=f32)\ns = aten.mul.Tensor(j, j)", NULL, NULL,
+              "n = aten.mul.Tensor(j, r)",
+              "o = aten._to_copy.default(n, dtype=f16)\ny = aten.mul.Tensor(o, wh)" } },
+    { false, { NULL, NULL, NULL, NULL, "o = aten.to.dtype(n, f16)\ny = aten.mul.Tensor(wh, o)" } },
+    { false, { NULL, NULL, NULL, NULL, "y = aten.mul.Tensor(n, wh)" } },
     { false, { NULL, NULL, NULL, NULL, "y = aten.mul.Tensor(n, e)" } },
 };
 
@@ -1605,6 +1638,49 @@ static void test_exported_attention(void)
     }
 }
 
+/* Keys and values that are repeated in another way than heads for those of q: whatever becomes of them, it is not
+   attention with fewer heads, and the numbers stay. */
+static void test_no_repeated_heads(void)
+{
+    static const struct { const char *name, *narrow, *wide; bool is_one; } near[] = {
+        { "heads", "2,2,1,7,4", "2,2,3,7,4", false },
+        { "heads of one batch", "2,2,1,7,4", "2,2,3,7,4", true },
+        { "no dim for the copies", "2,1,7,4", "2,6,7,4", false },
+        { "new dims in front", "3,7,4", "2,2,3,7,4", false },
+        { "heads as a whole", "2,1,3,7,4", "2,2,3,7,4", false },
+        { "batches, too", "1,2,1,7,4", "2,2,3,7,4", false },
+        { "batches as heads", "1,4,1,7,4", "1,4,3,7,4", false },
+        { "all heads of one", "2,1,1,7,4", "2,2,3,7,4", false },
+        { "rows", "2,2,1,1,4", "2,2,3,7,4", false },
+        { "columns", "2,2,1,7,1", "2,2,3,7,4", false },
+        { "half a head", "2,4,1,7,2", "2,4,3,7,2", false },
+    };
+    const npu_backend *cpu = npu_ref_backend();
+    npu_optimize_desc desc = { .backends = &cpu, .num_backends = 1, .passes = 1u << NPU_PASS_ATTENTION };
+    for (size_t i = 0; i < sizeof near / sizeof near[0]; i++) {
+        npu_text text = npu_text_init(NULL), after = npu_text_init(NULL);
+        npu_graph *now = NULL, *g;
+        const char *dims = near[i].is_one ? "12" : "2,6";
+        npu_text_printf(&text, "graph g\ninput q : f32[%s,5,4]\ninput k : f32[%s]\ninput v : f32[%s]\n", dims,
+                        near[i].narrow, near[i].narrow);
+        npu_text_printf(&text, "a = aten.expand.default(k, [%s])\nb = aten.reshape.default(a, [%s,7,4])\n",
+                        near[i].wide, dims);
+        npu_text_printf(&text, "c = aten.expand.default(v, [%s])\nd = aten.reshape.default(c, [%s,7,4])\n",
+                        near[i].wide, dims);
+        npu_text_printf(&text, "t = aten.transpose.int(b, -2, -1)\np = aten.matmul.default(q, t)\n"
+                               "s = aten.softmax.int(p, -1)\ny = aten.matmul.default(s, d)\noutput y = y\n");
+        g = parse(text.data, NPU_OK);
+        NPU_CHECK_STATUS(npu_graph_optimize(&now, g, &desc, NULL, NULL), NPU_OK);
+        npu_graph_print(now, &after);
+        NPU_CHECK_THAT((strstr(after.data, "enable_gqa") != NULL) == (i == 0), "%s: %s", near[i].name, after.data);
+        check_numbers(near[i].name, g, now, 1e-5);
+        npu_graph_destroy(now);
+        npu_graph_destroy(g);
+        npu_text_free(&after);
+        npu_text_free(&text);
+    }
+}
+
 /* between: what stands after the line of that number. */
 static void check_spelling(const spelling *c, const char *head, const char *const *usual, int at, const char *between, npu_pass_id pass, npu_kind kind)
 {
@@ -1681,6 +1757,7 @@ int main(void)
     NPU_RUN(test_regressions);
     NPU_RUN(test_effects);
     NPU_RUN(test_random);
+    NPU_RUN(test_no_repeated_heads);
     NPU_RUN(test_spellings);
     NPU_RUN(test_exported_attention);
     NPU_RUN(test_optimize_rejections);
