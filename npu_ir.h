@@ -1,4 +1,4 @@
-/* npu_ir.h - 0.1 - a neural-network graph library for C: describe a model, check it, split it between an
+/* npu_ir.h - 0.2 - a neural-network graph library for C: describe a model, check it, split it between an
    accelerator and the CPU, plan every byte, run it, and say why each op ran where it did.
 
    Do this:

@@ -25,6 +25,20 @@ static void test_statuses(void)
     NPU_CHECK(npu_status_name((npu_status)9999) != NULL);
 }
 
+/* The first line of the header names the version that its macro says. */
+static void test_version(void)
+{
+    char line[80] = "", want[40];
+    FILE *f = fopen("npu_ir.h", "rb");
+    NPU_CHECK(f && fgets(line, sizeof line, f));
+    snprintf(want, sizeof want, "/* npu_ir.h - %u.%u - ", NPU_IR_VERSION >> 16, NPU_IR_VERSION >> 8 & 0xff);
+    line[strlen(want)] = 0;
+    NPU_CHECK_STR(line, want);
+    if (f) {
+        fclose(f);
+    }
+}
+
 static void test_sizes(void)
 {
     static const struct { size_t a, b; bool fits;
@@ -205,6 +219,7 @@ int main(void)
 {
     NPU_RUN(test_the_tests);
     NPU_RUN(test_statuses);
+    NPU_RUN(test_version);
     NPU_RUN(test_sizes);
     NPU_RUN(test_text);
     NPU_RUN(test_text_without_memory);
