@@ -15914,18 +15914,16 @@ NPU__COLD static npu_status npu__type_meshgrid(npu_deduce *d)
     return d->status;
 }
 
-/* Every element repeated in place; without a dim of all elements in a row. */
-NPU__COLD static npu_status npu__type_repeat_interleave(npu_deduce *d)
+/* self with the axis that `dim` names; without one all elements in a row. */
+static npu_spec npu__axis_or_flat(npu_deduce *d, uint32_t *axis)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
-    int64_t repeats = npu_op_int(d->op, "repeats", 0);
     bool is_flat = !npu_op_has(d->op, "dim");
     npu__extent len = { 1, 0, 0 };
     npu_spec y = *x;
-    uint32_t axis = 0;
-    npu__check_attribute(d, "repeats", repeats, 0);
+    *axis = 0;
     if (!is_flat) {
-        npu__real_axis(d, "dim", npu_op_int(d->op, "dim", 0), x->rank, &axis);
+        npu__real_axis(d, "dim", npu_op_int(d->op, "dim", 0), x->rank, axis);
     }
     for (uint32_t i = 0; is_flat && i < x->rank && !d->status; i++) {
         if (!npu__extent_add(&len, x->dims[i])) {
@@ -15936,10 +15934,20 @@ NPU__COLD static npu_status npu__type_repeat_interleave(npu_deduce *d)
         y.rank = 1;
         y.dims[0] = npu__extent_dim(&len);
     }
+    return y;
+}
+
+/* Every element repeated in place; without a dim of all elements in a row. */
+NPU__COLD static npu_status npu__type_repeat_interleave(npu_deduce *d)
+{
+    int64_t repeats = npu_op_int(d->op, "repeats", 0);
+    uint32_t axis;
+    npu__check_attribute(d, "repeats", repeats, 0);
+    npu_spec y = npu__axis_or_flat(d, &axis);
     if (!npu__repeat_dim(y.dims[axis], repeats, &y.dims[axis])) {
         npu__too_large(d, "repeats");
     }
-    return npu__result_like(d, &y, npu__dtype_of(x));
+    return npu__result_like(d, &y, npu__dtype_of(&y));
 }
 
 /* One result per index of a dim, without it. */
@@ -16803,33 +16811,19 @@ NPU__COLD static npu_status npu__type_repeat_indices(npu_deduce *d)
 /* repeat_interleave with a count per index of the dim, or one for all. */
 NPU__COLD static npu_status npu__type_repeat_tensor(npu_deduce *d)
 {
-    const npu_spec *x = npu_deduce_spec(d, "self"), *repeats = npu_deduce_spec(d, "repeats");
-    bool is_flat = !npu_op_has(d->op, "dim");
+    const npu_spec *repeats = npu_deduce_spec(d, "repeats");
     bool is_one = repeats->rank == 0 || repeats->dims[0] == 1;
-    npu__extent len = { 1, 0, 0 };
-    npu_spec y = *x;
-    uint32_t axis = 0;
+    uint32_t axis;
     int64_t sum;
     npu__check_index(d, "repeats");
     npu__check_rank(d, "repeats", 0, 1);
-    if (!is_flat) {
-        npu__real_axis(d, "dim", npu_op_int(d->op, "dim", 0), x->rank, &axis);
-    }
-    for (uint32_t i = 0; is_flat && i < x->rank && !d->status; i++) {
-        if (!npu__extent_add(&len, x->dims[i])) {
-            npu__too_large(d, "self");
-        }
-    }
-    if (is_flat || x->rank == 0) {
-        y.rank = 1;
-        y.dims[0] = npu__extent_dim(&len);
-    }
+    npu_spec y = npu__axis_or_flat(d, &axis);
     if (!is_one) {
         npu__check_dim(d, "repeats", 0, y.dims[axis], "that of self");
     }
     npu__sum_repeats(d, is_one ? y.dims[axis] : 1, &sum);
     y.dims[axis] = sum;
-    return npu__result_like(d, &y, npu__dtype_of(x));
+    return npu__result_like(d, &y, npu__dtype_of(&y));
 }
 
 /* ---- rules: reduction ---- */

@@ -120,6 +120,30 @@ static inline npu_status npu_test_input_dims(npu_exec *exec, const char *name, u
     return npu_exec_set_input(exec, &a);
 }
 
+/* Does something with that allocator alone; the first status that is not OK, or OK when it all worked. */
+typedef npu_status (*npu_test_scenario)(const npu_allocator *a);
+
+/* Lets the first, second, ... allocation fail until one run needs fewer: each run before says so, and leaves nothing
+   behind. Returns the number of allocations that a whole run needs. may_go_on: a run may do without what it got no
+   memory for. */
+static inline uint64_t npu_test_fail_each(npu_test_scenario run, bool may_go_on)
+{
+    npu_alloc_counter c;
+    npu_status status = NPU_ERR_NO_MEMORY;
+    int bad = npu_test.bad_checks;
+    uint64_t n = 0;
+    do {
+        npu_allocator a = npu_allocator_counting(&c);
+        memset(&c, 0, sizeof c);
+        c.fail_at = ++n;
+        status = run(&a);
+        int ok = status == (c.num_calls < n || (may_go_on && !status) ? NPU_OK : NPU_ERR_NO_MEMORY);
+        npu_test_that(ok && c.live_bytes == 0, __FILE__, __LINE__, "fail_each", "allocation %llu: %s, %llu bytes left",
+                      (unsigned long long)n, npu_status_name(status), (unsigned long long)c.live_bytes);
+    } while (c.num_calls >= n && npu_test.bad_checks == bad);
+    return n - 1;
+}
+
 static inline void npu_test_int(const char *file, int line, const char *what, long long got, long long expected)
 {
     if (!npu_test_ok(got == expected, file, line, what)) {

@@ -5,33 +5,7 @@
 
 static npu_registry *shared; /* where making one is not what is tested */
 
-/* Does something with that allocator alone; the first status that is not OK, or OK when it all worked. */
-typedef npu_status (*scenario)(const npu_allocator *a);
-
-/* Lets the first, second, ... allocation fail until one run needs fewer; the number of allocations that a
-   whole run needs. may_go_on: a run may do without what it got no memory for. */
-static uint64_t fail_each_of(scenario run, bool may_go_on)
-{
-    npu_alloc_counter c;
-    npu_status status = NPU_ERR_NO_MEMORY;
-    int bad = npu_test.bad_checks;
-    uint64_t n = 0;
-    do {
-        npu_allocator a = npu_allocator_counting(&c);
-        memset(&c, 0, sizeof c);
-        c.fail_at = ++n;
-        status = run(&a);
-        NPU_CHECK_STATUS(status, c.num_calls < n || (may_go_on && !status) ? NPU_OK : NPU_ERR_NO_MEMORY);
-        NPU_CHECK_EQ(c.live_bytes, 0);
-        if (npu_test.bad_checks != bad) {
-            fprintf(stderr, "allocation %llu\n", (unsigned long long)n);
-            break;
-        }
-    } while (c.num_calls >= n);
-    return n - 1;
-}
-
-static uint64_t fail_each(scenario run) { return fail_each_of(run, false); }
+static uint64_t fail_each(npu_test_scenario run) { return npu_test_fail_each(run, false); }
 
 /* ---- from a registry to a run ----------------------------------------------------------------------------------- */
 
@@ -800,7 +774,7 @@ static void test_files(void)
             int bad = npu_test.bad_checks;
             now.text = files[f];
             now.take = ways[i].take;
-            NPU_CHECK(fail_each_of(one_way, ways[i].may_go_on) > 30);
+            NPU_CHECK(npu_test_fail_each(one_way, ways[i].may_go_on) > 30);
             if (npu_test.bad_checks != bad) {
                 fprintf(stderr, "%s of file %d\n", ways[i].name, (int)f);
             }

@@ -158,6 +158,15 @@ static const npu_backend *spy_start(spy *s, const char *name)
     return b;
 }
 
+/* Two spies, then the CPU. */
+static void spies_start(rig *r, spy *first, spy *second)
+{
+    r->backends[0] = spy_start(first, "first");
+    r->backends[1] = spy_start(second, "second");
+    r->backends[2] = npu_ref_backend();
+    r->desc.num_backends = 3;
+}
+
 /* ---- looking at plans ------------------------------------------------------------------------------------------- */
 
 static npu_op op_id(uint32_t id)
@@ -1396,10 +1405,7 @@ static void test_priority(void)
     rig r = rig_start(NULL, 0);
     uint32_t reason = 0;
     const char *words = NULL;
-    r.backends[0] = spy_start(&first, "first");
-    r.backends[1] = spy_start(&second, "second");
-    r.backends[2] = npu_ref_backend();
-    r.desc.num_backends = 3;
+    spies_start(&r, &first, &second);
     first.only[0] = "aten.relu.default";
     first.only[1] = "aten.sigmoid.default";
     first.words = "only relu and sigmoid";
@@ -1580,10 +1586,7 @@ static void test_refused(void)
     rig r = rig_start(NULL, 0);
     uint32_t reason = 0;
     const char *words = NULL;
-    r.backends[0] = spy_start(&first, "first");
-    r.backends[1] = spy_start(&second, "second");
-    r.backends[2] = npu_ref_backend();
-    r.desc.num_backends = 3;
+    spies_start(&r, &first, &second);
     first.only[0] = "aten.relu.default";
     first.only[1] = "aten.neg.default";
     first.only[2] = "aten.abs.default";
@@ -1675,10 +1678,7 @@ static void test_refused_within_limits(void)
         uint32_t reason = 0;
         const char *words = NULL;
         rig r = rig_start(NULL, 0);
-        r.backends[0] = spy_start(&first, "first");
-        r.backends[1] = spy_start(&second, "second");
-        r.backends[2] = npu_ref_backend();
-        r.desc.num_backends = 3;
+        spies_start(&r, &first, &second);
         r.desc.min_group_ops = rows[i].min_ops;
         r.desc.max_groups = rows[i].max_groups;
         r.desc.max_compiles = 1; /* the whole group goes */

@@ -53,6 +53,27 @@ static inline npu_allocator fuzz_allocator(fuzz_memory *memory)
     a.resize = fuzz_resize;
     return a;
 }
+
+/* Of a graph with that allocator. The registry is made once: it takes a hundred times as long as a small graph. */
+static inline npu_graph_desc fuzz_desc(const npu_allocator *allocator)
+{
+    static npu_registry *registry;
+    npu_graph_desc desc;
+    FUZZ_REQUIRE(registry || npu_registry_create(&registry, NULL, NULL) == NPU_OK);
+    memset(&desc, 0, sizeof desc);
+    desc.allocator = allocator;
+    desc.registry = registry;
+    return desc;
+}
+
+/* Freed by the caller. Without a NUL: reading past the end is seen. */
+static inline void *fuzz_copy(const uint8_t *data, size_t size)
+{
+    void *copy = malloc(size ? size : 1);
+    FUZZ_REQUIRE(copy);
+    memcpy(copy, data, size);
+    return copy;
+}
 #endif /* NPU_IR_RUNTIME_ONLY */
 
 #endif

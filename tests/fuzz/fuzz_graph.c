@@ -17,19 +17,13 @@ static void check_tiles(const npu_graph *g, const npu_allocator *allocator, int 
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static npu_registry *registry; /* made once: it takes a hundred times as long as a small graph */
     fuzz_memory memory;
     npu_allocator allocator = fuzz_allocator(&memory);
-    npu_graph_desc desc;
+    npu_graph_desc desc = fuzz_desc(&allocator);
     npu_diag diag;
     npu_graph *g = NULL, *again = NULL;
-    char *copy = (char *)malloc(size ? size : 1); /* without a NUL: reading past the end is seen */
-    FUZZ_REQUIRE(copy && (registry || npu_registry_create(&registry, NULL, NULL) == NPU_OK));
-    memcpy(copy, data, size);
-    memset(&desc, 0, sizeof desc);
+    char *copy = (char *)fuzz_copy(data, size);
     memset(&diag, 0, sizeof diag);
-    desc.allocator = &allocator;
-    desc.registry = registry;
     npu_status status = npu_graph_parse(&g, copy, size, &desc, &diag);
     FUZZ_REQUIRE((status == NPU_OK) == (g != NULL) && diag.status == status);
     FUZZ_REQUIRE(status == NPU_OK || (diag.line > 0 && diag.column > 0 && diag.message[0]));

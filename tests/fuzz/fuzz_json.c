@@ -3,19 +3,13 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static npu_registry *registry; /* made once: it is the same for every input */
     fuzz_memory memory;
     npu_allocator allocator = fuzz_allocator(&memory);
-    npu_graph_desc desc;
+    npu_graph_desc desc = fuzz_desc(&allocator);
     npu_diag diag;
     npu_graph *g = NULL, *again = NULL;
-    char *copy = (char *)malloc(size ? size : 1); /* without a NUL: reading past the end is seen */
-    FUZZ_REQUIRE(copy && (registry || npu_registry_create(&registry, NULL, NULL) == NPU_OK));
-    memcpy(copy, data, size);
-    memset(&desc, 0, sizeof desc);
+    char *copy = (char *)fuzz_copy(data, size);
     memset(&diag, 0, sizeof diag);
-    desc.allocator = &allocator;
-    desc.registry = registry;
     npu_status needs = npu_graph_check_json(copy, size, &desc, NULL, 0, NULL, NULL, &diag);
     FUZZ_REQUIRE(diag.status == needs);
     memset(&diag, 0, sizeof diag);

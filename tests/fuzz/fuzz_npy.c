@@ -27,9 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     npu_array x;
     npu_diag diag;
     void *own = NULL;
-    uint8_t *copy = (uint8_t *)malloc(size ? size : 1);
-    FUZZ_REQUIRE(copy);
-    memcpy(copy, data, size);
+    uint8_t *copy = (uint8_t *)fuzz_copy(data, size);
     file.data = copy;
     file.size = size;
     memset(&diag, 0, sizeof diag);

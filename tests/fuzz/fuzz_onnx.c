@@ -12,23 +12,17 @@ static void fuzz_onnx_refused(void *ctx, const npu_diag *diag)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static npu_registry *registry; /* made once: it is the same for every input */
     fuzz_memory memory;
     npu_allocator allocator = fuzz_allocator(&memory);
-    npu_graph_desc graph;
+    npu_graph_desc graph = fuzz_desc(&allocator);
     npu_onnx_desc desc;
     npu_onnx_dim batch = { "batch", 2 };
     npu_diag diag;
     npu_graph *g = NULL;
     uint32_t refused = 0;
-    uint8_t *copy = (uint8_t *)malloc(size ? size : 1);
-    FUZZ_REQUIRE(copy && (registry || npu_registry_create(&registry, NULL, NULL) == NPU_OK));
-    memcpy(copy, data, size);
-    memset(&graph, 0, sizeof graph);
+    uint8_t *copy = (uint8_t *)fuzz_copy(data, size);
     memset(&desc, 0, sizeof desc);
     memset(&diag, 0, sizeof diag);
-    graph.allocator = &allocator;
-    graph.registry = registry;
     desc.graph = &graph;
     desc.dims = &batch;
     desc.num_dims = 1;

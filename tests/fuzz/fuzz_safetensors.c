@@ -1,15 +1,12 @@
 /* Weights: what binds lies in the file or in the graph, and is the same when it is written and bound again. */
 #include "fuzz.h"
 
-static npu_graph *weights_graph(npu_registry *registry, const npu_allocator *allocator)
+static npu_graph *weights_graph(const npu_allocator *allocator)
 {
     static const struct { const char *name; npu_dtype dtype; uint32_t rank; int64_t dims[2]; } params[] = {
         { "w", NPU_F32, 2, { 2, 1 } }, { "n", NPU_I16, 1, { 2 } }, { "b", NPU_U8, 0, { 0 } }, { "e", NPU_F64, 1, { 0 } }
     };
-    npu_graph_desc desc;
-    memset(&desc, 0, sizeof desc);
-    desc.allocator = allocator;
-    desc.registry = registry;
+    npu_graph_desc desc = fuzz_desc(allocator);
     npu_graph *g = npu_graph_create(&desc);
     for (size_t i = 0; i < sizeof params / sizeof params[0]; i++) {
         npu_value v = npu_param(g, params[i].name, npu_spec_tensor(params[i].dtype, params[i].rank, params[i].dims));
@@ -31,11 +28,11 @@ static uint32_t weights_of(const npu_graph *g, npu_array *out)
 }
 
 /* Bound, written, and bound again: the same file. */
-static void weights_twice(const npu_graph *g, npu_registry *registry, const npu_allocator *allocator)
+static void weights_twice(const npu_graph *g, const npu_allocator *allocator)
 {
     npu_array arrays[8];
     npu_text first = npu_text_init(allocator), second = npu_text_init(allocator);
-    npu_graph *again = weights_graph(registry, allocator);
+    npu_graph *again = weights_graph(allocator);
     FUZZ_REQUIRE(npu_array_print_safetensors(arrays, weights_of(g, arrays), &first) == NPU_OK);
     npu_bytes file = { NULL, NULL, 0 };
     file.data = first.data;
@@ -50,13 +47,10 @@ static void weights_twice(const npu_graph *g, npu_registry *registry, const npu_
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static npu_registry *registry; /* made once: it is the same for every input */
     fuzz_memory memory;
     npu_allocator allocator = fuzz_allocator(&memory);
     npu_bytes file = { "fuzz", NULL, 0 };
-    uint8_t *copy = (uint8_t *)malloc(size ? size : 1);
-    FUZZ_REQUIRE(copy && (registry || npu_registry_create(&registry, NULL, NULL) == NPU_OK));
-    memcpy(copy, data, size);
+    uint8_t *copy = (uint8_t *)fuzz_copy(data, size);
     if (size >= 8 && copy[7] == 'L') { /* the corpus is text: the length is what the header's braces say */
         const uint8_t *end = copy + 8;
         for (const uint8_t *p = end; p < copy + size; p++) {
@@ -68,11 +62,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     file.data = copy;
     file.size = size;
-    npu_graph *g = weights_graph(registry, &allocator);
+    npu_graph *g = weights_graph(&allocator);
     npu_status status = npu_graph_bind_safetensors(g, &file, 1, NULL, NULL);
     FUZZ_REQUIRE(npu_graph_status(g) == status && (status == NPU_OK || npu_graph_diag(g)->message[0]));
     if (status == NPU_OK) {
-        weights_twice(g, registry, &allocator);
+        weights_twice(g, &allocator);
     }
     npu_graph_destroy(g);
     FUZZ_REQUIRE(memory.live == 0);
