@@ -284,7 +284,7 @@ extern "C" {
     X(20, NPU_ERR_GRAPH, "graph invariant violated")                                               \
     X(21, NPU_ERR_MISSING_FEED, "an input or output is not bound")                                 \
     X(22, NPU_ERR_MISSING_WEIGHT, "a parameter has no data")                                       \
-    X(23, NPU_ERR_RANGE, "index out of range")                                                     \
+    X(23, NPU_ERR_RANGE, "index or number out of range")                                           \
     X(24, NPU_ERR_BACKEND, "backend failed")                                                       \
     X(25, NPU_ERR_TIMEOUT, "backend timed out")                                                    \
     X(26, NPU_ERR_CANCELLED, "cancelled by the poll callback")                                     \
@@ -298,7 +298,8 @@ extern "C" {
     X(34, NPU_ERR_NO_FIXED_POINT, "patterns match again and again")                                \
     X(35, NPU_ERR_MISMATCH, "numbers differ by more than the tolerance")                           \
     X(36, NPU_ERR_CHECKSUM, "a checksum is not that of the bytes")                                 \
-    X(37, NPU_ERR_BUSY, "not done yet: ask again")
+    X(37, NPU_ERR_BUSY, "not done yet: ask again")                                                 \
+    X(38, NPU_ERR_NUMERICAL, "no result for these numbers") /* a singular matrix, an integer divided by 0 */
 
 typedef enum npu_status {
 #define NPU_X(number, symbol, text) symbol = number,
@@ -5407,6 +5408,8 @@ typedef struct npu_call {
     const npu_tensor *const *in;  /* op->num_in; dtype 0 = a hole */
     const npu_tensor *const *out; /* op->num_out */
     uint64_t stream;
+    char *failed_text;            /* as in npu_binding: where a failing call may say what it found; NULL = nowhere */
+    uint64_t failed_text_size;
 } npu_call;
 
 enum { NPU_GROUP_INPUT = 1, NPU_GROUP_OUTPUT = 2, NPU_GROUP_INNER = 3, NPU_GROUP_WEIGHT = 4 };
@@ -5713,8 +5716,9 @@ typedef struct npu_op_call_desc {
    host memory, and compared with `out`. A tensor that is there has a buffer, one without elements, too. Errors:
    NOT_FOUND (kind), BAD_SCHEMA, BAD_ATTR_SIZE, ARITY, RANK, DYNAMIC_SHAPE and OVERFLOW (dims that are no numbers, or
    too many), INVALID_ARGUMENT (no memory), SHAPE (less than dims and strides reach), UNSUPPORTED (an op with a child
-   graph, an address that elements cannot have), those of the type rule, NOT_IMPLEMENTED (no kernel). Source: document
-   002, op_call. */
+   graph, an address that elements cannot have), those of the type rule, NOT_IMPLEMENTED (no kernel), NO_MEMORY; of what
+   the numbers are, RANGE and NUMERICAL, with what was found in the message, as a run has it; what else the backend
+   returns. Thread-safe where the backend's op_call is. Source: document 002, op_call. */
 NPU_IR_API npu_status npu_op_call(const npu_backend *backend, const npu_op_call_desc *desc, npu_diag *diag);
 /* A dense tensor over host memory, for backends with NPU_BACKEND_HOST: fills `buffer` and `tensor` (which
    points to it). */
@@ -12804,6 +12808,20 @@ static void npu__append_op(const npu_deduce *d, char *message, size_t size)
     npu__append(message, size, name[0] ? "%s '%.40s': " : "%s: ", npu__deduce_name(d), name);
 }
 #endif
+
+/* Behind the message of a diag: the operands of the op that failed; g NULL = it is of no graph. */
+static void npu__say_operands(npu_diag *diag, const npu_graph *g, const npu_op_info *op)
+{
+#ifndef NPU_IR_NO_STRINGS
+    npu_deduce d;
+    memset(&d, 0, sizeof d);
+    d.graph = g;
+    d.op = op;
+    npu__append_operands(&d, diag->message, sizeof diag->message);
+#else
+    (void)diag, (void)g, (void)op;
+#endif
+}
 
 NPU_IR_API npu_status npu_deduce_fail(npu_deduce *d, npu_status status, const char *operand,
                                       const char *format, ...)
@@ -35108,7 +35126,7 @@ static void npu__single_describe(npu__single *c, const npu_call *call)
     c->compiled.size = (uint32_t)sizeof c->compiled;
 }
 
-static npu_status npu__single_run(npu__single *c, const npu_backend *b, uint64_t stream)
+static npu_status npu__single_run(npu__single *c, const npu_backend *b, const npu_call *call)
 {
     const npu_scratch *of_op = c->compiled.num_scratches ? c->compiled.scratches : NULL;
     const uint64_t most = 4096; /* of an alignment */
@@ -35120,7 +35138,7 @@ static npu_status npu__single_run(npu__single *c, const npu_backend *b, uint64_t
         alignment = c->compiled.scratch_alignment > alignment ? c->compiled.scratch_alignment : alignment;
         alignment = of_op && of_op->alignment > alignment ? of_op->alignment : alignment;
         status = npu__buffer_alloc(b, 0, of_op ? bytes + npu__scratch_bytes(of_op, 1) : c->compiled.scratch, alignment,
-                                   stream, &c->scratch);
+                                   call->stream, &c->scratch);
         c->buffers[n] = &c->scratch;
         c->places[n].buffer = c->places[n + 1].buffer = n;
         c->places[n + 1].offset = bytes;
@@ -35139,10 +35157,12 @@ static npu_status npu__single_run(npu__single *c, const npu_backend *b, uint64_t
     c->binding.num_buffers = c->compiled.scratch || of_op ? n + 1 : n;
     c->binding.buffers = c->buffers;
     c->binding.places = &c->where;
-    c->binding.stream = stream;
+    c->binding.stream = call->stream;
     c->binding.clock = npu__time_ns;
     c->binding.num_workers = 1;
     c->binding.failed_op = &c->failed_op;
+    c->binding.failed_text = call->failed_text;
+    c->binding.failed_text_size = call->failed_text_size;
     status = b->place ? b->place(b->ctx, c->compiled.program, &c->where) : NPU_OK;
     return status ? status : b->submit(b->ctx, c->compiled.program, &c->binding, NULL);
 }
@@ -35162,7 +35182,7 @@ static npu_status npu__call_by_group(const npu_backend *b, const npu_call *call,
         npu__fail(diag, status, "%s: %s cannot compile it: %s", call->op->name, b->name, c->compiled.text);
     } else {
         status = npu__check_compiled(b, &c->group, &c->compiled, diag);
-        status = status ? status : npu__single_run(c, b, call->stream);
+        status = status ? status : npu__single_run(c, b, call);
     }
     if (c->scratch.size) {
         b->free(b->ctx, &c->scratch);
@@ -35381,15 +35401,23 @@ static npu_status npu__call_run(npu__call *c, const npu_backend *b, uint64_t str
 {
     npu_call call;
     npu_status status;
+    char text[92] = "";
     memset(&call, 0, sizeof call);
     call.size = (uint32_t)sizeof call;
     call.op = &c->info;
     call.in = c->tensors;
     call.out = c->tensors + c->info.num_in;
     call.stream = stream;
+    call.failed_text = text;
+    call.failed_text_size = sizeof text;
     status = b->op_call ? b->op_call(b->ctx, &call) : npu__call_by_group(b, &call, diag);
-    return status ? npu__fail(diag, status, "%s on %s: %s", c->info.name, b->name, npu_status_text(status))
-                  : NPU_OK;
+    if (status && !diag->status) {
+        text[sizeof text - 1] = 0;
+        npu__fail(diag, status, "%s on %s: %s%s%s", c->info.name, b->name, npu_status_text(status), text[0] ? ": " : "",
+                  text);
+        npu__say_operands(diag, NULL, &c->info);
+    }
+    return status;
 }
 
 #define NPU__MAX_BACKENDS 32u
@@ -50900,25 +50928,6 @@ struct npu_capture {
     bool is_own;                /* the exec's, remade when bindings change; backends record nothing for it */
 };
 
-/* Behind the message: the operands of the op that failed. */
-static void npu__say_operands(npu_diag *diag, const npu_graph *g, npu_op op)
-{
-#ifndef NPU_IR_NO_STRINGS
-    npu_op_storage storage = { 0 };
-    npu_op_info info;
-    npu_deduce d;
-    memset(&d, 0, sizeof d);
-    d.graph = g;
-    d.op = &info;
-    if (op.id && npu_op_describe(g, op, &info, &storage) == NPU_OK) {
-        npu__append_operands(&d, diag->message, sizeof diag->message);
-    }
-    npu_op_storage_free(&storage);
-#else
-    (void)diag, (void)g, (void)op;
-#endif
-}
-
 /* What is said where an action fails. */
 static npu_status npu__fail_action(npu_exec *e, const npu__action *a, npu_status status)
 {
@@ -50932,7 +50941,12 @@ static npu_status npu__fail_action(npu_exec *e, const npu__action *a, npu_status
         f->text[sizeof f->text - 1] = 0;
         npu__exec_fail(e, status, "step %u on %s%s%s: %s%s%s", (unsigned)a->which, b->name, def ? ": " : "",
                        def ? def->name : "", npu_status_text(status), f->text[0] ? ": " : "", f->text);
-        npu__say_operands(&e->diag, p->plan->graph, npu__make_op(failed));
+        npu_op_storage storage = { 0 };
+        npu_op_info info;
+        if (failed && npu_op_describe(p->plan->graph, npu__make_op(failed), &info, &storage) == NPU_OK) {
+            npu__say_operands(&e->diag, p->plan->graph, &info);
+        }
+        npu_op_storage_free(&storage);
         npu__diag_op(&e->diag, p->plan->graph, npu__make_op(failed));
         return status;
     }

@@ -106,7 +106,14 @@ typedef struct npu_launch {
     int64_t (*dims)[NPU_MAX_RANK];
     uint32_t isa;           /* as in npu_prepare */
     const struct npu_epilogue *epilogue; /* NULL = none; only where prepare set takes_epilogue */
+    char *failed_text;      /* where npu_launch_fail writes; NULL = nowhere */
+    size_t failed_text_size;
 } npu_launch;
+
+/* What a kernel returns when its operands hold what it cannot go on with: the status, and words for the message of the
+   run ("matrix 3 of 8 is singular"), cut to failed_text_size. Of the parts that fail the first is heard. */
+NPU_IR_API npu_status npu_launch_fail(const npu_launch *l, npu_status status, const char *format, ...)
+    NPU_IR_PRINTF(3, 4);
 
 /* The next op of the group, element by element on result 0: it runs on each piece of that while the piece is near, with
    its own loops, so that the bits are those of the two ops one after the other. */
@@ -5210,7 +5217,7 @@ static npu_status npu__ref_map_strips(const npu__ref_map_state *s, const void *c
                        ? npu__ref_map_read(s, &s->operands[k], from[k], at, pos, n, &strips[k]) : x[0];
         }
         if (s->divides && npu__ref_has_zero((const int64_t *)x[1], n)) {
-            return NPU_ERR_RANGE;
+            return NPU_ERR_NUMERICAL;
         }
         if (computes) {
             npu__ref_map_compute(s->code, y, x, n);
@@ -5257,6 +5264,12 @@ static inline size_t npu__ref_skip(uint32_t dtype, size_t elements)
     return elements ? elements * npu__ref_size(dtype) : 0;
 }
 
+/* Says what alone has no result here. */
+static npu_status npu__ref_map_said(const npu_launch *l, npu_status status)
+{
+    return status ? npu_launch_fail(l, status, "an integer is divided by 0") : NPU_OK;
+}
+
 static npu_status npu__ref_map_piece(const npu_launch *l, size_t begin, size_t n)
 {
     const npu__ref_map_state *s = (const npu__ref_map_state *)l->state;
@@ -5267,7 +5280,7 @@ static npu_status npu__ref_map_piece(const npu_launch *l, size_t begin, size_t n
                : o->mode == NPU__REF_DENSE ? (const char *)l->x[o->index] + npu__ref_skip(o->dtype, begin)
                                            : l->x[o->index];
     }
-    return npu__ref_map_run(s, x, (char *)l->y[0] + npu__ref_skip(s->out_dtype, begin), begin, n);
+    return npu__ref_map_said(l, npu__ref_map_run(s, x, (char *)l->y[0] + npu__ref_skip(s->out_dtype, begin), begin, n));
 }
 
 static npu_status npu__ref_map_launch(const npu_launch *l, uint32_t part, uint32_t parts)
@@ -5639,7 +5652,7 @@ static npu_status npu__ref_fused_block(const npu__ref_fused *f, const npu_launch
             }
             npu__ref_map_compute(step->map->code, y, x, n);
         } else {
-            status = npu__ref_map_strips(step->map, x, y, pos, n);
+            status = npu__ref_map_said(l, npu__ref_map_strips(step->map, x, y, pos, n));
         }
     }
     if (status == NPU_OK && f->values[f->outputs[0]].where == NPU__REF_FUSED_BUFFER) {
@@ -7613,13 +7626,18 @@ static npu_status npu__ref_combinations_launch(const npu_launch *l, uint32_t par
 typedef struct npu__ref_assertion {
     bool bounded;
     double min, max;
+    char words[80]; /* the caller's, "" = none */
 } npu__ref_assertion;
 
 NPU__REF_COLD static npu_status npu__ref_assert_prepare(npu_prepare *p)
 {
     npu__ref_assertion *s = (npu__ref_assertion *)npu_prepare_alloc(p, sizeof *s);
+    const npu_bound_arg *words = npu_op_arg(p->op, "assert_msg");
     if (!s) {
         return NPU_ERR_NO_MEMORY;
+    }
+    if (words && words->form == NPU_ARG_STR) { /* zeros are behind it */
+        memcpy(s->words, words->data, words->count < sizeof s->words - 1 ? words->count : sizeof s->words - 1);
     }
     s->bounded = npu_op_arg(p->op, "size") != NULL;
     s->min = (double)npu_op_int(p->op, "min", INT64_MIN);
@@ -7638,7 +7656,11 @@ static npu_status npu__ref_assert_launch(const npu_launch *l, uint32_t part, uin
         return NPU_OK;
     }
     npu__ref_load_f64(&x, l->x[0], l->in[0].dtype, 0, 1, 1);
-    return (s->bounded ? x >= s->min && x <= s->max : x != 0) ? NPU_OK : NPU_ERR_RANGE;
+    if (s->bounded ? x >= s->min && x <= s->max : x != 0) {
+        return NPU_OK;
+    }
+    return s->bounded ? npu_launch_fail(l, NPU_ERR_RANGE, "%g, asserted to be from %g to %g", x, s->min, s->max)
+                      : npu_launch_fail(l, NPU_ERR_RANGE, "%s", s->words[0] ? s->words : "the asserted value is 0");
 }
 
 #define NPU__REF_ASSERT_ROW(kind) NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_assert_prepare, npu__ref_assert_launch)
@@ -11754,6 +11776,14 @@ static void npu__ref_determinant(const npu__ref_linalg *s, const npu_launch *l, 
     npu__ref_store_f64(l->y[0], l->out[0].dtype, item, 1, &first, 1);
 }
 
+/* Says which matrix of a batch has no result, and why. */
+NPU__REF_COLD static npu_status npu__ref_bad_matrix(const npu_launch *l, int64_t item, int64_t batch, const char *why)
+{
+    return batch == 1 ? npu_launch_fail(l, NPU_ERR_NUMERICAL, "the matrix %s", why)
+                      : npu_launch_fail(l, NPU_ERR_NUMERICAL, "matrix %lld of 0 to %lld %s", (long long)item,
+                                        (long long)batch - 1, why);
+}
+
 static npu_status npu__ref_cholesky_item(const npu__ref_linalg *s, const npu_launch *l, double *a, int64_t item)
 {
     int64_t n = s->n, info = npu__ref_cholesky(a, n);
@@ -11767,11 +11797,11 @@ static npu_status npu__ref_cholesky_item(const npu__ref_linalg *s, const npu_lau
     if (s->kind == NPU_ATEN_LINALG_CHOLESKY_EX) {
         npu__ref_store_i64(l->y[1], l->out[1].dtype, item, 1, &info, 1);
     }
-    return info && s->check ? NPU_ERR_RANGE : NPU_OK;
+    return info && s->check ? npu__ref_bad_matrix(l, item, s->batch, "is not positive definite") : NPU_OK;
 }
 
-/* The columns beside the square become the solutions. */
-static npu_status npu__ref_solve(const npu__ref_linalg *s, double *a)
+/* The columns beside the square become the solutions; false where it is singular. */
+static bool npu__ref_solve(const npu__ref_linalg *s, double *a)
 {
     int64_t n = s->n, width = n + s->cols;
     switch (s->kind) {
@@ -11780,7 +11810,7 @@ static npu_status npu__ref_solve(const npu__ref_linalg *s, double *a)
             a[i * width + i] = 1;
         }
         npu__ref_substitute(a, n, width, s->upper == s->left);
-        return NPU_OK;
+        return true;
     case NPU_ATEN_CHOLESKY_SOLVE: /* the factor, then its transpose */
         npu__ref_substitute(a, n, width, false);
         for (int64_t i = 0; i < n; i++) {
@@ -11789,13 +11819,13 @@ static npu_status npu__ref_solve(const npu__ref_linalg *s, double *a)
             }
         }
         npu__ref_substitute(a, n, width, true);
-        return NPU_OK;
+        return true;
     default:
         if (npu__ref_eliminate(a, n, width) == 0) {
-            return NPU_ERR_RANGE;
+            return false;
         }
         npu__ref_substitute(a, n, width, true);
-        return NPU_OK;
+        return true;
     }
 }
 
@@ -11817,7 +11847,6 @@ static bool npu__ref_is_inverse(npu_kind kind)
 static npu_status npu__ref_solve_item(const npu__ref_linalg *s, const npu_launch *l, double *a, int64_t item)
 {
     int64_t n = s->n, width = n + s->cols, b = npu__ref_batch_start(&s->b, item), row = s->left ? s->cols : 1;
-    npu_status status;
     if (npu__ref_is_inverse(s->kind)) {
         npu__ref_augment_identity(a, n);
     }
@@ -11825,12 +11854,14 @@ static npu_status npu__ref_solve_item(const npu__ref_linalg *s, const npu_launch
         npu__ref_load_f64(a + i * width + n, l->x[s->b_index], l->in[s->b_index].dtype, b + i * row,
                           s->left ? 1 : n, (size_t)s->cols);
     }
-    status = npu__ref_solve(s, a);
-    for (int64_t i = 0; i < n && !status; i++) {
+    if (!npu__ref_solve(s, a)) {
+        return npu__ref_bad_matrix(l, item, s->batch, "is singular");
+    }
+    for (int64_t i = 0; i < n; i++) {
         npu__ref_store_f64(l->y[0], l->out[0].dtype, item * n * s->cols + i * row, s->left ? 1 : n,
                            a + i * width + n, (size_t)s->cols);
     }
-    return status;
+    return NPU_OK;
 }
 
 /* The dims of self in the order of tensorsolve: those that it lists last. */
@@ -12015,7 +12046,9 @@ static npu_status npu__ref_lu_launch(const npu_launch *l, uint32_t part, uint32_
         npu__ref_store_f64(l->y[0], l->out[0].dtype, i * size, 1, a, (size_t)size);
         npu__ref_store_i64(l->y[1], l->out[1].dtype, i * least, 1, rows, (size_t)least);
         npu__ref_store_i64(l->y[2], l->out[2].dtype, i, 1, &info, 1);
-        status = info && s->check ? NPU_ERR_RANGE : status;
+        if (info && s->check && !status) {
+            status = npu__ref_bad_matrix(l, i, s->batch, "is singular");
+        }
     }
     return status;
 }
@@ -12126,8 +12159,8 @@ static npu_status npu__ref_power_item(const npu__ref_power *s, const npu_launch 
     if (base != a) {
         npu__ref_augment_identity(a, n);
     }
-    if (s->square.check && npu__ref_solve(&s->square, a)) {
-        return NPU_ERR_RANGE;
+    if (s->square.check && !npu__ref_solve(&s->square, a)) {
+        return npu__ref_bad_matrix(l, item, s->square.batch, "is singular");
     }
     while (s->exponent >> bit > 1) {
         bit++;
@@ -18093,7 +18126,7 @@ static npu_status npu__ref_svd_launch(const npu_launch *l, uint32_t part, uint32
                               turned ? 1 : runs, (size_t)n);
         }
         if (!npu__ref_scale_matrix(a, len * runs, &exponent)) {
-            return NPU_ERR_RANGE;
+            return npu__ref_bad_matrix(l, (int64_t)item, s->batch, "holds NaN or infinity");
         }
         for (int64_t j = 0; j < runs; j++) {
             a[j * len + n + j] = 1;
@@ -18170,7 +18203,7 @@ static npu_status npu__ref_eigh_launch(const npu_launch *l, uint32_t part, uint3
         int exponent;
         npu__ref_load_symmetric(s, l, (int64_t)item, a);
         if (!npu__ref_scale_matrix(a, n * n, &exponent)) {
-            return NPU_ERR_RANGE;
+            return npu__ref_bad_matrix(l, (int64_t)item, s->batch, "holds NaN or infinity");
         }
         npu__ref_eigen(a, v, n);
         for (int64_t i = 0; i < n; i++) {
@@ -19638,7 +19671,7 @@ static npu_status npu__ref_put_quantiles(const npu_launch *l, const npu__ref_ord
             npu__ref_load_f64(&q, l->x[1], l->in[1].dtype, (int64_t)i, 1, 1);
         }
         if (!(q >= 0.0 && q <= 1.0)) {
-            return NPU_ERR_RANGE;
+            return npu_launch_fail(l, NPU_ERR_RANGE, "q is %g, expected 0 to 1", q);
         }
         y = npu__ref_quantile_of(l, s, o, row, q);
         npu__ref_store_f64(l->y[0], l->out[0].dtype, (int64_t)(i * s->along.outer * s->along.inner + o), 1,
@@ -20170,7 +20203,7 @@ static npu_status npu__ref_histogram_edges(const npu_launch *l, const npu__ref_h
         npu__ref_fold(&high, NPU__MAX, false, l->x[0], dtype, s->first, s->step, (size_t)s->count);
     }
     if (!(high.f - high.f == 0.0 && low.f - low.f == 0.0)) {
-        return NPU_ERR_RANGE;
+        return npu_launch_fail(l, NPU_ERR_NUMERICAL, "no bins from %g to %g", low.f, high.f);
     }
     if (low.f == high.f) {
         low.f -= s->counts ? 1.0 : 0.5;
@@ -21425,7 +21458,7 @@ static npu_status npu__ref_loss_launch(const npu_launch *l, uint32_t part, uint3
             x[k] = l->x[k] ? npu__ref_loss_operand(l, s, k, i) : 1.0;
         }
         if (s->kind == NPU_ATEN_BINARY_CROSS_ENTROPY && !(x[0] >= 0.0 && x[0] <= 1.0)) {
-            return NPU_ERR_RANGE;
+            return npu_launch_fail(l, NPU_ERR_RANGE, "self holds %g, expected 0 to 1", x[0]);
         }
         npu__ref_loss_add(l, s->reduction, i, npu__ref_loss_of(s, x), &sum);
     }
@@ -22042,14 +22075,14 @@ static npu_status npu__ref_covariance_weights(const npu_launch *l, const npu__re
         double f = s->fweights > 0 ? npu__ref_element(l, s->fweights, (size_t)i) : 1.0;
         double a = s->aweights > 0 ? npu__ref_element(l, s->aweights, (size_t)i) : 1.0;
         if (!(f >= 0.0 && a >= 0.0)) {
-            return NPU_ERR_RANGE;
+            return npu_launch_fail(l, NPU_ERR_RANGE, "a weight is %g, expected at least 0", f >= 0.0 ? a : f);
         }
         w[i] = f * a;
         *sum += w[i];
         squares += w[i] * a;
     }
     if ((s->fweights > 0 || s->aweights > 0) && *sum == 0.0) {
-        return NPU_ERR_RANGE;
+        return npu_launch_fail(l, NPU_ERR_NUMERICAL, "the weights sum to 0");
     }
     *divisor = *sum - s->correction * (s->aweights > 0 ? squares / *sum : 1.0);
     if (s->fweights < 0 && s->n == 1 && s->correction == 1.0) {
@@ -27837,6 +27870,21 @@ NPU_IR_API void *npu_prepare_alloc(npu_prepare *p, size_t size)
     return block + NPU__REF_ALIGN;
 }
 
+NPU_IR_API npu_status npu_launch_fail(const npu_launch *l, npu_status status, const char *format, ...)
+{
+#ifndef NPU_IR_NO_STRINGS
+    va_list args;
+    if (l->failed_text) {
+        va_start(args, format);
+        vsnprintf(l->failed_text, l->failed_text_size, format, args);
+        va_end(args);
+    }
+#else
+    (void)l, (void)format;
+#endif
+    return status;
+}
+
 /* What ops of a program have in common, in a hash table with open addressing. */
 typedef struct npu__ref_shared {
     npu_prepare_key key;
@@ -29209,11 +29257,11 @@ static npu_status npu__ref_place(void *ctx, void *program, const npu_places *pla
 }
 
 #if defined(__GNUC__)
-#define NPU__REF_ATOMIC_STORE(target, value) __atomic_store_n((target), (value), __ATOMIC_RELAXED)
-#define NPU__REF_ATOMIC_LOAD(target) __atomic_load_n((target), __ATOMIC_RELAXED)
+#define NPU__REF_LOCK(flag) while (__atomic_exchange_n((flag), 1, __ATOMIC_ACQUIRE)) { }
+#define NPU__REF_UNLOCK(flag) __atomic_store_n((flag), 0, __ATOMIC_RELEASE)
 #else
-#define NPU__REF_ATOMIC_STORE(target, value) (*(volatile int *)(target) = (value))
-#define NPU__REF_ATOMIC_LOAD(target) (*(volatile int *)(target))
+#define NPU__REF_LOCK(flag) (*(flag) = 1)
+#define NPU__REF_UNLOCK(flag) (*(flag) = 0)
 #endif
 
 /* Where threads work: `num` of them at own, step apart, the others at more. What needs no memory has the table, as
@@ -29229,7 +29277,9 @@ typedef struct npu__ref_task {
     const npu__ref_op *op;
     const npu_launch *launch;
     const npu__ref_workers *workers;
-    int status; /* of any part that failed */
+    npu_status status;    /* of the first part that failed, and its number */
+    uint32_t failed_part;
+    int lock;             /* of these two, and of the launch's failed_text */
 } npu__ref_task;
 
 static void *npu__ref_worker_memory(const npu__ref_workers *w, uint32_t part, uint32_t worker)
@@ -29238,15 +29288,34 @@ static void *npu__ref_worker_memory(const npu__ref_workers *w, uint32_t part, ui
     return w->is_by_part || i < w->num || !w->more ? w->own + i * w->step : w->more + (i - w->num) * w->more_step;
 }
 
+enum { NPU__REF_WORDS = 92 }; /* bytes for what a part that fails has to say */
+
+/* All parts run, and the first that fails is heard: the same words at any number of threads. */
+NPU__REF_COLD static void npu__ref_part_failed(npu__ref_task *t, uint32_t part, npu_status status, const char *text)
+{
+    const npu_launch *l = t->launch;
+    NPU__REF_LOCK(&t->lock);
+    if (!t->status || part < t->failed_part) {
+        t->status = status;
+        t->failed_part = part;
+        npu_launch_fail(l, status, "%s", text);
+    }
+    NPU__REF_UNLOCK(&t->lock);
+}
+
 static void npu__ref_run_part(void *arg, uint32_t part, uint32_t parts, uint32_t worker)
 {
     npu__ref_task *t = (npu__ref_task *)arg;
     npu_launch l = *t->launch;
     npu_status status;
+    char text[NPU__REF_WORDS];
+    text[0] = 0;
+    l.failed_text = text;
+    l.failed_text_size = sizeof text;
     l.worker_workspace = npu__ref_worker_memory(t->workers, part, worker);
     status = t->op->launch(&l, part, parts);
     if (status) {
-        NPU__REF_ATOMIC_STORE(&t->status, (int)status);
+        npu__ref_part_failed(t, part, status, text);
     }
 }
 
@@ -29257,9 +29326,11 @@ static npu_status npu__ref_run_parts(const npu__ref_op *o, const npu_launch *l, 
     task.op = o;
     task.launch = l;
     task.workers = workers;
-    task.status = o->before ? (int)o->before(l) : (int)NPU_OK;
+    task.failed_part = 0;
+    task.lock = 0;
+    task.status = o->before ? o->before(l) : NPU_OK;
     if (task.status) {
-        return (npu_status)task.status;
+        return task.status;
     }
     if (parallel && parallel->width > 1) {
         parallel->run(parallel->ctx, npu__ref_run_part, &task, o->parts);
@@ -29268,7 +29339,7 @@ static npu_status npu__ref_run_parts(const npu__ref_op *o, const npu_launch *l, 
             npu__ref_run_part(&task, i, o->parts, 0);
         }
     }
-    return (npu_status)NPU__REF_ATOMIC_LOAD(&task.status);
+    return task.status;
 }
 
 /* Fills addresses of an op's operands and results, from `first` on in the table, which is where the scratch begins.
@@ -29303,6 +29374,13 @@ static void npu__ref_launch_of(npu_launch *l, const npu__ref_op *o, const npu_te
     l->y = addresses + o->num_in;
 }
 
+/* Where it says why it failed. A core from before these members has no place for it. */
+static void npu__ref_heard_by(npu_launch *l, const npu_binding *b)
+{
+    l->failed_text = NPU_HAS(b, failed_text_size) ? b->failed_text : NULL;
+    l->failed_text_size = l->failed_text ? (size_t)b->failed_text_size : 0;
+}
+
 /* Where an op works; the table where it needs no memory. */
 static void *npu__ref_workspace(const npu__ref_program *p, const npu__ref_op *o, const npu_binding *b, void **table)
 {
@@ -29310,17 +29388,18 @@ static void *npu__ref_workspace(const npu__ref_program *p, const npu__ref_op *o,
     return place ? (char *)b->buffers[place->buffer]->handle + place->offset : (void *)table;
 }
 
-/* What an op that found an index outside has for indices. It is asked on one thread, once all parts are done. */
-NPU__REF_COLD static void npu__ref_explain(const npu_binding *b, const npu_launch *l)
+/* What an op that found an index outside has for indices, where its kernel did not say more. It is asked on one thread,
+   once all parts are done. */
+NPU__REF_COLD static void npu__ref_explain(const npu_launch *l)
 {
-    size_t room = b->size >= sizeof *b && b->failed_text ? (size_t)b->failed_text_size : 0, len = 0;
+    size_t room = l->failed_text && !l->failed_text[0] ? l->failed_text_size : 0, len = 0;
     for (uint32_t k = 0; k < l->num_in && len < room; k++) {
         npu__ref_number low = npu__ref_fold_start(NPU__MIN), high = npu__ref_fold_start(NPU__MAX);
         size_t n = (size_t)npu__ref_len(&l->in[k]);
         if (n && l->x[k] && (l->in[k].dtype == NPU_I64 || l->in[k].dtype == NPU_I32)) {
             npu__ref_fold(&low, NPU__MIN, true, l->x[k], l->in[k].dtype, 0, 1, n);
             npu__ref_fold(&high, NPU__MAX, true, l->x[k], l->in[k].dtype, 0, 1, n);
-            len += (size_t)snprintf(b->failed_text + len, room - len, "%soperand %u holds %lld to %lld",
+            len += (size_t)snprintf(l->failed_text + len, room - len, "%soperand %u holds %lld to %lld",
                                     len ? ", " : "", (unsigned)k, (long long)low.i, (long long)high.i);
         }
     }
@@ -29357,6 +29436,7 @@ static npu_status npu__ref_run_dynamic(const npu__ref *ref, const npu__ref_progr
         l.workspace = ready.workspace;
         l.isa = ready.prepare.isa;
         l.dims = info->dynamic & NPU_DYNAMIC_RESULTS ? ready.dims : NULL;
+        npu__ref_heard_by(&l, b);
         now.launch = ready.kernel->launch;
         now.before = ready.prepare.before;
         now.parts = ready.prepare.parts ? ready.prepare.parts : 1;
@@ -29365,7 +29445,7 @@ static npu_status npu__ref_run_dynamic(const npu__ref *ref, const npu__ref_progr
         workers.is_by_part = true;
         status = npu__ref_run_parts(&now, &l, &workers, b->parallel);
         if (status == NPU_ERR_RANGE) {
-            npu__ref_explain(b, &l);
+            npu__ref_explain(&l);
         }
     }
     if (status == NPU_OK && (info->dynamic & NPU_DYNAMIC_RESULTS)) {
@@ -29406,6 +29486,7 @@ static npu_status npu__ref_submit(void *ctx, void *program, const npu_binding *b
     workers.more = (char *)b->more_workers, workers.more_step = (size_t)b->more_step;
     l.isa = npu__ref_isa((const npu__ref *)ctx);
     l.dims = NULL;
+    npu__ref_heard_by(&l, b);
     for (uint32_t i = 0; i < p->num_ops && status == NPU_OK; i++) {
         const npu__ref_op *o = &p->ops[i];
         npu__ref_addresses(p, o, b, table, 0);
@@ -29435,7 +29516,7 @@ static npu_status npu__ref_submit(void *ctx, void *program, const npu_binding *b
             *b->failed_op = o->id;
         }
         if (status == NPU_ERR_RANGE && !o->is_dynamic) {
-            npu__ref_explain(b, &l);
+            npu__ref_explain(&l);
         }
         i += o->leads;
     }
@@ -29484,9 +29565,14 @@ static npu_status npu__ref_op_call(void *ctx, const npu_call *call)
         l.y = table + op->num_in;
         l.state = prepare.state;
         l.isa = prepare.isa;
+        l.failed_text = NPU_HAS(call, failed_text_size) ? call->failed_text : NULL;
+        l.failed_text_size = l.failed_text ? (size_t)call->failed_text_size : 0;
         status = prepare.before ? prepare.before(&l) : NPU_OK;
         for (uint32_t i = 0; i < prepare.parts && status == NPU_OK; i++) {
             status = kernel->launch(&l, i, prepare.parts);
+        }
+        if (status == NPU_ERR_RANGE) {
+            npu__ref_explain(&l);
         }
     }
     npu__ref_free(&a, l.workspace);
@@ -30959,6 +31045,10 @@ static npu_status npu__accel_run(const npu_accel *accel, const npu__accel_op *op
     call.in = pointers;
     call.out = pointers + info->num_in;
     call.stream = binding->stream;
+    if (NPU_HAS(binding, failed_text_size)) {
+        call.failed_text = binding->failed_text;
+        call.failed_text_size = binding->failed_text_size;
+    }
     return status ? status : accel->op_call(accel->ctx, &call);
 }
 

@@ -54,7 +54,8 @@ static npu_status bind(npu_exec *exec, const npu_graph *g, const double *in, int
     return status;
 }
 
-static void check_row(const row *r)
+/* words: what the message of a run that fails holds, too; "" = any. */
+static void check_row(const row *r, const char *words)
 {
     const npu_backend *cpu = npu_ref_backend();
     npu_graph *g = build(r);
@@ -63,7 +64,10 @@ static void check_row(const row *r)
     npu_status status = g ? npu_exec_create_simple(&exec, g, &cpu, 1, NULL) : NPU_ERR_PARSE;
     status = status ? status : bind(exec, g, r->in, memory);
     status = status ? status : npu_exec_run(exec);
-    NPU_CHECK_THAT(status == r->status, "%s: %s, expected %s", r->call, npu_status_name(status), npu_status_name(r->status));
+    NPU_CHECK_THAT(status == r->status, "%s: %s, expected %s", r->call, npu_status_name(status),
+                   npu_status_name(r->status));
+    NPU_CHECK_THAT(!*words || strstr(npu_exec_diag(exec)->message, words), "%s: \"%s\", expected \"%s\"", r->call,
+                   npu_exec_diag(exec)->message, words);
     if (status == NPU_OK && r->status == NPU_OK) {
         size_t size = 0;
         const double *y = npu_exec_output(exec, 0, &size);
@@ -80,7 +84,7 @@ static void check_row(const row *r)
 static void check_rows(const row *rows, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        check_row(&rows[i]);
+        check_row(&rows[i], "");
     }
 }
 #define CHECK_ROWS(rows) check_rows(rows, sizeof(rows) / sizeof((rows)[0]))
@@ -100,11 +104,9 @@ static void test_solving(void)
         { "f64[2,1] f64[2,2]", "y = cholesky_solve(a, b, upper=true)", NPU_OK, { 8, 10, 2, 1, 9, 2 },
           { 1.25, 1.5 } },
         { "f64[2,2]", "y = linalg_tensorinv(a, ind=1)", NPU_OK, { 0, 2, 4, 0 }, { 0, 0.25, 0.5, 0 } },
-        { "f64[2,2]", "y = linalg_tensorinv(a, ind=1)", NPU_ERR_RANGE, { 1, 2, 2, 4 }, { 0 } },
         { "f64[2,2] f64[2]", "y = linalg_tensorsolve(a, b)", NPU_OK, { 1, 1, 0, 2, 5, 4 }, { 3, 2 } },
         { "f64[2,2] f64[2]", "y = linalg_tensorsolve(a, b, dims=[0])", NPU_OK,
           { 1, 0, 1, 2, 5, 4 }, { 3, 2 } },
-        { "f64[2,2] f64[2]", "y = linalg_tensorsolve(a, b)", NPU_ERR_RANGE, { 1, 1, 1, 1, 5, 4 }, { 0 } },
     };
     CHECK_ROWS(rows);
 }
@@ -115,14 +117,12 @@ static void test_factors(void)
     static const row rows[] = {
         { "f64[2,2]", "y, p, i = linalg_lu_factor_ex(a)", NPU_OK, { 1, 2, 4, 4 }, { 4, 4, 0.25, 1 } },
         { "f64[2,2]", "y, p, i = linalg_lu_factor_ex(a)", NPU_OK, { 1, 2, 2, 4 }, { 2, 4, 0.5, 0 } },
-        { "f64[2,2]", "y, p, i = linalg_lu_factor_ex(a, check_errors=true)", NPU_ERR_RANGE, { 1, 2, 2, 4 }, { 0 } },
         { "f64[2,2]", "y, l, u = linalg_lu(a)", NPU_OK, { 1, 2, 4, 4 }, { 0, 1, 1, 0 } },
         { "f64[2,2]", "y = matrix_exp(a)", NPU_OK, { 0, 1, 0, 0 }, { 1, 1, 0, 1 } },
         { "f64[2,1]", "q, y = linalg_qr(a)", NPU_OK, { 3, 4 }, { -5 } },
         { "f64[2,1]", "y, r = linalg_qr(a, mode='complete')", NPU_OK, { 3, 4 }, { -0.6, -0.8, -0.8, 0.6 } },
         { "f64[1,2]", "y, r = qr(a)", NPU_OK, { -3, 4 }, { 1 } },
         { "f64[2,2]", "y = cholesky(a)", NPU_OK, { 4, 2, 2, 10 }, { 2, 0, 1, 3 } },
-        { "f64[2,2]", "y = cholesky(a)", NPU_ERR_RANGE, { 1, 2, 2, 1 }, { 0 } },
     };
     CHECK_ROWS(rows);
 }
@@ -144,14 +144,11 @@ static void test_vectors_of_factors(void)
         { "f64[2,3]", "u, s, v = linalg_svd(a)\n" V_TIMES_V, NPU_OK, { 1, 2, 3, 0, 5, 0 }, { 1, 0, 0, 0, 1, 0, 0, 0, 1 } },
         { "f64[2,3]", "u, s, v = linalg_svd(a)\n" U_TIMES_U, NPU_OK, { 1, 2, 3, 0, 5, 0 }, { 1, 0, 0, 1 } },
         { "f64[2,2]", "y = linalg_svdvals(a)", NPU_OK, { 0, -4e200, 3e200, 0 }, { 4e200, 3e200 } },
-        { "f64[2,2]", "y = linalg_svdvals(a)", NPU_ERR_RANGE, { 0, NO_NUMBER, 3, 0 }, { 0 } },
-        { "f64[2,2]", "y = linalg_pinv(a, 0.1)", NPU_ERR_RANGE, { 0, (double)INFINITY, 3, 0 }, { 0 } },
         { "f64[2,2]", "e, v = _linalg_eigh(a)\n" EIGEN_AGAIN, NPU_OK, { 2, NO_NUMBER, 1, 3 }, { 2, 1, 1, 3 } },
         { "f64[3,3]", "e, v = linalg_eigh(a, UPLO='u')\n" EIGEN_AGAIN, NPU_OK, { 2, 1, 7, 0, 3, 4, 0, 0, 5 },
           { 2, 1, 7, 1, 3, 4, 7, 4, 5 } },
         { "f64[2,2]", "u, v = linalg_eigh(a)\n" V_TIMES_V, NPU_OK, { 2, 0, 1, 3 }, { 1, 0, 0, 1 } },
         { "f64[2,2]", "y = linalg_eigvalsh(a)", NPU_OK, { 2, 0, 2, -1 }, { -2, 3 } },
-        { "f64[2,2]", "y = linalg_eigvalsh(a)", NPU_ERR_RANGE, { 2, 0, NO_NUMBER, -1 }, { 0 } },
     };
     CHECK_ROWS(rows);
 }
@@ -162,7 +159,6 @@ static void test_products(void)
         { "f64[2,2]", "y = linalg_matrix_power(a, n=5)", NPU_OK, { 1, 1, 1, 0 }, { 8, 5, 5, 3 } },
         { "f64[2,2]", "y = linalg_matrix_power(a, n=0)", NPU_OK, { 1, 1, 1, 1 }, { 1, 0, 0, 1 } },
         { "f64[2,2]", "y = matrix_power(a, n=-2)", NPU_OK, { 2, 0, 0, 4 }, { 0.25, 0, 0, 0.0625 } },
-        { "f64[2,2]", "y = matrix_power(a, n=-2)", NPU_ERR_RANGE, { 1, 1, 1, 1 }, { 0 } },
         { "f64[2] f64[2,2] f64[2]", "y = linalg_multi_dot([a, b, c])", NPU_OK, { 1, 2, 1, 2, 3, 4, 5, 6 },
           { 95 } },
         { "f64[2,1] f64[1,2] f64[2,1]", "y = linalg_multi_dot([a, b, c])", NPU_OK, { 1, 2, 3, 4, 5, 6 },
@@ -204,7 +200,6 @@ static void test_statistics(void)
         { "f64[3] i64[3]", "y = cov(a, fweights=b)", NPU_OK, { 1, 2, 9, 1, 3, 0 }, { 0.25 } },
         { "f64[3] i64[3]", "y = cov(a, fweights=b)", NPU_ERR_RANGE, { 1, 2, 9, 1, 3, -1 }, { 0 } },
         { "f64[3] f64[3]", "y = cov(a, aweights=b)", NPU_ERR_RANGE, { 1, 2, 9, 1, 3, NO_NUMBER }, { 0 } },
-        { "f64[3] f64[3]", "y = cov(a, aweights=b)", NPU_ERR_RANGE, { 1, 2, 9, 0, 0, 0 }, { 0 } },
         { "f64[2,3]", "y = corrcoef(a)", NPU_OK, { 1, 2, 3, 6, 4, 2 }, { 1, -1, -1, 1 } },
         { "f64[2,2]", "y = corrcoef(a)", NPU_OK, { 1, 2, 3, 3 }, { 1, NO_NUMBER, NO_NUMBER, NO_NUMBER } },
         { "f64[3] f64[3]", "y = trapezoid.x(a, b)", NPU_OK, { 1, 3, 5, 0, 1, 4 }, { 14 } },
@@ -365,12 +360,9 @@ static void test_distances_and_norms(void)
 static void test_wrong_data(void)
 {
     static const row rows[] = {
-        { "f64[2] f64[1]", "y = quantile(a, b)", NPU_ERR_RANGE, { 1, 2, 1.5 }, { 0 } },
         { "f64[2] f64[1]", "y = quantile(a, b)", NPU_ERR_RANGE, { 1, 2, NO_NUMBER }, { 0 } },
         { "f64[3]", "y = histc(a, 2)", NPU_OK, { 0, 1, 2 }, { 1, 2 } },
         { "f64[3]", "y = histc(a, 2)", NPU_OK, { 3, 3, 3 }, { 0, 3 } },
-        { "f64[3]", "y = histc(a, 2)", NPU_ERR_RANGE, { 0, 1, INF }, { 0 } },
-        { "f64[3]", "y = histc(a, 2)", NPU_ERR_RANGE, { 0, 1, NO_NUMBER }, { 0 } },
         { "f64[2] f64[2] i64[2]", "n = searchsorted.Tensor(a, b, sorter=c)" TO_F64, NPU_OK,
           { 5, 2, 3, 6, 1, 0 }, { 1, 2 } },
         { "f64[2] f64[2] i64[2]", "n = searchsorted.Tensor(a, b, sorter=c)" TO_F64, NPU_ERR_RANGE,
@@ -385,7 +377,6 @@ static void test_wrong_data(void)
           { 7, 8, 4, -1 }, { 0 } },
         { "f64[2] i64[2]", "y = repeat_interleave.self_Tensor(a, b, output_size=3)", NPU_ERR_RANGE,
           { 7, 8, -1, 4 }, { 0 } },
-        { "f64[2] f64[2]", "y = binary_cross_entropy(a, b)", NPU_ERR_RANGE, { 0.5, 1.5, 1, 0 }, { 0 } },
         { "f64[2] f64[2]", "y = binary_cross_entropy(a, b)", NPU_ERR_RANGE, { 0.5, NO_NUMBER, 1, 0 }, { 0 } },
         { "f64[1,2] i64[1]", "y = nll_loss(a, b)", NPU_OK, { -3, -4, 1 }, { 4 } },
         { "f64[1,2] i64[1]", "y = nll_loss(a, b)", NPU_ERR_RANGE, { -3, -4, 2 }, { 0 } },
@@ -396,14 +387,10 @@ static void test_wrong_data(void)
         { "f64[2,2] i64[2] i64[1]", "y, n, o, p = embedding_bag(a, b, c)", NPU_ERR_RANGE,
           { 1, 2, 3, 4, 0, 1, 3 }, { 0 } },
         { "f64[1]", "y = neg(a)\naten._assert_async.default(a)", NPU_OK, { 2 }, { -2 } },
-        { "f64[1]", "y = neg(a)\naten._assert_async.default(a)", NPU_ERR_RANGE, { 0 }, { 0 } },
-        { "f64[1]", "y = neg(a)\naten._assert_async.msg(a, 'is 0')", NPU_ERR_RANGE, { 0 }, { 0 } },
         { "f64[1]", "y = neg(a)\nn = aten.item.default(a)\naten._assert_scalar.default(n, 'is 0')", NPU_ERR_RANGE,
           { 0 }, { 0 } },
         { "i64[1] f64[1]", "y = neg(b)\nn = aten.item.default(a)\naten.sym_constrain_range.default(n, min=2, max=4)",
           NPU_OK, { 4, 1 }, { -1 } },
-        { "i64[1] f64[1]", "y = neg(b)\nn = aten.item.default(a)\naten.sym_constrain_range.default(n, min=2, max=4)",
-          NPU_ERR_RANGE, { 5, 1 }, { 0 } },
         { "i64[1] f64[1]", "y = neg(b)\nn = aten.item.default(a)\naten.sym_constrain_range_for_size.default(n, min=0)",
           NPU_ERR_RANGE, { -1, 1 }, { 0 } },
         { "f64[3] i64[2]", "y = segment_reduce(a, 'sum', lengths=b)", NPU_OK, { 1, 2, 3, 1, 2 }, { 1, 5 } },
@@ -416,7 +403,6 @@ static void test_wrong_data(void)
         { "f64[3] i64[2]", "y = segment_reduce(a, 'max', offsets=b)", NPU_ERR_RANGE, { 1, 2, 3, 2, 1 }, { 0 } },
         { "f64[3] i64[2]", "y = segment_reduce(a, 'max', offsets=b)", NPU_ERR_RANGE, { 1, 2, 3, -1, 1 }, { 0 } },
         { "f64[2,1]", "y, e = histogramdd(a, [2])", NPU_OK, { 1, 2 }, { 1, 1 } },
-        { "f64[2,1]", "y, e = histogramdd(a, [2])", NPU_ERR_RANGE, { 1, NO_NUMBER }, { 0 } },
         { "f64[2,1,2] i64[1,1]", "y = ctc_loss.IntList(a, b, [2], [1])", NPU_OK, { -1, -2, -1, -2, 1 },
           { 3 - 0.86199480405822932 } },
         { "f64[2,1,2] i64[1,1]", "y = ctc_loss.IntList(a, b, [2], [1])", NPU_ERR_RANGE, { -1, -2, -1, -2, 2 }, { 0 } },
@@ -432,12 +418,128 @@ static void test_wrong_data(void)
         { "f64[3] i64[2]", "y, n = _pad_packed_sequence(a, b, true, 0.5, 3)", NPU_ERR_RANGE, { 1, 2, 3, 1, 2 }, { 0 } },
         { "f64[3] i64[2]", "y, n = _pad_packed_sequence(a, b, true, 0.5, 3)", NPU_ERR_RANGE, { 1, 2, 3, 2, 2 }, { 0 } },
         { "f64[3] i64[2]", "y, n = _pad_packed_sequence(a, b, true, 0.5, 3)", NPU_ERR_RANGE, { 1, 2, 3, 4, 0 }, { 0 } },
-        { "f64[2,2]", "y = linalg_cholesky(a)", NPU_ERR_RANGE, { 1, 2, 2, 1 }, { 0 } },
-        { "f64[2,2] i64[2]", "y = cov(a, fweights=b)", NPU_ERR_RANGE, { 1, 2, 3, 4, 1, -1 }, { 0 } },
-        { "f64[2,2] i64[2]", "y = cov(a, fweights=b)", NPU_ERR_RANGE, { 1, 2, 3, 4, 0, 0 }, { 0 } },
     };
     NPU_ITEM("F59");
     CHECK_ROWS(rows);
+}
+
+/* And told in words what was found. */
+static void test_words(void)
+{
+    static const struct {
+        const char *inputs, *call;
+        npu_status status;
+        double in[MAX_NUMBERS];
+        const char *words;
+    } rows[] = {
+        { "f64[2,2]", "y = linalg_tensorinv(a, ind=1)", NPU_ERR_NUMERICAL, { 1, 2, 2, 4 }, "the matrix is singular" },
+        { "f64[2,2] f64[2]", "y = linalg_tensorsolve(a, b)", NPU_ERR_NUMERICAL, { 1, 1, 1, 1, 5, 4 },
+          "the matrix is singular" },
+        { "f64[2,2]", "y, p, i = linalg_lu_factor_ex(a, check_errors=true)", NPU_ERR_NUMERICAL, { 1, 2, 2, 4 },
+          "the matrix is singular" },
+        { "f64[2,2]", "y = cholesky(a)", NPU_ERR_NUMERICAL, { 1, 2, 2, 1 }, "the matrix is not positive definite" },
+        { "f64[2,2]", "y = linalg_svdvals(a)", NPU_ERR_NUMERICAL, { 0, NO_NUMBER, 3, 0 },
+          "the matrix holds NaN or infinity" },
+        { "f64[2,2]", "y = linalg_pinv(a, 0.1)", NPU_ERR_NUMERICAL, { 0, (double)INFINITY, 3, 0 },
+          "the matrix holds NaN or infinity" },
+        { "f64[2,2]", "y = linalg_eigvalsh(a)", NPU_ERR_NUMERICAL, { 2, 0, NO_NUMBER, -1 },
+          "the matrix holds NaN or infinity" },
+        { "f64[2,2]", "y = matrix_power(a, n=-2)", NPU_ERR_NUMERICAL, { 1, 1, 1, 1 }, "the matrix is singular" },
+        { "f64[3] f64[3]", "y = cov(a, aweights=b)", NPU_ERR_NUMERICAL, { 1, 2, 9, 0, 0, 0 }, "the weights sum to 0" },
+        { "f64[2] f64[1]", "y = quantile(a, b)", NPU_ERR_RANGE, { 1, 2, 1.5 }, "q is 1.5, expected 0 to 1" },
+        { "f64[3]", "y = histc(a, 2)", NPU_ERR_NUMERICAL, { 0, 1, INF }, "no bins from 0 to inf" },
+        { "f64[3]", "y = histc(a, 2)", NPU_ERR_NUMERICAL, { 0, 1, NO_NUMBER }, "no bins" },
+        { "f64[2] f64[2]", "y = binary_cross_entropy(a, b)", NPU_ERR_RANGE, { 0.5, 1.5, 1, 0 },
+          "self holds 1.5, expected 0 to 1" },
+        { "f64[1]", "y = neg(a)\naten._assert_async.default(a)", NPU_ERR_RANGE, { 0 },
+          "the asserted value is 0" },
+        { "f64[1]", "y = neg(a)\naten._assert_async.msg(a, 'is 0')", NPU_ERR_RANGE, { 0 }, "out of range: is 0" },
+        { "i64[1] f64[1]", "y = neg(b)\nn = aten.item.default(a)\naten.sym_constrain_range.default(n, min=2, max=4)",
+          NPU_ERR_RANGE, { 5, 1 }, "5, asserted to be from 2 to 4" },
+        { "f64[2,1]", "y, e = histogramdd(a, [2])", NPU_ERR_NUMERICAL, { 1, NO_NUMBER }, "no bins" },
+        { "f64[3,2,2]", "y = linalg_inv(a)", NPU_ERR_NUMERICAL, { 1, 0, 0, 1, 1, 2, 2, 4, 3, 0, 0, 0 },
+          "no result for these numbers: matrix 1 of 0 to 2 is singular (A 'a' f64[3,2,2])" },
+        { "i64[2] i64[2]", "n = div.Tensor_mode(a, b, rounding_mode='trunc')" TO_F64, NPU_ERR_NUMERICAL, { 1, 2, 1, 0 },
+          "an integer is divided by 0" },
+        { "f64[2,2]", "y = linalg_cholesky(a)", NPU_ERR_NUMERICAL, { 1, 2, 2, 1 },
+          "no result for these numbers: the matrix is not positive definite (" },
+        { "f64[2,2] i64[2]", "y = cov(a, fweights=b)", NPU_ERR_RANGE, { 1, 2, 3, 4, 1, -1 },
+          "a weight is -1, expected at least 0" },
+        { "f64[2,2] i64[2]", "y = cov(a, fweights=b)", NPU_ERR_NUMERICAL, { 1, 2, 3, 4, 0, 0 },
+          "the weights sum to 0" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        row r = { rows[i].inputs, rows[i].call, rows[i].status, { 0 }, { 0 } };
+        memcpy(r.in, rows[i].in, sizeof r.in);
+        check_row(&r, rows[i].words);
+    }
+}
+
+/* Of many matrices, some of them singular, the first is named, at any number of threads. */
+static void test_first_of_many(void)
+{
+    enum { BATCH = 2000, N = 4 };
+    static const uint32_t widths[] = { 1, 4 };
+    static double x[BATCH][N][N], y[BATCH][N][N];
+    const npu_backend *cpu = npu_ref_backend();
+    const int64_t dims[3] = { BATCH, N, N };
+    npu_plan_desc desc = { .backends = &cpu, .num_backends = 1 };
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value in = npu_input(g, "x", npu_spec_tensor(NPU_F64, 3, dims));
+    npu_arg arg = npu_arg_tensor("A", in);
+    npu_output(g, "y", npu_op_result(g, npu_emit_name(g, "aten.linalg_inv", &arg, 1), 0));
+    for (int i = 0; i < BATCH; i++) {
+        for (int k = 0; k < N && i != 701 && i != 1900; k++) {
+            x[i][k][k] = 1 + k;
+        }
+    }
+    for (int w = 0; w < 2; w++) {
+        npu_parallel *threads = NULL;
+        npu_status made = npu_threads_create(&threads, &(npu_threads_desc){ .width = widths[w] });
+        npu_plan *plan = NULL;
+        npu_program *program = NULL;
+        npu_exec *exec = NULL;
+        NPU_CHECK(made == NPU_OK || made == NPU_ERR_UNSUPPORTED);
+        NPU_CHECK_STATUS(npu_plan_create(&plan, g, &desc, NULL), NPU_OK);
+        NPU_CHECK_STATUS(npu_program_create(&program, plan, NULL), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_create(&exec, program, &(npu_exec_desc){ .parallel = threads }, NULL), NPU_OK);
+        npu_test_input(exec, "x", x, sizeof x);
+        npu_exec_set_output(exec, "y", y, sizeof y);
+        NPU_CHECK_STATUS(npu_exec_run(exec), NPU_ERR_NUMERICAL);
+        NPU_CHECK_THAT(strstr(npu_exec_diag(exec)->message, "matrix 701 of 0 to 1999 is singular") != NULL, "%s",
+                       npu_exec_diag(exec)->message);
+        npu_exec_destroy(exec);
+        npu_program_destroy(program);
+        npu_plan_destroy(plan);
+        npu_threads_destroy(threads);
+    }
+    npu_graph_destroy(g);
+}
+
+/* A call of one op says what a run of it says. */
+static void test_call(void)
+{
+    static double x[2][2][2] = { { { 1, 0 }, { 0, 1 } }, { { 1, 2 }, { 2, 4 } } }, y[2][2][2], table[2], one_row[1];
+    static int64_t index[1] = { 5 };
+    const npu_backend *cpu = npu_ref_backend();
+    const int64_t matrices[3] = { 2, 2, 2 }, two = 2, one = 1;
+    npu_tensor t[5];
+    npu_buffer b[5];
+    uint8_t dim[8] = { 0 };
+    npu_diag diag;
+    npu_tensor_set_host(&t[0], &b[0], NPU_F64, 3, matrices, x);
+    npu_tensor_set_host(&t[1], &b[1], NPU_F64, 3, matrices, y);
+    npu_tensor_set_host(&t[2], &b[2], NPU_F64, 1, &two, table);
+    npu_tensor_set_host(&t[3], &b[3], NPU_I64, 1, &one, index);
+    npu_tensor_set_host(&t[4], &b[4], NPU_F64, 1, &one, one_row);
+    NPU_CHECK_STATUS(npu_op_call(cpu, NPU_TEST_CALL(NPU_ATEN_LINALG_INV, t, 1, &t[1], 1, 0, NULL, 0), &diag),
+                     NPU_ERR_NUMERICAL);
+    NPU_CHECK_STR(diag.message, "aten.linalg_inv.default on cpu: no result for these numbers: matrix 1 of 0 to 1 is "
+                                "singular (A f64[2,2,2])");
+    NPU_CHECK_STATUS(npu_op_call(cpu, NPU_TEST_CALL(NPU_ATEN_INDEX_SELECT, &t[2], 2, &t[4], 1, 0, dim, 8), &diag),
+                     NPU_ERR_RANGE);
+    NPU_CHECK_STR(diag.message, "aten.index_select.default on cpu: index or number out of range: operand 1 holds 5 to "
+                                "5 (self f64[2], index i64[1])");
 }
 
 int main(void)
@@ -454,5 +556,8 @@ int main(void)
     NPU_RUN(test_special_functions);
     NPU_RUN(test_distances_and_norms);
     NPU_RUN(test_wrong_data);
+    NPU_RUN(test_words);
+    NPU_RUN(test_first_of_many);
+    NPU_RUN(test_call);
     return npu_test_done();
 }
