@@ -926,6 +926,166 @@ static void test_composed(void)
     }
 }
 
+/* ---- ONNX Runtime's ops ------------------------------------------------------------------------------------------ */
+
+/* One of tests/vectors/onnx_runtime.pb, which onnx_runtime.py made: a model of one op, and what ONNX Runtime made of
+   it. */
+typedef struct runtime_case { char name[64]; onnx_span model; npu_array in[16], out[4]; uint32_t num_in,
+                              num_out; } runtime_case;
+
+static void runtime_tensor(onnx_reader *r, onnx_span message, npu_array *out)
+{
+    npu_value v = onnx_tensor(r, message);
+    out->name = onnx_str(r, onnx_member(r, message, ONNX_TENSOR_NAME));
+    out->spec = *npu_value_spec(r->g, v);
+    out->data = npu_value_data(r->g, v, NULL);
+}
+
+static void runtime_case_read(onnx_reader *r, onnx_span message, runtime_case *c)
+{
+    onnx_field f;
+    memset(c, 0, sizeof *c);
+    while (onnx_next(r, &message, &f)) {
+        if (f.number == 1) {
+            snprintf(c->name, sizeof c->name, "%.*s", ONNX_TEXT(f.bytes));
+        } else if (f.number == 2) {
+            c->model = f.bytes;
+        } else if (f.number == 3 && c->num_in < 16) {
+            runtime_tensor(r, f.bytes, &c->in[c->num_in++]);
+        } else if (f.number == 4 && c->num_out < 4) {
+            runtime_tensor(r, f.bytes, &c->out[c->num_out++]);
+        }
+    }
+}
+
+static void check_runtime_case(const runtime_case *c)
+{
+    const npu_tolerance t = { .rtol = 1e-3, .atol = 1e-5, .has_rtol = true, .has_atol = true };
+    const npu_backend *cpu = npu_ref_backend();
+    npu_onnx_desc desc = reading();
+    npu_exec *exec = NULL;
+    npu_diag diag;
+    npu_graph *g = read_from(c->model.at, onnx_len(c->model), &desc, &diag);
+    npu_status status = g ? npu_exec_create_simple(&exec, g, &cpu, 1, &diag) : diag.status;
+    for (uint32_t i = 0; i < c->num_in && status == NPU_OK; i++) {
+        status = npu_exec_set_input(exec, &c->in[i]);
+    }
+    status = status ? status : npu_exec_run(exec);
+    NPU_CHECK_THAT(status == NPU_OK && c->num_out == npu_graph_num_outputs(g), "%s: %s", c->name, diag.message);
+    for (uint32_t i = 0; i < c->num_out && status == NPU_OK; i++) {
+        npu_difference d = { 0 };
+        npu_array got = { NULL, *npu_exec_output_spec(exec, i), npu_exec_output(exec, i, NULL) };
+        status = npu_array_compare(&got, &c->out[i], &t, &d);
+        NPU_CHECK_THAT(status == NPU_OK, "%s: output %u, element %u: %g, expected %g", c->name, (unsigned)i,
+                       (unsigned)d.worst,
+                       d.got, d.want);
+    }
+    npu_exec_destroy(exec);
+    npu_graph_destroy(g);
+}
+
+static void test_runtime_ops(void)
+{
+    static const npu_onnx_desc none;
+    npu_text file = npu_text_init(NULL);
+    onnx_reader r;
+    onnx_field f;
+    runtime_case c;
+    uint32_t count = 0;
+    NPU_CHECK_STATUS(npu_text_load(&file, "tests/vectors/onnx_runtime.pb"), NPU_OK);
+    memset(&r, 0, sizeof r);
+    r.desc = &none;
+    r.g = npu_graph_create(NULL);
+    r.allocator.resize = onnx_resize_block;
+    r.file = (const uint8_t *)file.data;
+    for (onnx_span all = { r.file, r.file + file.len }; onnx_next(&r, &all, &f); count++) {
+        runtime_case_read(&r, f.bytes, &c);
+        check_runtime_case(&c);
+    }
+    NPU_CHECK(r.status == NPU_OK && count > 50);
+    onnx_free_blocks(&r);
+    npu_graph_destroy(r.g);
+    npu_text_free(&file);
+}
+
+/* x f32[1,2,2] as in forms; b a byte, f a float, d f32[2,2]. */
+static pb runtime_model(const char *op, const char *in, const pb *attrs)
+{
+    static const float d[4] = { 1, 2, 3, 4 };
+    static const int64_t two = 2;
+    const pb values[] = { pb_tensor("b", 2, "1", "1", 1), pb_floats("f", "1", d, 1), pb_floats("d", "22", d, 4),
+                          pb_ints("n2", &two, 1), pb_floats("p", "1111", d, 1) };
+    pb g = { .len = 0 }, n = { .len = 0 };
+    pb_words(&n, 1, in);
+    pb_str(&n, 2, "y");
+    pb_str(&n, 4, op);
+    pb_str(&n, 7, "com.microsoft");
+    for (int i = 0; i < 4 && attrs[i].len; i++) {
+        pb_put(&n, 5, &attrs[i]);
+    }
+    pb_put(&g, 1, &n);
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        pb_put(&g, 5, &values[i]);
+    }
+    pb_value(&g, 11, "x", 1, "122");
+    pb_value(&g, 12, "y", 1, "2");
+    return pb_model(&g, 17);
+}
+
+static void test_bad_runtime_ops(void)
+{
+    const pb heads = pb_attr_int("num_heads", 1), groups = pb_attr_int("kv_num_heads", 1),
+        many = pb_attr_int("num_heads", 3);
+    const pb n = pb_attr_int("N", 1), k = pb_attr_int("K", 2), block = pb_attr_int("block_size", 16),
+        bits = pb_attr_int("bits", 3);
+    const pb huge = pb_attr_int("N", INT64_MAX), rotary = pb_attr_int("do_rotary", 1),
+        wide = pb_attr_int("rotary_embedding_dim", 8);
+    const pb ndim = pb_attr_int("signal_ndim", 2);
+    const struct { const char *op, *in; pb attrs[4]; npu_status status; const char *words; } rows[] = {
+        { "MatMulNBits", "x b f", { { .len = 0 } }, NPU_ERR_UNSUPPORTED, "0 x 0, 4 bits in blocks of 0" },
+        { "MatMulNBits", "x b f", { n, k, block, bits }, NPU_ERR_UNSUPPORTED, "1 x 2, 3 bits in blocks of 16" },
+        { "MatMulNBits", "x b f", { huge, k, block }, NPU_ERR_UNSUPPORTED, "is not supported" },
+        { "MatMulNBits", "x b f", { n, k, block }, NPU_ERR_SHAPE, "the weight: 1 of u8, expected 8 bytes" },
+        { "MatMulNBits", "x d f", { n, k, block }, NPU_ERR_SHAPE, "the weight: 4 of f32, expected 8 bytes" },
+        { "MatMulNBits", "x x f", { n, k, block }, NPU_ERR_CONVERSION, "the weight must be known" },
+        { "MatMulNBits", "x b f - n2", { n, k, block }, NPU_ERR_UNSUPPORTED, "g_idx" },
+        { "MatMulNBits", "-", { n, k, block }, NPU_ERR_UNSUPPORTED, "without dims" },
+        { "MatMulBnb4", "x b f", { n, k, block }, NPU_ERR_UNSUPPORTED, "a weight of this form" },
+        { "GatherBlockQuantized", "x n2 f", { { .len = 0 } }, NPU_ERR_UNSUPPORTED, "a table of this form" },
+        { "MultiHeadAttention", "x x x", { { .len = 0 } }, NPU_ERR_UNSUPPORTED, "no number of heads" },
+        { "MultiHeadAttention", "x x x", { many }, NPU_ERR_SHAPE, "" },
+        { "MultiHeadAttention", "x - x", { heads }, NPU_ERR_UNSUPPORTED, "no number of heads" },
+        { "MultiHeadAttention", "x x x - p", { heads }, NPU_ERR_UNSUPPORTED, "a mask of this form" },
+        { "Attention", "x d", { heads }, NPU_ERR_SHAPE, "rows of 2 elements are not queries, keys and values" },
+        { "Attention", "x d", { heads, rotary }, NPU_ERR_UNSUPPORTED, "rotary embedding" },
+        { "GroupQueryAttention", "x x x - - f n2", { heads }, NPU_ERR_UNSUPPORTED,
+          "heads that do not go into each other" },
+        { "GroupQueryAttention", "x x x - - f x", { heads, groups }, NPU_ERR_CONVERSION,
+          "total_sequence_length must be known" },
+        { "GroupQueryAttention", "x x x - - f n2", { heads, groups, rotary }, NPU_ERR_RANK, "an operand has no dim 1" },
+        { "RotaryEmbedding", "x n2 d d", { heads, wide }, NPU_ERR_UNSUPPORTED,
+          "rotary_embedding_dim of more than a head's" },
+        { "EmbedLayerNormalization", "- - d d - f f", { { .len = 0 } }, NPU_ERR_UNSUPPORTED,
+          "an embedding without rows" },
+        { "SkipLayerNormalization", "x x", { { .len = 0 } }, NPU_ERR_RANK, "an operand has no dim 0" },
+        { "GroupNorm", "x f f", { { .len = 0 } }, NPU_ERR_UNSUPPORTED, "not four dims" },
+        { "Rfft", "x", { ndim }, NPU_ERR_UNSUPPORTED, "more than one dim" },
+        { "Irfft", "f", { { .len = 0 } }, NPU_ERR_SHAPE, "" },
+        { "BeamSearch", "x", { { .len = 0 } }, NPU_ERR_NOT_FOUND, "searches for words are not supported" },
+        { "Snpe", "x", { { .len = 0 } }, NPU_ERR_NOT_FOUND, "no op of that name is known" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        npu_onnx_desc desc = reading();
+        npu_diag diag;
+        pb m = runtime_model(rows[i].op, rows[i].in, rows[i].attrs);
+        npu_graph *g = read_from(m.at, m.len, &desc, &diag);
+        NPU_CHECK_THAT(!g && diag.status == rows[i].status && strstr(diag.message, rows[i].words) && diag.message[0],
+                       "%s %s: %s: %s",
+                       rows[i].op, rows[i].in, npu_status_name(diag.status), diag.message);
+        npu_graph_destroy(g);
+    }
+}
+
 /* ---- data beside the model --------------------------------------------------------------------------------------- */
 
 static const uint8_t beside[12] = { 9, 9, 9, 9, 0, 0, 0x80, 0x3f, 0, 0, 0, 0x40 };
@@ -1202,6 +1362,7 @@ static void test_table(void)
     }
     for (size_t i = 0; i < sizeof onnx_runtime_rows / sizeof onnx_runtime_rows[0]; i++) {
         const onnx_row *row = &onnx_runtime_rows[i];
+        NPU_CHECK_THAT(!i || strcmp(row[-1].op, row->op) < 0, "%s", row->op);
         NPU_CHECK(onnx_row_of(onnx_literal(row->op), onnx_literal("com.microsoft")) == row);
     }
     NPU_CHECK(!onnx_row_of(onnx_literal("Add"), onnx_literal("of.another")));
@@ -1222,6 +1383,8 @@ int main(void)
     NPU_RUN(test_byte_products);
     NPU_RUN(test_forms);
     NPU_RUN(test_composed);
+    NPU_RUN(test_runtime_ops);
+    NPU_RUN(test_bad_runtime_ops);
     NPU_RUN(test_external);
     NPU_RUN(test_all_refused);
     NPU_RUN(test_bad_nodes);

@@ -2387,18 +2387,42 @@ static npu_value onnx_conv_integer(onnx_reader *r, onnx_node *n)
 
 /* ---- ops: attention ---------------------------------------------------------------------------------------------- */
 
-/* [N,L,heads*D] -> [N,heads,L,D]; with four dims it is that already. */
-static npu_value onnx_heads(onnx_reader *r, const onnx_node *n, npu_value x, const char *heads)
+static npu_value onnx_swapped(onnx_reader *r, npu_value x, int64_t a, int64_t b)
 {
-    int64_t dims[2] = { onnx_i(r, n, heads, 0), -1 };
+    return onnx_emit(r, NULL, "aten.transpose.int(v, i, i)", x, a, b);
+}
+
+/* [N,L,heads*D] -> [N,heads,L,D]; with four dims it is that already. */
+static npu_value onnx_by_heads(onnx_reader *r, npu_value x, int64_t heads)
+{
+    int64_t dims[2] = { heads, -1 };
     if (onnx_rank(r, x) == 4) {
         return x;
     }
-    if (onnx_rank(r, x) != 3 || dims[0] < 1) {
+    if (onnx_rank(r, x) != 3 || heads < 1) {
         return onnx_refuse(r, "three dims, and no number of heads, are not supported");
     }
     x = onnx_emit(r, NULL, "aten.unflatten.int(v, i, I)", x, (int64_t)2, dims, (uint32_t)2);
-    return onnx_emit(r, NULL, "aten.transpose.int(v, i, i)", x, (int64_t)1, (int64_t)2);
+    return onnx_swapped(r, x, 1, 2);
+}
+
+static npu_value onnx_heads(onnx_reader *r, const onnx_node *n, npu_value x, const char *heads)
+{
+    return onnx_by_heads(r, x, onnx_i(r, n, heads, 0));
+}
+
+/* [N,heads,L,D] -> [N,L,heads*D] */
+static npu_value onnx_joined_heads(onnx_reader *r, npu_value x)
+{
+    return onnx_emit(r, NULL, "aten.flatten.using_ints(v, i)", onnx_swapped(r, x, 1, 2), (int64_t)2);
+}
+
+static npu_value onnx_cat(onnx_reader *r, npu_value a, npu_value b, int64_t axis)
+{
+    npu_value both[2];
+    both[0] = a;
+    both[1] = b;
+    return onnx_emit(r, NULL, "aten.cat.default(V, i)", both, (uint32_t)2, axis);
 }
 
 /* from, from + 1 ..: the places along dim 2 of x, as a column where it is of queries. */
@@ -2408,11 +2432,16 @@ static npu_value onnx_places(onnx_reader *r, npu_value x, int64_t from, bool is_
     return is_column ? onnx_emit(r, NULL, "aten.unsqueeze.default(v, i)", at, (int64_t)-1) : at;
 }
 
-/* 0 where it holds, -inf elsewhere; sum is what it adds to, or nothing. */
+/* 0 where it holds, low elsewhere; sum is what it adds to, or nothing. */
+static npu_value onnx_masked(onnx_reader *r, npu_value q, npu_value sum, npu_value holds, double low)
+{
+    npu_value bias = onnx_where(r, holds, onnx_like(r, q, 0), onnx_like(r, q, low));
+    return sum.id ? onnx_binary(r, "add", sum, bias) : bias;
+}
+
 static npu_value onnx_bias(onnx_reader *r, npu_value q, npu_value sum, npu_value holds)
 {
-    npu_value bias = onnx_where(r, holds, onnx_like(r, q, 0), onnx_like(r, q, -HUGE_VAL));
-    return sum.id ? onnx_binary(r, "add", sum, bias) : bias;
+    return onnx_masked(r, q, sum, holds, -HUGE_VAL);
 }
 
 /* Operand 6 as [N,1,1,1]: how many keys of each batch are none of padding. */
@@ -2471,8 +2500,21 @@ static npu_value onnx_attention_bias(onnx_reader *r, const onnx_node *n, npu_val
     return bias;
 }
 
-/* The steps one by one, as result 3 or softcap want to see them. */
-static npu_value onnx_attention_steps(onnx_reader *r, onnx_node *n, const npu_value *qkv, npu_value bias, double scale)
+/* Of scores, and one more that has no key: a number for each head, or nothing. */
+static npu_value onnx_score_softmax(onnx_reader *r, npu_value x, npu_value sink)
+{
+    npu_value one = sink.id ? onnx_slice(r, x, -1, 0, 1) : x;
+    if (!sink.id) {
+        return onnx_emit(r, NULL, "aten._safe_softmax.default(v, i)", x, (int64_t)-1);
+    }
+    one = onnx_binary(r, "add", onnx_emit(r, NULL, "aten.zeros_like.default(v)", one), sink);
+    one = onnx_emit(r, NULL, "aten._safe_softmax.default(v, i)", onnx_cat(r, x, one, -1), (int64_t)-1);
+    return onnx_slice(r, one, -1, 0, -1);
+}
+
+/* The steps one by one, as result 3, softcap or a sink want to see them. */
+static npu_value onnx_attention_steps(onnx_reader *r, onnx_node *n, const npu_value *qkv, npu_value bias, double scale,
+                                      npu_value sink)
 {
     int64_t mode = onnx_i(r, n, "qk_matmul_output_mode", 0), each = onnx_dim(r, qkv[1], 1);
     double cap = onnx_f(r, n, "softcap", 0);
@@ -2482,8 +2524,7 @@ static npu_value onnx_attention_steps(onnx_reader *r, onnx_node *n, const npu_va
         k = onnx_emit(r, n, "aten.repeat_interleave.self_int(v, i, i)", k, each, (int64_t)1);
         v = onnx_emit(r, n, "aten.repeat_interleave.self_int(v, i, i)", v, each, (int64_t)1);
     }
-    k = onnx_emit(r, n, "aten.transpose.int(v, i, i)", k, (int64_t)2, (int64_t)3);
-    x = onnx_emit(r, n, "aten.matmul.default(v, v)", qkv[0], k);
+    x = onnx_emit(r, n, "aten.matmul.default(v, v)", qkv[0], onnx_swapped(r, k, 2, 3));
     x = onnx_emit(r, n, "aten.mul.Scalar(v, f)", x, scale);
     shown = x;
     if (cap > 0) {
@@ -2493,9 +2534,21 @@ static npu_value onnx_attention_steps(onnx_reader *r, onnx_node *n, const npu_va
     shown = mode > 0 ? x : shown;
     x = bias.id ? onnx_binary(r, "add", x, bias) : x;
     shown = mode > 1 ? x : shown;
-    x = onnx_emit(r, n, "aten._safe_softmax.default(v, i)", x, (int64_t)-1);
+    x = onnx_score_softmax(r, x, sink);
     onnx_result(r, n, 3, mode > 2 ? x : shown);
     return onnx_emit(r, n, "aten.matmul.default(v, v)", x, v);
+}
+
+/* [N,heads,L,D] of queries [N,heads,L,D], and keys and values of as many heads, or of groups of them. */
+static npu_value onnx_attended(onnx_reader *r, onnx_node *n, const npu_value *qkv, npu_value bias, double scale,
+                               npu_value sink)
+{
+    static const char op[] = "aten.scaled_dot_product_attention.default(v, v, v, v, f, b, scale=f, enable_gqa=b)";
+    if (onnx_f(r, n, "softcap", 0) > 0 || n->num_y > 3 || sink.id) {
+        return onnx_attention_steps(r, n, qkv, bias, scale, sink);
+    }
+    return onnx_emit(r, n, op, qkv[0], qkv[1], qkv[2], bias, 0.0, false, scale,
+                     onnx_dim(r, qkv[0], 1) != onnx_dim(r, qkv[1], 1));
 }
 
 /* Q, K, V, mask, the keys and values before, how many keys there are. */
@@ -2508,8 +2561,7 @@ static npu_value onnx_attention(onnx_reader *r, onnx_node *n)
     for (uint32_t i = 0; i < 3; i++) {
         x[i] = onnx_heads(r, n, onnx_x(n, i), heads[i]);
         if (i > 0 && onnx_x(n, 3 + i).id) {
-            npu_value both[2] = { onnx_x(n, 3 + i), x[i] };
-            x[i] = onnx_emit(r, n, "aten.cat.default(V, i)", both, (uint32_t)2, (int64_t)2);
+            x[i] = onnx_cat(r, onnx_x(n, 3 + i), x[i], 2);
         }
         if (i > 0) {
             onnx_result(r, n, i, x[i]);
@@ -2517,57 +2569,46 @@ static npu_value onnx_attention(onnx_reader *r, onnx_node *n)
     }
     scale = onnx_f(r, n, "scale", 1 / sqrt((double)onnx_dim(r, x[0], 3)));
     bias = onnx_attention_bias(r, n, x[0], x[1]);
-    if (onnx_f(r, n, "softcap", 0) > 0 || n->num_y > 3) {
-        x[0] = onnx_attention_steps(r, n, x, bias, scale);
-    } else {
-        static const char op[] = "aten.scaled_dot_product_attention.default(v, v, v, v, f, b, scale=f, enable_gqa=b)";
-        bool has_groups = onnx_dim(r, x[0], 1) != onnx_dim(r, x[1], 1);
-        x[0] = onnx_emit(r, n, op, x[0], x[1], x[2], bias, 0.0, false, scale, has_groups);
-    }
-    if (rank == 3) {
-        x[0] = onnx_emit(r, n, "aten.transpose.int(v, i, i)", x[0], (int64_t)1, (int64_t)2);
-        x[0] = onnx_emit(r, n, "aten.flatten.using_ints(v, i)", x[0], (int64_t)2);
-    }
-    return x[0];
+    x[0] = onnx_attended(r, n, x, bias, scale, onnx_none());
+    return rank == 3 ? onnx_joined_heads(r, x[0]) : x[0];
 }
 
-/* Pairs of x turned by an angle; operands 1 and 2, the cosines and sines, are [N,L,D/2], or rows of tables that operand
-   3 numbers. */
-static npu_value onnx_turned(onnx_reader *r, const onnx_node *n, npu_value x)
+/* Pairs of the first `len` elements of x turned by an angle; its cosines and sines are [N,L,D/2], or rows of tables
+   that `at` numbers. */
+static npu_value onnx_turned(onnx_reader *r, npu_value x, npu_value cosines, npu_value sines, npu_value at,
+                             int64_t len, bool is_between)
 {
-    int64_t len = onnx_i(r, n, "rotary_embedding_dim", 0), all = onnx_dim(r, x, 3);
-    bool is_between = onnx_i(r, n, "interleaved", 0) != 0;
-    npu_value c[2] = { onnx_x(n, 1), onnx_x(n, 2) }, at = onnx_x(n, 3), half[2], y[2];
+    int64_t all = onnx_dim(r, x, 3);
+    npu_value c[2], half[2], y[2];
     len = len > 0 ? len : all;
     if (len > all) {
         return onnx_refuse(r, "rotary_embedding_dim of more than a head's is not supported");
     }
+    c[0] = cosines;
+    c[1] = sines;
     for (int64_t i = 0; i < 2; i++) {
-        half[i] = is_between ? onnx_emit(r, n, "aten.slice.Tensor(v, i, i, i, i)", x, (int64_t)3, i, len, (int64_t)2)
+        half[i] = is_between ? onnx_emit(r, NULL, "aten.slice.Tensor(v, i, i, i, i)", x, (int64_t)3, i, len, (int64_t)2)
                              : onnx_slice(r, x, 3, i * len / 2, (i + 1) * len / 2);
-        c[i] = at.id ? onnx_emit(r, n, "aten.embedding.default(v, v)", c[i], at) : c[i];
-        c[i] = onnx_emit(r, n, "aten.unsqueeze.default(v, i)", onnx_slice(r, c[i], -1, 0, len / 2), (int64_t)1);
+        c[i] = at.id ? onnx_emit(r, NULL, "aten.embedding.default(v, v)", c[i], at) : c[i];
+        c[i] = onnx_emit(r, NULL, "aten.unsqueeze.default(v, i)", onnx_slice(r, c[i], -1, 0, len / 2), (int64_t)1);
     }
     y[0] = onnx_binary(r, "sub", onnx_binary(r, "mul", half[0], c[0]), onnx_binary(r, "mul", half[1], c[1]));
     y[1] = onnx_binary(r, "add", onnx_binary(r, "mul", half[0], c[1]), onnx_binary(r, "mul", half[1], c[0]));
     if (is_between) {
-        y[0] = onnx_emit(r, n, "aten.stack.default(V, i)", y, (uint32_t)2, (int64_t)-1);
-        y[0] = onnx_emit(r, n, "aten.flatten.using_ints(v, i)", y[0], (int64_t)3);
+        y[0] = onnx_emit(r, NULL, "aten.stack.default(V, i)", y, (uint32_t)2, (int64_t)-1);
+        y[0] = onnx_emit(r, NULL, "aten.flatten.using_ints(v, i)", y[0], (int64_t)3);
     } else {
-        y[0] = onnx_emit(r, n, "aten.cat.default(V, i)", y, (uint32_t)2, (int64_t)3);
+        y[0] = onnx_cat(r, y[0], y[1], 3);
     }
-    y[1] = len < all ? onnx_slice(r, x, 3, len, all) : onnx_none();
-    return len < all ? onnx_emit(r, n, "aten.cat.default(V, i)", y, (uint32_t)2, (int64_t)3) : y[0];
+    return len < all ? onnx_cat(r, y[0], onnx_slice(r, x, 3, len, all), 3) : y[0];
 }
 
 static npu_value onnx_rotary(onnx_reader *r, onnx_node *n)
 {
-    npu_value x = onnx_turned(r, n, onnx_heads(r, n, onnx_x(n, 0), "num_heads"));
-    if (onnx_rank(r, onnx_x(n, 0)) == 3) {
-        x = onnx_emit(r, n, "aten.transpose.int(v, i, i)", x, (int64_t)1, (int64_t)2);
-        x = onnx_emit(r, n, "aten.flatten.using_ints(v, i)", x, (int64_t)2);
-    }
-    return x;
+    npu_value x = onnx_heads(r, n, onnx_x(n, 0), "num_heads");
+    x = onnx_turned(r, x, onnx_x(n, 1), onnx_x(n, 2), onnx_x(n, 3), onnx_i(r, n, "rotary_embedding_dim", 0),
+                    onnx_i(r, n, "interleaved", 0) != 0);
+    return onnx_rank(r, onnx_x(n, 0)) == 3 ? onnx_joined_heads(r, x) : x;
 }
 
 /* A cache, what is written into it, and from where on in each batch; in a circle, or up to its end. */
@@ -2599,19 +2640,27 @@ static npu_value onnx_tensor_scatter(onnx_reader *r, onnx_node *n)
 /* ---- ops: quantised ops ------------------------------------------------------------------------------------------ */
 
 /* The range with zero in it, over 255 steps. */
-static npu_value onnx_dynamic_quantize(onnx_reader *r, onnx_node *n)
+static npu_value onnx_byte_range(onnx_reader *r, npu_value x, npu_value *scale_out, npu_value *point_out)
 {
     static const float one = 1;
-    npu_value x = onnx_x(n, 0), zero = onnx_like(r, x, 0), low, high, scale, point, unit;
-    low = onnx_emit(r, n, "aten.minimum.default(v, v)", onnx_emit(r, n, "aten.min.default(v)", x), zero);
-    high = onnx_emit(r, n, "aten.maximum.default(v, v)", onnx_emit(r, n, "aten.max.default(v)", x), zero);
-    scale = onnx_emit(r, n, "aten.div.Scalar(v, f)", onnx_binary(r, "sub", high, low), 255.0);
+    npu_value zero = onnx_like(r, x, 0), low, high, scale, point, unit;
+    low = onnx_emit(r, NULL, "aten.minimum.default(v, v)", onnx_emit(r, NULL, "aten.min.default(v)", x), zero);
+    high = onnx_emit(r, NULL, "aten.maximum.default(v, v)", onnx_emit(r, NULL, "aten.max.default(v)", x), zero);
+    scale = onnx_emit(r, NULL, "aten.div.Scalar(v, f)", onnx_binary(r, "sub", high, low), 255.0);
     point = onnx_unary(r, "neg", onnx_binary(r, "div", low, scale));
     unit = npu_constant(r->g, NULL, npu_spec_tensor(NPU_F32, 0, NULL), &one);
     point = onnx_saturated(r, point, unit, onnx_none(), NPU_U8, 0);
+    *scale_out = scale;
+    *point_out = point;
+    return onnx_saturated(r, x, scale, point, NPU_U8, 0);
+}
+
+static npu_value onnx_dynamic_quantize(onnx_reader *r, onnx_node *n)
+{
+    npu_value scale, point, x = onnx_byte_range(r, onnx_x(n, 0), &scale, &point);
     onnx_result(r, n, 1, scale);
     onnx_result(r, n, 2, point);
-    return onnx_saturated(r, x, scale, point, NPU_U8, 0);
+    return x;
 }
 
 /* As what it stands for: operands dequantised, and the result quantised. */
@@ -3169,12 +3218,13 @@ static npu_value onnx_compress(onnx_reader *r, onnx_node *n)
     return onnx_emit(r, n, "aten.index_select.default(v, axis:0, v)", x, at);
 }
 
-/* The first place of each, by which they may be ordered. */
-static npu_value onnx_unique(onnx_reader *r, onnx_node *n)
+/* Values, where each is in them, and how many there are, ordered as said or by the first place of each, which is
+   given out. */
+static npu_value onnx_unique_of(onnx_reader *r, const onnx_node *n, bool is_sorted, npu_value *all)
 {
     static const int64_t flat = -1;
-    bool has_axis = onnx_has(r, n, "axis"), is_sorted = onnx_i(r, n, "sorted", 1) != 0;
-    npu_value x = onnx_x(n, 0), all[3], first, order, places;
+    bool has_axis = onnx_has(r, n, "axis");
+    npu_value x = onnx_x(n, 0), first, order, places;
     int64_t axis = onnx_axis(r, onnx_i(r, n, "axis", 0), onnx_rank(r, x));
     x = has_axis ? x : onnx_reshape(r, x, &flat, 1);
     if (has_axis) {
@@ -3193,7 +3243,13 @@ static npu_value onnx_unique(onnx_reader *r, onnx_node *n)
         order = onnx_emit(r, n, "aten.argsort.default(v)", order);
         all[1] = onnx_emit(r, n, "aten.index_select.default(v, i, v)", order, (int64_t)0, all[1]);
     }
-    onnx_result(r, n, 1, first);
+    return first;
+}
+
+static npu_value onnx_unique(onnx_reader *r, onnx_node *n)
+{
+    npu_value all[3];
+    onnx_result(r, n, 1, onnx_unique_of(r, n, onnx_i(r, n, "sorted", 1) != 0, all));
     onnx_result(r, n, 2, all[1]);
     onnx_result(r, n, 3, all[2]);
     return all[0];
@@ -4466,13 +4522,17 @@ static npu_value onnx_fused_matmul(onnx_reader *r, onnx_node *n)
 {
     npu_value a = onnx_x(n, 0), b = onnx_x(n, 1);
     double alpha = onnx_f(r, n, "alpha", 1);
-    if (onnx_i(r, n, "transBatchA", 0) || onnx_i(r, n, "transBatchB", 0)) {
-        return onnx_refuse(r, "batches behind the rows are not supported");
-    }
-    a = onnx_i(r, n, "transA", 0) ? onnx_emit(r, n, "aten.transpose.int(v, i, i)", a, (int64_t)-2, (int64_t)-1) : a;
-    b = onnx_i(r, n, "transB", 0) ? onnx_emit(r, n, "aten.transpose.int(v, i, i)", b, (int64_t)-2, (int64_t)-1) : b;
+    a = onnx_i(r, n, "transBatchA", 0) ? onnx_emit(r, n, "aten.movedim.int(v, i, i)", a, (int64_t)0, (int64_t)-2) : a;
+    b = onnx_i(r, n, "transBatchB", 0) ? onnx_emit(r, n, "aten.movedim.int(v, i, i)", b, (int64_t)0, (int64_t)-2) : b;
+    a = onnx_i(r, n, "transA", 0) ? onnx_swapped(r, a, -2, -1) : a;
+    b = onnx_i(r, n, "transB", 0) ? onnx_swapped(r, b, -2, -1) : b;
     a = onnx_matmul_of(r, n, a, b);
     return alpha == 1 ? a : onnx_emit(r, n, "aten.mul.Scalar(v, f)", a, alpha);
+}
+
+static npu_value onnx_activated_matmul(onnx_reader *r, onnx_node *n)
+{
+    return onnx_activated(r, n, onnx_fused_matmul(r, n));
 }
 
 /* text: the op, of x and a bias that may be there. */
@@ -4520,23 +4580,878 @@ static npu_value onnx_qlinear_unary(onnx_reader *r, onnx_node *n)
     return onnx_quantised(r, x, onnx_x(n, 3), onnx_x(n, 4), onnx_type(r, onnx_x(n, 0)), 0);
 }
 
+/* ---- ops: weights of few bits (com.microsoft) -------------------------------------------------------------------- */
+
+/* A weight [rows,cols] of 2, 4 or 8 bits in blocks along its rows, each block with a scale and a zero point. */
+typedef struct onnx_blocks {
+    int64_t rows, cols, bits, block, groups;
+    const uint8_t *bytes;
+    npu_value scales, zeros;      /* [rows,groups]; zeros: integers or floats, id 0 = the middle */
+} onnx_blocks;
+
+/* Number i of those that follow each other in a row, the lowest bits first. */
+static unsigned onnx_bits_at(const uint8_t *row, int64_t i, int64_t bits)
+{
+    return (unsigned)(row[i * bits / 8] >> (i * bits % 8)) & ((1u << bits) - 1);
+}
+
+/* Bytes that are known, as many as said. */
+static const uint8_t *onnx_packed_bytes(onnx_reader *r, npu_value v, const char *what, int64_t size)
+{
+    size_t len;
+    const void *data = onnx_data(r, v, what, &len);
+    if (data && (onnx_type(r, v) != NPU_U8 || len != (size_t)size)) {
+        onnx_fail(r, NPU_ERR_SHAPE, "%s: %llu of %s, expected %lld bytes of u8", what, (unsigned long long)len,
+                  npu_dtype_name(onnx_type(r, v)), (long long)size);
+        return NULL;
+    }
+    return (const uint8_t *)data;
+}
+
+/* Rows of numbers of few bits, one in each byte. */
+static npu_value onnx_unpacked(onnx_reader *r, const uint8_t *bytes, int64_t rows, int64_t len, int64_t bits)
+{
+    int64_t dims[2] = { rows, len }, stride = (len * bits + 7) / 8;
+    uint8_t *own = bytes ? (uint8_t *)onnx_alloc(r, (size_t)(rows * len)) : NULL;
+    for (int64_t i = 0; own && i < rows * len; i++) {
+        own[i] = (uint8_t)onnx_bits_at(bytes + i / len * stride, i % len, bits);
+    }
+    return own ? npu_constant(r->g, NULL, npu_spec_tensor(NPU_U8, 2, dims), own) : onnx_none();
+}
+
+static bool onnx_blocks_of(onnx_reader *r, const onnx_node *n, onnx_blocks *w)
+{
+    int64_t least = 16, most = (int64_t)1 << 30;
+    memset(w, 0, sizeof *w);
+    w->rows = onnx_i(r, n, "N", 0);
+    w->cols = onnx_i(r, n, "K", 0);
+    w->bits = onnx_i(r, n, "bits", 4);
+    w->block = onnx_i(r, n, "block_size", 0);
+    if (w->rows < 1 || w->cols < 1 || w->rows > most || w->cols > most ||
+        (w->bits != 2 && w->bits != 4 && w->bits != 8) ||
+        w->block < least || w->block > most || (w->block & (w->block - 1)) || onnx_i(r, n, "weight_prepacked", 0)) {
+        onnx_fail(r, NPU_ERR_UNSUPPORTED, "a weight of %lld x %lld, %lld bits in blocks of %lld, is not supported",
+                  (long long)w->rows, (long long)w->cols, (long long)w->bits, (long long)w->block);
+        return false;
+    }
+    w->groups = (w->cols + w->block - 1) / w->block;
+    w->bytes = onnx_packed_bytes(r, onnx_x(n, 1), "the weight", w->rows * w->groups * (w->block * w->bits / 8));
+    w->scales = onnx_x(n, 2);
+    w->zeros = onnx_x(n, 3);
+    if (w->zeros.id && onnx_type(r, w->zeros) == NPU_U8) {
+        int64_t size = w->rows * ((w->groups * w->bits + 7) / 8);
+        w->zeros = onnx_unpacked(r, onnx_packed_bytes(r, w->zeros, "zero points", size), w->rows, w->groups, w->bits);
+    }
+    return r->status == NPU_OK;
+}
+
+/* Scales, or what they are times the distance of the zero points from `from`, as [rows,groups,1]. */
+static npu_value onnx_block_factors(onnx_reader *r, const onnx_blocks *w, bool is_value, double from)
+{
+    int64_t dims[3] = { w->rows, w->groups, 1 };
+    npu_value scales = onnx_reshape(r, w->scales, dims, 3), zeros;
+    double middle = (double)(1 << (w->bits - 1));
+    if (!is_value) {
+        return scales;
+    }
+    if (!w->zeros.id) {
+        return onnx_emit(r, NULL, "aten.mul.Scalar(v, f)", scales, from - middle);
+    }
+    zeros = onnx_cast(r, onnx_reshape(r, w->zeros, dims, 3), onnx_type(r, scales));
+    zeros = onnx_emit(r, NULL, "aten.rsub.Scalar(v, f)", zeros, from);
+    return onnx_binary(r, "mul", zeros, scales);
+}
+
+/* The weight in the floats of its scales: (bits - zero) scale. */
+static npu_value onnx_block_floats(onnx_reader *r, const onnx_blocks *w)
+{
+    int64_t dims[3] = { w->rows, w->groups, w->block }, whole[2] = { w->rows, w->groups * w->block };
+    npu_value scales = onnx_block_factors(r, w, false, 0), x = onnx_unpacked(r, w->bytes, whole[0], whole[1], w->bits);
+    x = onnx_reshape(r, onnx_cast(r, x, onnx_type(r, scales)), dims, 3);
+    x = onnx_binary(r, "mul", x, scales);
+    x = onnx_reshape(r, onnx_binary(r, "add", x, onnx_block_factors(r, w, true, 0)), whole, 2);
+    return w->cols == whole[1] ? x : onnx_slice(r, x, 1, 0, w->cols);
+}
+
+/* The bytes that _weight_int4pack_mm_for_cpu reads: of 64 rows, row i beside row i + 32; those beyond in pairs. */
+static npu_value onnx_int4_rows(onnx_reader *r, const onnx_blocks *w, int64_t rows)
+{
+    int64_t dims[2] = { rows, w->cols / 2 };
+    uint8_t *own = (uint8_t *)onnx_alloc(r, (size_t)(rows * dims[1]));
+    for (int64_t i = 0; own && i < w->rows; i++) {
+        int64_t first = i / 64 * 64, at = i - first, some = rows - first < 64 ? rows - first : 64;
+        int64_t column = some == 64 ? at % 32 : at / 2, shift = 4 * (some == 64 ? at / 32 : at % 2);
+        for (int64_t k = 0; k < w->cols; k++) {
+            unsigned bits = onnx_bits_at(w->bytes + i * dims[1], k, 4);
+            own[first * dims[1] + k * some / 2 + column] |= (uint8_t)(bits << shift);
+        }
+    }
+    return own ? npu_constant(r->g, NULL, npu_spec_tensor(NPU_U8, 2, dims), own) : onnx_none();
+}
+
+/* x [M,cols] times such a weight turned around. */
+static npu_value onnx_int4_product(onnx_reader *r, const onnx_blocks *w, npu_value x)
+{
+    int64_t rows = (w->rows + 15) / 16 * 16, pads[6] = { 0 };
+    npu_value pairs = onnx_cat(r, onnx_block_factors(r, w, false, 0), onnx_block_factors(r, w, true, 8), 2);
+    pads[5] = rows - w->rows;
+    if (pads[5]) {
+        pairs = onnx_emit(r, NULL, "aten.constant_pad_nd.default(v, I, f)", pairs, pads, (uint32_t)6, 0.0);
+    }
+    pairs = onnx_unary(r, "contiguous", onnx_swapped(r, pairs, 0, 1));
+    x = onnx_emit(r, NULL, "aten._weight_int4pack_mm_for_cpu.default(v, v, i, v)", x, onnx_int4_rows(r, w, rows),
+                  w->block, pairs);
+    return pads[5] ? onnx_slice(r, x, 1, 0, w->rows) : x;
+}
+
+/* x, B [N,groups,bytes], scales, zero points, an order that nothing writes any more, bias. Blocks of 4 bits that an op
+   of the registry takes stay as they are; others become floats. */
+static npu_value onnx_matmul_nbits(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0), y, bias = onnx_x(n, 5);
+    uint32_t rank = onnx_rank(r, x);
+    int64_t rows[2] = { -1, 0 }, dims[NPU_MAX_RANK];
+    onnx_blocks w;
+    if (onnx_x(n, 4).id || rank < 1) {
+        return onnx_refuse(r, onnx_x(n, 4).id ? "g_idx is not supported" : "an operand without dims is not supported");
+    }
+    if (!onnx_blocks_of(r, n, &w)) {
+        return onnx_none();
+    }
+    if (w.bits != 4 || w.block < 32 || w.block > 256 || w.cols % w.block) {
+        return onnx_emit(r, n, "aten.linear.default(v, v, v)", x, onnx_block_floats(r, &w), bias);
+    }
+    rows[1] = w.cols;
+    memcpy(dims, npu_value_spec(r->g, x)->dims, rank * sizeof *dims);
+    if (dims[rank - 1] >= 0 && dims[rank - 1] != w.cols) {
+        onnx_fail(r, NPU_ERR_SHAPE, "rows of %lld elements, expected K = %lld", (long long)dims[rank - 1],
+                  (long long)w.cols);
+    }
+    dims[rank - 1] = w.rows;
+    y = onnx_int4_product(r, &w, rank == 2 ? x : onnx_reshape(r, x, rows, 2));
+    y = rank == 2 ? y : onnx_reshape(r, y, dims, rank);
+    return bias.id ? onnx_binary(r, "add", y, bias) : y;
+}
+
+/* The table [V,K] of a GatherBlockQuantized, its scales and zero points [V,K/block], one number in each element: bytes
+   may hold two. False = it is of another form. */
+static bool onnx_block_table(onnx_reader *r, const onnx_node *n, int64_t block, npu_value *part)
+{
+    int64_t bits = onnx_i(r, n, "bits", 4), rows, len;
+    bool is_bytes = onnx_type(r, onnx_x(n, 0)) == NPU_U8, is_packed = is_bytes && bits == 4;
+    for (uint32_t i = 0; i < 3; i++) {
+        part[i] = onnx_widened(r, onnx_x(n, i ? i + 1 : 0));
+    }
+    if (onnx_rank(r, part[0]) != 2 || onnx_i(r, n, "gather_axis", 0) || block < 16 || (bits != 4 && bits != 8) ||
+        onnx_axis(r, onnx_i(r, n, "quantize_axis", 1), 2) != 1) {
+        return false;
+    }
+    rows = onnx_dim(r, part[0], 0);
+    len = onnx_dim(r, part[0], 1) * (is_packed ? 2 : 1);
+    if (is_packed) {
+        int64_t groups = (len + block - 1) / block;
+        part[0] = onnx_unpacked(r, onnx_packed_bytes(r, part[0], "the table", rows * len / 2), rows, len, 4);
+        if (part[2].id) {
+            const uint8_t *bytes = onnx_packed_bytes(r, part[2], "zero points", rows * ((groups + 1) / 2));
+            part[2] = onnx_unpacked(r, bytes, rows, groups, 4);
+        }
+    }
+    if (is_bytes && !part[2].id) {
+        part[2] = onnx_emit(r, n, "aten.full_like.default(v, f)", part[1], bits == 4 ? 8.0 : 128.0);
+    }
+    return r->status == NPU_OK;
+}
+
+/* Rows of a table of few bits, which operand 1 numbers, as floats. */
+static npu_value onnx_gather_blocks(onnx_reader *r, onnx_node *n)
+{
+    npu_value part[3], index = onnx_cast(r, onnx_x(n, 1), NPU_I64);
+    int64_t block = onnx_i(r, n, "block_size", 128), len;
+    if (!onnx_block_table(r, n, block, part)) {
+        return onnx_refuse(r, "a table of this form is not supported");
+    }
+    len = onnx_dim(r, part[0], 1);
+    for (uint32_t i = 0; i < 3 && part[i].id; i++) {
+        part[i] = onnx_emit(r, n, "aten.index.Tensor(v, V)", part[i], &index, (uint32_t)1);
+        part[i] = onnx_cast(r, part[i], onnx_type(r, onnx_x(n, 2)));
+        if (i) {
+            part[i] = onnx_emit(r, n, "aten.repeat_interleave.self_int(v, i, i)", part[i], block, (int64_t)-1);
+            part[i] = onnx_slice(r, part[i], -1, 0, len);
+        }
+    }
+    part[0] = part[2].id ? onnx_binary(r, "sub", part[0], part[2]) : part[0];
+    return onnx_binary(r, "mul", part[0], part[1]);
+}
+
+/* ---- ops: attention as ONNX Runtime fuses it (com.microsoft) ----------------------------------------------------- */
+
+/* What keys that a mask leaves out take off their scores; the mask is how many keys each row has (or, twice as long,
+   these and where they begin), or 1 for each key, [N,T] or [N,L,T]. */
+static npu_value onnx_key_mask(onnx_reader *r, const onnx_node *n, npu_value q, npu_value k, npu_value mask)
+{
+    double low = onnx_f(r, n, "mask_filter_value", -10000);
+    uint32_t rank = onnx_rank(r, mask);
+    int64_t dims[4] = { -1, 1, 1, 1 }, num = onnx_dim(r, q, 0), len = rank == 1 ? onnx_dim(r, mask, 0) : 0;
+    npu_value at = onnx_places(r, k, 0, false), holds;
+    if (rank == 1 && (len == num || len == 2 * num)) {
+        holds = onnx_emit(r, n, "aten.lt.Tensor(v, v)", at, onnx_reshape(r, onnx_slice(r, mask, 0, 0, num), dims, 4));
+        if (len > num) {
+            mask = onnx_reshape(r, onnx_slice(r, mask, 0, num, len), dims, 4);
+            holds = onnx_emit(r, n, "aten.logical_and.default(v, v)", holds,
+                              onnx_emit(r, n, "aten.ge.Tensor(v, v)", at, mask));
+        }
+    } else if (rank == 2 || rank == 3) {
+        holds = onnx_emit(r, n, "aten.ne.Scalar(v, i)", mask, (int64_t)0);
+        holds = onnx_emit(r, n, "aten.unsqueeze.default(v, i)", holds, (int64_t)1);
+        holds = rank == 2 ? onnx_emit(r, n, "aten.unsqueeze.default(v, i)", holds, (int64_t)1) : holds;
+    } else {
+        return onnx_refuse(r, "a mask of this form is not supported");
+    }
+    return onnx_masked(r, q, onnx_none(), holds, low);
+}
+
+/* Heads [N,heads,L,D] of three operands, of which keys and values stand behind those of past; result [N,L,heads*D]. */
+static npu_value onnx_masked_attention(onnx_reader *r, onnx_node *n, npu_value *qkv, const npu_value *past,
+                                       npu_value mask, npu_value bias)
+{
+    double scale = onnx_f(r, n, "scale", 0);
+    for (uint32_t i = 1; i < 3; i++) {
+        qkv[i] = past[i - 1].id ? onnx_cat(r, past[i - 1], qkv[i], 2) : qkv[i];
+    }
+    if (mask.id) {
+        mask = onnx_key_mask(r, n, qkv[0], qkv[1], mask);
+        bias = bias.id ? onnx_binary(r, "add", bias, mask) : mask;
+    }
+    if (onnx_i(r, n, "unidirectional", 0)) {
+        npu_value rows = onnx_places(r, qkv[0], onnx_dim(r, qkv[1], 2) - onnx_dim(r, qkv[0], 2), true);
+        rows = onnx_emit(r, n, "aten.le.Tensor(v, v)", onnx_places(r, qkv[1], 0, false), rows);
+        bias = onnx_bias(r, qkv[0], bias, rows);
+    }
+    scale = scale > 0 ? scale : 1 / sqrt((double)onnx_dim(r, qkv[0], 3));
+    return onnx_joined_heads(r, onnx_attended(r, n, qkv, bias, scale, onnx_none()));
+}
+
+/* Part i of what lies in a row: three parts of the same size, or of those of qkv_hidden_sizes. */
+static npu_value onnx_qkv_part(onnx_reader *r, const onnx_node *n, npu_value x, uint32_t i)
+{
+    int64_t sizes[3], len = onnx_dim(r, x, onnx_rank(r, x) - 1), begin = 0;
+    onnx_ints_or(r, n, "qkv_hidden_sizes", sizes, 3, len / 3);
+    for (uint32_t j = 0; j < i; j++) {
+        begin += sizes[j];
+    }
+    if (sizes[0] < 1 || sizes[1] < 1 || sizes[2] < 1 || sizes[0] > len || sizes[1] > len || sizes[2] > len ||
+        sizes[0] + sizes[1] + sizes[2] != len) {
+        onnx_fail(r, NPU_ERR_SHAPE, "rows of %lld elements are not queries, keys and values", (long long)len);
+        return onnx_none();
+    }
+    return onnx_slice(r, x, -1, begin, begin + sizes[i]);
+}
+
+/* Of queries, keys and values side by side; past, and result 1, are keys and values [2,N,heads,T,D]. */
+static npu_value onnx_joint_attention(onnx_reader *r, onnx_node *n, npu_value x, npu_value mask, npu_value past,
+                                      npu_value bias)
+{
+    npu_value qkv[3], before[2] = { { 0 }, { 0 } };
+    if (onnx_i(r, n, "do_rotary", 0) || onnx_i(r, n, "past_present_share_buffer", 0)) {
+        return onnx_refuse(r, "rotary embedding, and a cache that is written in place, are not supported");
+    }
+    for (uint32_t i = 0; i < 3 && r->status == NPU_OK; i++) {
+        qkv[i] = onnx_heads(r, n, onnx_qkv_part(r, n, x, i), "num_heads");
+        if (i && past.id) {
+            before[i - 1] = onnx_emit(r, n, "aten.select.int(v, i, i)", past, (int64_t)0, (int64_t)i - 1);
+        }
+    }
+    if (r->status) {
+        return onnx_none();
+    }
+    x = onnx_masked_attention(r, n, qkv, before, mask, bias);
+    if (n->num_y > 1) {
+        onnx_result(r, n, 1, onnx_emit(r, n, "aten.stack.default(V)", qkv + 1, (uint32_t)2));
+    }
+    return x;
+}
+
+/* x, weight [K,heads*D*3], bias, mask, past, what is added to the scores. */
+static npu_value onnx_runtime_attention(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_matmul_of(r, n, onnx_x(n, 0), onnx_x(n, 1));
+    x = onnx_x(n, 2).id ? onnx_binary(r, "add", x, onnx_x(n, 2)) : x;
+    return onnx_joint_attention(r, n, x, onnx_x(n, 3), onnx_x(n, 4), onnx_x(n, 5));
+}
+
+/* x, weight, bias, scales of both, mask, zero points of both, past. */
+static npu_value onnx_quantised_attention(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_dequantised(r, onnx_x(n, 0), onnx_x(n, 3), onnx_x(n, 6), 0);
+    x = onnx_matmul_of(r, n, x, onnx_dequantised(r, onnx_x(n, 1), onnx_x(n, 4), onnx_x(n, 7), 1));
+    x = onnx_binary(r, "add", x, onnx_x(n, 2));
+    return onnx_joint_attention(r, n, x, onnx_x(n, 5), onnx_x(n, 8), onnx_none());
+}
+
+/* Operand i of a MultiHeadAttention as heads: by itself, or packed [N,L,heads,2 or 3,D] in one before it. */
+static npu_value onnx_head_operand(onnx_reader *r, const onnx_node *n, uint32_t i)
+{
+    npu_value x = onnx_x(n, i), bias = onnx_x(n, 3);
+    uint32_t from = onnx_rank(r, onnx_x(n, 0)) == 5 ? 0 : 1;
+    if (onnx_rank(r, onnx_x(n, from)) == 5 && i >= from) {
+        x = onnx_emit(r, n, "aten.select.int(v, i, i)", onnx_x(n, from), (int64_t)3, (int64_t)i - from);
+        x = onnx_emit(r, n, "aten.flatten.using_ints(v, i)", x, (int64_t)2);
+    }
+    if (bias.id && onnx_rank(r, x) == 3) {
+        int64_t size = onnx_dim(r, x, 2), begin = i < 2 ? i * size : onnx_dim(r, bias, 0) - size;
+        x = onnx_binary(r, "add", x, onnx_slice(r, bias, 0, begin, begin + size));
+    }
+    return onnx_heads(r, n, x, "num_heads");
+}
+
+/* Q, K, V, bias of all three, mask of keys, what is added to the scores, the keys and values before. */
+static npu_value onnx_multi_head(onnx_reader *r, onnx_node *n)
+{
+    npu_value qkv[3], past[2], y;
+    if (onnx_x(n, 8).id || onnx_x(n, 9).id || n->num_y > 3) {
+        return onnx_refuse(r, "a cache that is written in place, and scores as a result, are not supported");
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        qkv[i] = onnx_head_operand(r, n, i);
+    }
+    past[0] = onnx_x(n, 6);
+    past[1] = onnx_x(n, 7);
+    y = onnx_masked_attention(r, n, qkv, past, onnx_x(n, 4), onnx_x(n, 5));
+    onnx_result(r, n, 1, qkv[1]);
+    onnx_result(r, n, 2, qkv[2]);
+    return y;
+}
+
+/* x, places, cosines, sines: places are [N,L], or one for the first column. */
+static npu_value onnx_runtime_rotary(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0), at = onnx_x(n, 1);
+    int64_t heads = onnx_i(r, n, "num_heads", 0), turned = onnx_i(r, n, "rotary_embedding_dim", 0);
+    if (onnx_f(r, n, "scale", 1) != 1 || onnx_i(r, n, "is_packed_batching", 0)) {
+        return onnx_refuse(r, "a scale, and packed batches, are not supported");
+    }
+    if (onnx_rank(r, x) == 3 && heads < 1) {
+        heads = onnx_dim(r, onnx_x(n, 2), 1) * 2;
+        heads = heads ? onnx_dim(r, x, 2) / heads : 0;
+    }
+    x = onnx_by_heads(r, x, heads);
+    if (onnx_rank(r, at) == 1 && r->status == NPU_OK) {
+        at = onnx_binary(r, "add", onnx_places(r, x, 0, false), at);
+        at = onnx_emit(r, n, "aten.unsqueeze.default(v, i)", at, (int64_t)0);
+    }
+    x = onnx_turned(r, x, onnx_x(n, 2), onnx_x(n, 3), at, turned, onnx_i(r, n, "interleaved", 0) != 0);
+    return onnx_rank(r, onnx_x(n, 0)) == 3 ? onnx_joined_heads(r, x) : x;
+}
+
+/* A GroupQueryAttention while it is read: at [N,L] are the places of the queries among the keys, which are `total`. */
+typedef struct onnx_grouped { npu_value qkv[3], at; int64_t total; } onnx_grouped;
+
+/* Heads of three operands, or of one that has all, with biases, turned to their places. */
+static bool onnx_grouped_heads(onnx_reader *r, const onnx_node *n, onnx_grouped *a)
+{
+    int64_t num[3], each, begin = 0;
+    bool is_packed = !onnx_x(n, 1).id;
+    num[0] = onnx_i(r, n, "num_heads", 0);
+    num[1] = num[2] = onnx_i(r, n, "kv_num_heads", 0);
+    if (num[0] < 1 || num[1] < 1 || num[0] > 65536 || num[1] > num[0] || num[0] % num[1] ||
+        onnx_rank(r, onnx_x(n, 0)) != 3) {
+        onnx_refuse(r, "heads that do not go into each other, or operands of not three dims, are not supported");
+        return false;
+    }
+    each = onnx_dim(r, onnx_x(n, 0), 2) / (is_packed ? num[0] + 2 * num[1] : num[0]);
+    for (uint32_t i = 0; i < 3; i++) {
+        npu_value x = onnx_x(n, is_packed ? 0 : i);
+        x = is_packed ? onnx_slice(r, x, 2, begin, begin + num[i] * each) : x;
+        begin += num[i] * each;
+        x = onnx_by_heads(r, x, num[i]);
+        if (i < 2 && onnx_i(r, n, "do_rotary", 0)) {
+            npu_value at = onnx_x(n, 9).id ? onnx_x(n, 9) : a->at;
+            x = onnx_turned(r, x, onnx_x(n, 7), onnx_x(n, 8), at, 2 * onnx_dim(r, onnx_x(n, 7), 1),
+                            onnx_i(r, n, "rotary_interleaved", 0) != 0);
+        }
+        a->qkv[i] = x;
+    }
+    return r->status == NPU_OK;
+}
+
+/* Keys or values before, as long as they must be, with the new ones at their places. */
+static npu_value onnx_grouped_cache(onnx_reader *r, const onnx_grouped *a, npu_value past, npu_value x)
+{
+    int64_t len = past.id ? onnx_dim(r, past, 2) : 0, pads[4] = { 0 }, some = onnx_dim(r, x, 2);
+    npu_value at;
+    if (len == 0 && a->total == some) {
+        return x;
+    }
+    if (!past.id) {
+        onnx_fail(r, NPU_ERR_SHAPE, "%lld keys, and none before the %lld that are given", (long long)a->total,
+                  (long long)some);
+        return onnx_none();
+    }
+    pads[3] = a->total > len ? a->total - len : 0;
+    past = pads[3] ? onnx_emit(r, NULL, "aten.constant_pad_nd.default(v, I, f)", past, pads, (uint32_t)4, 0.0) : past;
+    at = onnx_emit(r, NULL, "aten.unsqueeze.default(v, i)", a->at, (int64_t)1);
+    at = onnx_emit(r, NULL, "aten.unsqueeze.default(v, i)", at, (int64_t)-1);
+    at = onnx_emit(r, NULL, "aten.expand_as.default(v, v)", at, x);
+    return onnx_emit(r, NULL, "aten.scatter.src(v, i, v, v)", past, (int64_t)2, at, x);
+}
+
+/* Which keys a query sees: those up to its own, of the last ones in a window. */
+static npu_value onnx_grouped_bias(onnx_reader *r, const onnx_node *n, const onnx_grouped *a, npu_value keys)
+{
+    npu_value bias = onnx_x(n, 10), columns = onnx_places(r, keys, 0, false), rows;
+    int64_t window = onnx_i(r, n, "local_window_size", -1);
+    rows = onnx_emit(r, n, "aten.unsqueeze.default(v, i)", a->at, (int64_t)1);
+    rows = onnx_emit(r, n, "aten.unsqueeze.default(v, i)", rows, (int64_t)-1);
+    bias = onnx_bias(r, keys, bias, onnx_emit(r, n, "aten.le.Tensor(v, v)", columns, rows));
+    if (window > 0) {
+        rows = onnx_emit(r, n, "aten.sub.Scalar(v, i)", rows, window);
+        bias = onnx_bias(r, keys, bias, onnx_emit(r, n, "aten.gt.Tensor(v, v)", columns, rows));
+    }
+    return bias;
+}
+
+/* The place of each query, [N,L]: a prompt begins at 0, others end with operand 5. */
+static npu_value onnx_grouped_places(onnx_reader *r, const onnx_node *n, int64_t total)
+{
+    int64_t len = onnx_dim(r, onnx_x(n, 0), 1), dims[2] = { -1, 1 };
+    npu_value at = onnx_emit(r, n, "aten.arange.start(i, i)", (int64_t)0, len);
+    if (len == total) {
+        int64_t whole[2] = { 0, len };
+        whole[0] = onnx_dim(r, onnx_x(n, 0), 0);
+        return onnx_expand_to(r, at, whole, 2);
+    }
+    at = onnx_binary(r, "add", onnx_reshape(r, onnx_cast(r, onnx_x(n, 5), NPU_I64), dims, 2), at);
+    return onnx_emit(r, n, "aten.add.Scalar(v, i)", at, 1 - len);
+}
+
+/* Q, K, V (or all in the first), the caches, the last place of each batch, how many keys there are, cosines, sines,
+   places, what is added to the scores, a score for each head that has no key. */
+static npu_value onnx_group_query(onnx_reader *r, onnx_node *n)
+{
+    double scale = onnx_f(r, n, "scale", 0);
+    int64_t dims[4] = { 1, -1, 1, 1 };
+    npu_value sink = onnx_x(n, 11);
+    onnx_grouped a;
+    if (onnx_x(n, 12).id || onnx_x(n, 13).id || onnx_x(n, 14).id || onnx_x(n, 15).id || n->num_y > 3 ||
+        onnx_i(r, n, "sliding_window_cache", 0) || !onnx_i(r, n, "causal", 1)) {
+        return onnx_refuse(r, "caches of few bits or of a window, norms of queries, scores as a result, and queries "
+                           "that see all keys, are not supported");
+    }
+    memset(&a, 0, sizeof a);
+    a.total = onnx_known_int(r, onnx_x(n, 6), "total_sequence_length");
+    a.at = onnx_grouped_places(r, n, a.total);
+    if (!onnx_grouped_heads(r, n, &a)) {
+        return onnx_none();
+    }
+    for (uint32_t i = 1; i < 3; i++) {
+        a.qkv[i] = onnx_grouped_cache(r, &a, onnx_x(n, 2 + i), a.qkv[i]);
+        onnx_result(r, n, i, a.qkv[i]);
+        if (r->status == NPU_OK && onnx_dim(r, a.qkv[i], 2) > a.total) {
+            a.qkv[i] = onnx_slice(r, a.qkv[i], 2, 0, a.total);
+        }
+    }
+    if (onnx_i(r, n, "smooth_softmax", 0) > 0 && !sink.id) {
+        sink = onnx_like(r, a.qkv[0], 0);
+    } else if (sink.id) {
+        sink = onnx_reshape(r, sink, dims, 4);
+    }
+    scale = scale > 0 ? scale : 1 / sqrt((double)onnx_dim(r, a.qkv[0], 3));
+    return onnx_joined_heads(r, onnx_attended(r, n, a.qkv, onnx_grouped_bias(r, n, &a, a.qkv[1]), scale, sink));
+}
+
+/* ---- ops: embeddings and halves (com.microsoft) ------------------------------------------------------------------ */
+
+/* Rows of a table, which may be of bytes with a scale and a zero point. */
+static npu_value onnx_embedded(onnx_reader *r, npu_value table, npu_value index, npu_value scale, npu_value zero)
+{
+    npu_value rows;
+    if (!index.id || !table.id) {
+        return onnx_refuse(r, "an embedding without rows or a table is not supported");
+    }
+    index = onnx_cast(r, index, NPU_I64);
+    rows = onnx_emit(r, NULL, "aten.index.Tensor(v, V)", table, &index, (uint32_t)1);
+    return scale.id ? onnx_dequantised(r, rows, scale, zero, 0) : rows;
+}
+
+/* Rows of words, places and segments (or none), whose sum is normalised by a scale and a bias. */
+static npu_value onnx_embed_norm(onnx_reader *r, onnx_node *n, const npu_value *tables, const npu_value *norm,
+                                 npu_value mask)
+{
+    npu_value ids = onnx_x(n, 0), x = tables[0], all[3];
+    int64_t last = 1, len = onnx_dim(r, norm[0], 0);
+    x = onnx_binary(r, "add", x, tables[1]);
+    x = tables[2].id ? onnx_binary(r, "add", x, tables[2]) : x;
+    onnx_emit_many(r, n, all, 3, "aten.native_layer_norm.default(v, I, v, v, epsilon:1/1000000000000)", x, &len,
+                   (uint32_t)1, norm[0], norm[1]);
+    if (n->num_y > 1 && onnx_len(n->y[1])) {
+        mask = mask.id ? mask : onnx_emit(r, n, "aten.zeros_like.default(v)", ids);
+        mask = onnx_emit(r, n, "aten.sum.dim_IntList(v, I, b, dtype=t)", mask, &last, (uint32_t)1, false, (int)NPU_I32);
+        onnx_result(r, n, 1, mask);
+    }
+    onnx_result(r, n, 2, x);
+    return all[0];
+}
+
+/* The place of each word: as given, or its column. */
+static npu_value onnx_word_places(onnx_reader *r, npu_value ids, npu_value given)
+{
+    return given.id ? given : onnx_emit(r, NULL, "aten.arange.default(i)", onnx_dim(r, ids, 1));
+}
+
+/* Words, segments, their tables and that of places, scale, bias, mask, places. */
+static npu_value onnx_embed_layer_norm(onnx_reader *r, onnx_node *n)
+{
+    npu_value none = onnx_none(), tables[3], norm[2];
+    tables[0] = onnx_embedded(r, onnx_x(n, 2), onnx_x(n, 0), none, none);
+    tables[1] = onnx_embedded(r, onnx_x(n, 3), onnx_word_places(r, onnx_x(n, 0), onnx_x(n, 8)), none, none);
+    tables[2] = onnx_x(n, 1).id && onnx_x(n, 4).id ? onnx_embedded(r, onnx_x(n, 4), onnx_x(n, 1), none, none) : none;
+    norm[0] = onnx_x(n, 5);
+    norm[1] = onnx_x(n, 6);
+    return r->status ? none : onnx_embed_norm(r, n, tables, norm, onnx_x(n, 7));
+}
+
+/* The same of bytes: behind the mask, scales of three tables and of the norm's two, then their zero points. */
+static npu_value onnx_embed_quantised(onnx_reader *r, onnx_node *n)
+{
+    npu_value none = onnx_none(), tables[3], norm[2];
+    tables[0] = onnx_embedded(r, onnx_x(n, 2), onnx_x(n, 0), onnx_x(n, 8), onnx_x(n, 13));
+    tables[1] = onnx_embedded(r, onnx_x(n, 3), onnx_word_places(r, onnx_x(n, 0), none), onnx_x(n, 9), onnx_x(n, 14));
+    tables[2] = onnx_x(n, 1).id && onnx_x(n, 4).id
+        ? onnx_embedded(r, onnx_x(n, 4), onnx_x(n, 1), onnx_x(n, 10), onnx_x(n, 15)) : none;
+    for (uint32_t i = 0; i < 2; i++) {
+        norm[i] = onnx_dequantised(r, onnx_x(n, 5 + i), onnx_x(n, 11 + i), onnx_x(n, 16 + i), 0);
+    }
+    return r->status ? none : onnx_embed_norm(r, n, tables, norm, onnx_x(n, 7));
+}
+
+/* x + bias: its first half times gelu of the second. */
+static npu_value onnx_split_gelu(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_binary(r, "add", onnx_x(n, 0), onnx_x(n, 1));
+    int64_t half = r->status ? 0 : onnx_dim(r, x, onnx_rank(r, x) - 1) / 2;
+    return onnx_binary(r, "mul", onnx_slice(r, x, -1, 0, half),
+                       onnx_unary(r, "gelu", onnx_slice(r, x, -1, half, 2 * half)));
+}
+
+/* Of channels in front or behind; silu may follow. */
+static npu_value onnx_runtime_group_norm(onnx_reader *r, onnx_node *n)
+{
+    static const int64_t to[4] = { 0, 3, 1, 2 }, back[4] = { 0, 2, 3, 1 };
+    bool is_last = onnx_i(r, n, "channels_last", 1) != 0;
+    npu_value x = onnx_x(n, 0);
+    if (onnx_rank(r, x) != 4) {
+        return onnx_refuse(r, "a tensor that has not four dims is not supported");
+    }
+    x = is_last ? onnx_permute(r, x, to, 4) : x;
+    x = onnx_emit(r, n, "aten.group_norm.default(v, i, 1, 2, epsilon:1/100000)", x, onnx_i(r, n, "groups", 1));
+    x = onnx_i(r, n, "activation", 0) ? onnx_unary(r, "silu", x) : x;
+    return is_last ? onnx_permute(r, x, back, 4) : x;
+}
+
+/* Distances of rows. */
+static npu_value onnx_cdist(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_emit(r, n, "aten.cdist.default(0, 1, f, i)", 2.0, (int64_t)2);
+    return onnx_s_is(r, n, "metric", "sqeuclidean", "sqeuclidean") ? onnx_binary(r, "mul", x, x) : x;
+}
+
+/* Of one dim, in the order in which they come. */
+static npu_value onnx_runtime_unique(onnx_reader *r, onnx_node *n)
+{
+    npu_value all[3];
+    onnx_unique_of(r, n, false, all);
+    onnx_result(r, n, 1, all[1]);
+    onnx_result(r, n, 2, all[2]);
+    return all[0];
+}
+
+static npu_value onnx_expand_dims(onnx_reader *r, onnx_node *n)
+{
+    return onnx_emit(r, n, "aten.unsqueeze.default(0, i)", onnx_known_int(r, onnx_x(n, 1), "the axis"));
+}
+
+/* The first half of the spectrum of rows, as pairs, and rows of it. */
+static npu_value onnx_rfft(onnx_reader *r, onnx_node *n)
+{
+    static const int64_t last = -1;
+    bool is_inverse = n->row->text != NULL;
+    npu_value x = onnx_x(n, 0);
+    if (onnx_i(r, n, "signal_ndim", 1) != 1 || onnx_i(r, n, "normalized", 0) || !onnx_i(r, n, "onesided", 1)) {
+        return onnx_refuse(r, "more than one dim, other units and both halves of the spectrum are not supported");
+    }
+    if (!is_inverse) {
+        x = onnx_emit(r, n, "aten._fft_r2c.default(v, I, i, b)", x, &last, (uint32_t)1, (int64_t)0, true);
+        return onnx_unary(r, "view_as_real", x);
+    }
+    x = onnx_unary(r, "view_as_complex", x);
+    return onnx_emit(r, n, "aten._fft_c2r.default(v, I, i, i)", x, &last, (uint32_t)1, (int64_t)2,
+                     r->status ? 1 : 2 * (onnx_dim(r, x, onnx_rank(r, x) - 1) - 1));
+}
+
+/* ---- ops: quantised ops of ONNX Runtime (com.microsoft) ---------------------------------------------------------- */
+
+/* Channels from behind to dim 1, or back. */
+static npu_value onnx_channels(onnx_reader *r, npu_value x, bool is_back)
+{
+    int64_t last = (int64_t)onnx_rank(r, x) - 1;
+    return onnx_emit(r, NULL, "aten.movedim.int(v, i, i)", x, is_back ? 1 : last, is_back ? last : 1);
+}
+
+/* What the function makes of a node whose first operand is x, and whose channels may be the last dim. */
+static npu_value onnx_of_channels(onnx_reader *r, const onnx_node *n, npu_value x, bool is_last, onnx_fn fn,
+                                  const char *row)
+{
+    onnx_node m = *n;
+    onnx_row as = *n->row;
+    x = is_last ? onnx_channels(r, x, false) : x;
+    as.text = row;
+    m.row = &as;
+    m.x = &x;
+    m.num_x = 1;
+    m.num_y = 0;
+    x = r->status ? onnx_none() : fn(r, &m);
+    return is_last ? onnx_channels(r, x, true) : x;
+}
+
+/* x, its scale and zero point, those of the result; text: all that is left of a picture is one number. */
+static npu_value onnx_qlinear_pool(onnx_reader *r, onnx_node *n)
+{
+    bool is_last = onnx_i(r, n, "channels_last", 0) != 0;
+    npu_value x = onnx_dequantised(r, onnx_x(n, 0), onnx_x(n, 1), onnx_x(n, 2), 0);
+    x = onnx_of_channels(r, n, x, is_last, n->row->text ? onnx_global_pool : onnx_avg_pool, n->row->text);
+    return onnx_quantised(r, x, onnx_x(n, 3), onnx_x(n, 4), onnx_type(r, onnx_x(n, 0)), 0);
+}
+
+static npu_value onnx_nhwc_max_pool(onnx_reader *r, onnx_node *n)
+{
+    return onnx_of_channels(r, n, onnx_x(n, 0), true, onnx_max_pool, NULL);
+}
+
+static npu_value onnx_runtime_qlinear_conv(onnx_reader *r, onnx_node *n)
+{
+    bool is_last = onnx_i(r, n, "channels_last", 0) != 0;
+    npu_value y;
+    n->x[0] = is_last ? onnx_channels(r, onnx_x(n, 0), false) : onnx_x(n, 0);
+    y = onnx_qlinear_conv(r, n);
+    return is_last ? onnx_channels(r, y, true) : y;
+}
+
+/* Scale and zero point of the result, then three for each part. */
+static npu_value onnx_qlinear_concat(onnx_reader *r, onnx_node *n)
+{
+    uint32_t count = n->num_x > 2 ? (n->num_x - 2) / 3 : 0;
+    npu_value *parts = onnx_values(r, count), y;
+    for (uint32_t i = 0; parts && i < count; i++) {
+        parts[i] = onnx_dequantised(r, onnx_x(n, 2 + 3 * i), onnx_x(n, 3 + 3 * i), onnx_x(n, 4 + 3 * i), 0);
+    }
+    y = onnx_emit(r, n, "aten.cat.default(V, axis:1)", parts, count);
+    return onnx_quantised(r, y, onnx_x(n, 0), onnx_x(n, 1), onnx_type(r, onnx_x(n, 2)), 0);
+}
+
+static npu_value onnx_qlinear_softmax(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_dequantised(r, onnx_x(n, 0), onnx_x(n, 1), onnx_x(n, 2), 0);
+    int64_t rank = onnx_rank(r, x), axis = onnx_axis(r, onnx_i(r, n, "axis", -1), (uint32_t)rank);
+    if (onnx_i(r, n, "opset", 13) < 13 && axis != rank - 1) {
+        return onnx_refuse(r, "softmax over more than the last dim is not supported");
+    }
+    x = onnx_emit(r, n, "aten.softmax.int(v, i)", x, axis);
+    return onnx_quantised(r, x, onnx_x(n, 3), onnx_x(n, 4), onnx_type(r, onnx_x(n, 0)), 0);
+}
+
+/* A condition, two operands with scale and zero point each, those of the result. */
+static npu_value onnx_qlinear_where(onnx_reader *r, onnx_node *n)
+{
+    npu_value a = onnx_dequantised(r, onnx_x(n, 1), onnx_x(n, 2), onnx_x(n, 3), 0);
+    npu_value b = onnx_dequantised(r, onnx_x(n, 4), onnx_x(n, 5), onnx_x(n, 6), 0);
+    a = onnx_where(r, onnx_x(n, 0), a, b);
+    return onnx_quantised(r, a, onnx_x(n, 7), onnx_x(n, 8), onnx_type(r, onnx_x(n, 1)), 0);
+}
+
+/* (a - its zero) (b - its zero) times both scales, plus a bias; scales and zeros of b may be of its columns. */
+static npu_value onnx_scaled_product(onnx_reader *r, const onnx_node *n, const npu_value *operands, npu_value a_scale,
+                                     npu_value b_scale, npu_value bias)
+{
+    npu_value x[4], y;
+    onnx_node m = *n;
+    memcpy(x, operands, sizeof x);
+    m.x = x;
+    m.num_x = 4;
+    y = onnx_cast(r, onnx_matmul_integer(r, &m), onnx_type(r, a_scale));
+    y = onnx_binary(r, "mul", y, onnx_binary(r, "mul", a_scale, b_scale));
+    return bias.id ? onnx_binary(r, "add", y, bias) : y;
+}
+
+/* a, b, scales, zero points, bias. */
+static npu_value onnx_matmul_to_float(onnx_reader *r, onnx_node *n)
+{
+    npu_value x[4];
+    x[0] = onnx_x(n, 0);
+    x[1] = onnx_x(n, 1);
+    x[2] = onnx_x(n, 4);
+    x[3] = onnx_x(n, 5);
+    return onnx_scaled_product(r, n, x, onnx_x(n, 2), onnx_x(n, 3), onnx_x(n, 6));
+}
+
+/* a in floats, which its range makes bytes; b, its scale and zero point, bias. */
+static npu_value onnx_dynamic_matmul(onnx_reader *r, onnx_node *n)
+{
+    npu_value x[4], scale;
+    x[0] = onnx_byte_range(r, onnx_x(n, 0), &scale, &x[2]);
+    x[1] = onnx_x(n, 1);
+    x[3] = onnx_x(n, 3);
+    return onnx_scaled_product(r, n, x, scale, onnx_x(n, 2), onnx_x(n, 4));
+}
+
+/* a and b with scale and zero point each, a bias in units of a sum, scale and zero point of the result, or floats. */
+static npu_value onnx_qgemm(onnx_reader *r, onnx_node *n)
+{
+    double alpha = onnx_f(r, n, "alpha", 1);
+    bool is_b_turned = onnx_i(r, n, "transB", 0) != 0;
+    npu_value a = onnx_dequantised(r, onnx_x(n, 0), onnx_x(n, 1), onnx_x(n, 2), 0), c = onnx_x(n, 6), y;
+    npu_value b = onnx_dequantised(r, onnx_x(n, 3), onnx_x(n, 4), onnx_x(n, 5), is_b_turned ? 0 : 1);
+    a = onnx_i(r, n, "transA", 0) ? onnx_transposed(r, a) : a;
+    y = is_b_turned ? onnx_emit(r, n, "aten.linear.default(v, v)", a, b) : onnx_matmul_of(r, n, a, b);
+    if (c.id) {
+        c = onnx_binary(r, "mul", onnx_cast(r, c, onnx_type(r, y)), onnx_binary(r, "mul", onnx_x(n, 1), onnx_x(n, 4)));
+        y = onnx_binary(r, "add", y, c);
+    }
+    y = alpha == 1 ? y : onnx_emit(r, n, "aten.mul.Scalar(v, f)", y, alpha);
+    return onnx_x(n, 7).id ? onnx_quantised(r, y, onnx_x(n, 7), onnx_x(n, 8), onnx_type(r, onnx_x(n, 0)), 0) : y;
+}
+
+/* Weights [directions,K,4H] of bytes, as an LSTM has them: [directions,4H,K] of floats. */
+static npu_value onnx_lstm_weight(onnx_reader *r, npu_value w, npu_value scale, npu_value zero)
+{
+    int64_t dims[3] = { 0, 1, -1 };
+    dims[0] = onnx_dim(r, w, 0);
+    scale = onnx_reshape(r, scale, dims, 3);
+    zero = zero.id ? onnx_reshape(r, zero, dims, 3) : zero;
+    return onnx_swapped(r, onnx_rescaled(r, w, scale, zero, 0), 1, 2);
+}
+
+/* Its weights are of bytes, and it is computed in floats, which is nearer to the layer that was quantised. */
+static npu_value onnx_dynamic_lstm(onnx_reader *r, onnx_node *n)
+{
+    static const onnx_row as = { "LSTM", onnx_recurrent, NULL };
+    onnx_node m = *n;
+    npu_value x[8];
+    for (uint32_t i = 0; i < 8; i++) {
+        x[i] = onnx_x(n, i);
+    }
+    x[1] = onnx_lstm_weight(r, x[1], onnx_x(n, 8), onnx_x(n, 9));
+    x[2] = onnx_lstm_weight(r, x[2], onnx_x(n, 10), onnx_x(n, 11));
+    m.row = &as;
+    m.x = x;
+    m.num_x = 8;
+    return r->status ? onnx_none() : onnx_recurrent(r, &m);
+}
+
+/* A table of 16 numbers for each of four bits, the high half of a byte first, times a number for each block of a weight
+   that lies flat. */
+static const float *onnx_bnb_table(int64_t type)
+{
+    static const float four[16] = { 0, 0.005208333333f, 0.66666667f, 1, 0.33333333f, 0.5f, 0.16666667f, 0.25f,
+                                    0, -0.005208333333f, -0.66666667f, -1, -0.33333333f, -0.5f, -0.16666667f, -0.25f };
+    static const float normal[16] = {
+        -1, -0.6961928009986877f, -0.5250730514526367f, -0.39491748809814453f, -0.28444138169288635f,
+        -0.18477343022823334f, -0.09105003625154495f, 0, 0.07958029955625534f, 0.16093020141124725f,
+        0.24611230194568634f, 0.33791524171829224f, 0.44070982933044434f, 0.5626170039176941f, 0.7229568362236023f, 1
+    };
+    return type == 0 ? four : type == 1 ? normal : NULL;
+}
+
+/* x, the weight, its numbers: [N,K] in row order. */
+static npu_value onnx_matmul_bnb(onnx_reader *r, onnx_node *n)
+{
+    int64_t dims[2] = { 0, 0 }, block = onnx_i(r, n, "block_size", 0), len, flat = -1;
+    const float *table = onnx_bnb_table(onnx_i(r, n, "quant_type", -1));
+    const uint8_t *bytes;
+    float *own;
+    npu_value w, scales = onnx_x(n, 2);
+    dims[0] = onnx_i(r, n, "N", 0);
+    dims[1] = onnx_i(r, n, "K", 0);
+    if (!table || dims[0] < 1 || dims[1] < 1 || dims[0] > 1 << 30 || dims[1] > 1 << 30 || block < 1 ||
+        !onnx_i(r, n, "transB", 1)) {
+        return onnx_refuse(r, "a weight of this form is not supported");
+    }
+    len = dims[0] * dims[1];
+    bytes = onnx_packed_bytes(r, onnx_x(n, 1), "the weight", (len + 1) / 2);
+    own = bytes ? (float *)onnx_alloc(r, (size_t)len * sizeof *own) : NULL;
+    for (int64_t i = 0; own && i < len; i++) {
+        own[i] = table[bytes[i / 2] >> (i % 2 ? 0 : 4) & 15];
+    }
+    if (!own) {
+        return onnx_none();
+    }
+    w = npu_constant(r->g, NULL, npu_spec_tensor(NPU_F32, 1, &len), own);
+    scales = onnx_emit(r, n, "aten.repeat_interleave.self_int(v, i)", onnx_reshape(r, scales, &flat, 1), block);
+    w = onnx_binary(r, "mul", onnx_cast(r, w, onnx_type(r, scales)), onnx_slice(r, scales, 0, 0, len));
+    return onnx_emit(r, n, "aten.linear.default(0, v)", onnx_reshape(r, w, dims, 2));
+}
+
+/* ---- the tables -------------------------------------------------------------------------------------------------- */
+
 static const onnx_row onnx_runtime_rows[] = {
+    { "Attention", onnx_runtime_attention, NULL },
+    { "BeamSearch", NULL, "searches for words" },
+    { "BiasAdd", onnx_variadic, "aten.add.Tensor(v, v)" },
     { "BiasGelu", onnx_biased, "aten.gelu.default(v)" },
+    { "BiasSplitGelu", onnx_split_gelu, NULL },
+    { "CDist", onnx_cdist, NULL },
+    { "DequantizeLinear", onnx_dequantize, NULL },
+    { "DynamicQuantizeLSTM", onnx_dynamic_lstm, NULL },
+    { "DynamicQuantizeMatMul", onnx_dynamic_matmul, NULL },
+    { "EPContext", NULL, "programs of other runtimes" },
+    { "EmbedLayerNormalization", onnx_embed_layer_norm, NULL },
+    { "ExpandDims", onnx_expand_dims, NULL },
     { "FastGelu", onnx_biased, "aten.gelu.default(v, approximate=approximate:'tanh')" },
     { "FusedConv", onnx_fused_conv, NULL },
     { "FusedGemm", onnx_fused_gemm, NULL },
     { "FusedMatMul", onnx_fused_matmul, NULL },
+    { "FusedMatMulActivation", onnx_activated_matmul, NULL },
+    { "GatherBlockQuantized", onnx_gather_blocks, NULL },
+    { "GatherND", onnx_gather_nd, NULL },
     { "Gelu", NULL, "aten.gelu.default(0)" },
+    { "GreedySearch", NULL, "searches for words" },
+    { "GridSample", onnx_grid_sample, NULL },
+    { "GroupNorm", onnx_runtime_group_norm, NULL },
+    { "GroupQueryAttention", onnx_group_query, NULL },
+    { "Inverse", NULL, "aten.linalg_inv.default(0)" },
+    { "Irfft", onnx_rfft, "" },
+    { "MatMulBnb4", onnx_matmul_bnb, NULL },
+    { "MatMulIntegerToFloat", onnx_matmul_to_float, NULL },
+    { "MatMulNBits", onnx_matmul_nbits, NULL },
+    { "MultiHeadAttention", onnx_multi_head, NULL },
+    { "NhwcMaxPool", onnx_nhwc_max_pool, NULL },
+    { "Pad", onnx_pad, NULL },
+    { "QAttention", onnx_quantised_attention, NULL },
+    { "QEmbedLayerNormalization", onnx_embed_quantised, NULL },
+    { "QGemm", onnx_qgemm, NULL },
     { "QLinearAdd", onnx_qlinear_binary, "aten.add.Tensor(v, v)" },
+    { "QLinearAveragePool", onnx_qlinear_pool, NULL },
+    { "QLinearConcat", onnx_qlinear_concat, NULL },
+    { "QLinearConv", onnx_runtime_qlinear_conv, NULL },
+    { "QLinearGlobalAveragePool", onnx_qlinear_pool, "aten.mean.dim(v, I, b)" },
     { "QLinearLeakyRelu", onnx_qlinear_unary, "aten.leaky_relu.default(v, alpha:1/100)" },
     { "QLinearMul", onnx_qlinear_binary, "aten.mul.Tensor(v, v)" },
     { "QLinearSigmoid", onnx_qlinear_unary, "aten.sigmoid.default(v)" },
+    { "QLinearSoftmax", onnx_qlinear_softmax, NULL },
+    { "QLinearWhere", onnx_qlinear_where, NULL },
+    { "QuantizeLinear", onnx_quantize, NULL },
     { "QuickGelu", onnx_quick_gelu, NULL },
+    { "Range", onnx_range, NULL },
+    { "Rfft", onnx_rfft, NULL },
+    { "RotaryEmbedding", onnx_runtime_rotary, NULL },
+    { "Sampling", NULL, "searches for words" },
     { "SkipLayerNormalization", onnx_skip_norm, "" },
     { "SkipSimplifiedLayerNormalization", onnx_skip_norm, "r" },
+    { "Tokenizer", NULL, "strings" },
+    { "TransposeMatMul", onnx_fused_matmul, NULL },
+    { "Trilu", onnx_trilu, NULL },
+    { "Unique", onnx_runtime_unique, NULL },
+    { "WhisperBeamSearch", NULL, "searches for words" },
 };
-
-/* ---- the table --------------------------------------------------------------------------------------------------- */
 
 /* In the order of the alphabet: it is searched by halves. */
 static const onnx_row onnx_rows[] = {

@@ -1,0 +1,406 @@
+#!/usr/bin/env python3
+"""ONNX Runtime's own ops (com.microsoft), one model each with random weights, and what ONNX Runtime makes of them (or
+NumPy, where it has no kernel for the CPU):
+
+    npm install onnxruntime-node --ignore-scripts          # in a folder MODULES/..
+    python3 tests/onnx_runtime.py MODULES/node_modules FOLDER && make onnx NODES=FOLDER
+
+FOLDER then has a model, inputs and outputs for each case, as the ONNX project's node tests have. Needs python3-onnx
+and node. With one more argument, tests/vectors/onnx_runtime.pb, the small ones go into that file, which test_onnx
+reads: protobuf, field 1 a case: 1 its name, 2 the model, 3 inputs, 4 outputs."""
+import base64
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper
+
+F32, F16, I64, I32, I8, U8 = np.float32, np.float16, np.int64, np.int32, np.int8, np.uint8
+random = np.random.RandomState(7)
+cases = []
+
+
+class Known:
+    """An operand that is an initializer."""
+
+    def __init__(self, data, code=None, dims=None):
+        self.data, self.code, self.dims = np.asarray(data), code, dims
+
+
+def floats(*dims, dtype=F32):
+    return random.randn(*dims).astype(dtype)
+
+
+def weights(*dims, dtype=F32):
+    return Known((random.randn(*dims) * 0.2).astype(dtype))
+
+
+def integers(low, high, *dims, dtype=I64):
+    return random.randint(low, high, dims).astype(dtype)
+
+
+def case(name, op, operands, outputs=1, domain="com.microsoft", expected=None, **attributes):
+    """outputs: how many, or how many and which is not asked for; expected: what they are, where ONNX Runtime is not
+    asked."""
+    cases.append((name, op, operands, outputs, domain, expected, attributes))
+
+
+def write(folder, name, op, operands, outputs, domain, expected, attributes):
+    at = os.path.join(folder, name)
+    os.makedirs(os.path.join(at, "test_data_set_0"))
+    names, inputs, initializers, feeds = [], [], [], []
+    for i, x in enumerate(operands):
+        if x is None:
+            names.append("")
+            continue
+        names.append(f"x{i}")
+        if isinstance(x, Known):
+            t = numpy_helper.from_array(x.data, names[-1])
+            if x.code:
+                t.data_type = x.code
+                del t.dims[:]
+                t.dims.extend(x.dims)
+            initializers.append(t)
+            continue
+        x = np.asarray(x)
+        t = numpy_helper.from_array(x, names[-1])
+        inputs.append(helper.make_tensor_value_info(names[-1], t.data_type, x.shape))
+        with open(os.path.join(at, "test_data_set_0", f"input_{len(feeds)}.pb"), "wb") as f:
+            f.write(t.SerializeToString())
+        feeds.append({"name": names[-1], "type": str(x.dtype), "dims": x.shape,
+                       "data": base64.b64encode(x.tobytes()).decode()})
+    results = [f"y{i}" for i in range(outputs)] if isinstance(outputs, int) else outputs.split(",")
+    node = helper.make_node(op, names, results, domain=domain, **attributes)
+    outputs = [helper.make_empty_tensor_value_info(y) for y in results if y]
+    graph = helper.make_graph([node], name, inputs, outputs, initializers)
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    model.producer_name = ""
+    with open(os.path.join(at, "model.onnx"), "wb") as f:
+        f.write(model.SerializeToString())
+    if expected is None:
+        with open(os.path.join(at, "inputs.json"), "w") as f:
+            json.dump(feeds, f)
+    for i, y in enumerate(expected or []):
+        with open(os.path.join(at, "test_data_set_0", f"output_{i}.pb"), "wb") as f:
+            f.write(numpy_helper.from_array(y.astype(F32)).SerializeToString())
+
+
+# ---- weights of few bits
+
+def nbits(name, bits, block, cols, rows, zeros=None, x=(2, 3), dtype=F32, bias=False, **more):
+    groups = (cols + block - 1) // block
+    operands = [floats(*x, cols, dtype=dtype), Known(integers(0, 256, rows, groups, block * bits // 8, dtype=U8)),
+                Known((random.rand(rows, groups) * 0.1 + 0.01).astype(dtype))]
+    if zeros == "packed":
+        operands.append(Known(integers(0, 256, rows, (groups * bits + 7) // 8, dtype=U8)))
+    elif zeros == "floats":
+        operands.append(Known((random.rand(rows, groups) * 2 ** bits).astype(dtype)))
+    if bias:
+        operands += [None] * (5 - len(operands)) + [weights(rows, dtype=dtype)]
+    case("nbits_" + name, "MatMulNBits", operands, K=cols, N=rows, bits=bits, block_size=block, **more)
+
+
+nbits("4", 4, 32, 64, 16)
+nbits("4_zeros", 4, 32, 96, 80, "packed")
+nbits("4_float_zeros", 4, 64, 128, 70, "floats")
+nbits("4_bias", 4, 32, 64, 5, bias=True)
+nbits("4_block_16", 4, 16, 64, 33, "packed")
+nbits("4_odd_row", 4, 32, 50, 7, "packed", x=(4,))
+nbits("4_level_4", 4, 128, 256, 48, accuracy_level=1)
+nbits("8", 8, 32, 64, 16)
+nbits("8_zeros", 8, 64, 128, 20, "packed", bias=True)
+nbits("2", 2, 32, 64, 16, "packed")
+nbits("4_f16", 4, 32, 64, 32, dtype=F16)
+
+
+def gather_blocks(name, table, zeros=None, **more):
+    case("gather_blocks_" + name, "GatherBlockQuantized", [table, integers(0, 10, 2, 3), Known(floats(10, 2)), zeros],
+         block_size=32, gather_axis=0, quantize_axis=1, **more)
+
+
+def nibbles(code, columns):
+    return Known(integers(0, 256, 10, columns // 2, dtype=U8), code, (10, columns))
+
+
+gather_blocks("4", Known(integers(0, 256, 10, 32, dtype=U8)), Known(integers(0, 256, 10, 1, dtype=U8)), bits=4)
+gather_blocks("4_middle", Known(integers(0, 256, 10, 32, dtype=U8)), bits=4)
+gather_blocks("8", Known(integers(0, 256, 10, 64, dtype=U8)), Known(integers(0, 256, 10, 2, dtype=U8)), bits=8)
+gather_blocks("u4", nibbles(21, 64), nibbles(21, 2))
+gather_blocks("i4", nibbles(22, 64))
+
+# ---- attention
+
+HEADS, SIZE = 2, 16
+WIDTH = HEADS * SIZE
+lengths, places = np.array([3, 5], I32), np.array([5, 4, 1, 0], I32)
+keys = (np.arange(5) < lengths[:, None]).astype(I32)
+
+
+def attention(name, mask=None, past=None, bias=None, outputs=1, **more):
+    operands = [floats(2, 5, 6), weights(6, 3 * WIDTH), weights(3 * WIDTH), mask, past, bias]
+    case("attention_" + name, "Attention", operands, outputs, num_heads=HEADS, **more)
+
+
+attention("plain")
+attention("lengths", lengths)
+attention("places", places)
+attention("keys", keys)
+attention("rows", integers(0, 2, 2, 5, 5, dtype=I32))
+attention("causal", unidirectional=1)
+attention("past", None, floats(2, 2, HEADS, 4, SIZE), None, 2, unidirectional=1)
+attention("past_keys", integers(0, 2, 2, 9, dtype=I32), floats(2, 2, HEADS, 4, SIZE), None, 2)
+attention("bias", None, None, floats(1, HEADS, 5, 5), scale=0.3)
+case("attention_sizes", "Attention", [floats(2, 5, 6), weights(6, 2 * WIDTH + 4), weights(2 * WIDTH + 4)],
+     num_heads=HEADS, qkv_hidden_sizes=[WIDTH, WIDTH, 4])
+for kind, low, high, dtype in (("u8", 0, 256, U8), ("i8", -127, 128, I8)):
+    weight = Known(integers(low, high, 12, 3 * WIDTH, dtype=dtype))
+    case("qattention_" + kind, "QAttention", [integers(0, 256, 2, 5, 12, dtype=U8), weight, weights(3 * WIDTH),
+         Known(F32(0.01)), Known(F32(0.02)), lengths, Known(U8(120)), Known(dtype(3))], num_heads=HEADS)
+
+
+def multi_head(name, operands, outputs=1, **more):
+    case("multi_head_" + name, "MultiHeadAttention", operands, outputs, num_heads=HEADS, **more)
+
+
+qkv = [floats(2, 5, WIDTH), floats(2, 6, WIDTH), floats(2, 6, WIDTH)]
+past = [floats(2, HEADS, 4, SIZE), floats(2, HEADS, 4, SIZE)]
+multi_head("plain", qkv)
+multi_head("bias", qkv + [weights(3 * WIDTH)], scale=0.4)
+multi_head("lengths", qkv + [None, np.array([4, 6], I32)])
+multi_head("keys", qkv + [None, integers(0, 2, 2, 6, dtype=I32)], mask_filter_value=-1e9)
+multi_head("added", qkv + [None, None, floats(1, 1, 5, 6)])
+multi_head("causal", [qkv[0], floats(2, 5, WIDTH), floats(2, 5, WIDTH)], unidirectional=1)
+multi_head("past", [qkv[0], floats(2, 5, WIDTH), floats(2, 5, WIDTH), None, None, None] + past, 3)
+multi_head("past_bias", [qkv[0], floats(2, 5, WIDTH), floats(2, 5, WIDTH), weights(3 * WIDTH), None] +
+           [floats(2, HEADS, 5, 9)] + past, 3)
+multi_head("cross", [qkv[0], floats(2, HEADS, 6, SIZE), floats(2, HEADS, 6, SIZE)])
+multi_head("value_size", [qkv[0], qkv[1], floats(2, 6, 2 * WIDTH)])
+
+GROUPS, TABLE = 2, 12
+angles = random.rand(TABLE, SIZE // 2)
+cosines, sines = Known(np.cos(angles).astype(F32)), Known(np.sin(angles).astype(F32))
+
+
+def group_query(name, num, before, buffer, heads=4, packed=False, last=None, turned=False, more_operands=(), batch=2,
+                **more):
+    total = before + num
+    operands = [floats(batch, num, (heads + 2 * GROUPS) * SIZE), None, None] if packed else \
+        [floats(batch, num, heads * SIZE), floats(batch, num, GROUPS * SIZE), floats(batch, num, GROUPS * SIZE)]
+    last = np.full(batch, total - 1, I32) if last is None else np.array(last, I32)
+    behind = (np.arange(buffer) < (last + 1 - num)[:, None])[:, None, :, None]  # what is not yet written is 0
+    operands += [floats(batch, GROUPS, buffer, SIZE) * behind, floats(batch, GROUPS, buffer, SIZE) * behind]
+    operands += [last, Known(np.array(total, I32))]
+    operands += [cosines, sines] if turned or more_operands else []
+    case("group_query_" + name, "GroupQueryAttention", operands + list(more_operands), 3, num_heads=heads,
+         kv_num_heads=GROUPS, do_rotary=int(turned), **more)
+
+
+group_query("prompt", 5, 0, 0)
+group_query("prompt_turned", 5, 0, 0, turned=True)
+group_query("step", 1, 4, 4, turned=True)
+group_query("step_packed", 1, 4, 4, packed=True, turned=True, rotary_interleaved=1)
+group_query("step_in_buffer", 1, 4, 8, turned=True)
+group_query("steps", 3, 4, 4, batch=1)
+group_query("lengths", 1, 4, 6, last=[2, 4], turned=True)
+group_query("window", 1, 6, 6, local_window_size=3)
+group_query("window_prompt", 6, 0, 0, local_window_size=3)
+group_query("softcap", 4, 0, 0, softcap=1.5)
+group_query("smooth", 4, 0, 0, smooth_softmax=1)
+group_query("sink", 4, 0, 0, more_operands=(None, None, weights(4)))
+group_query("places", 4, 0, 0, turned=True, more_operands=(np.array([[0, 1, 2, 3]] * 2, I64), floats(2, 1, 4, 4)))
+case("rotary_offset", "RotaryEmbedding", [floats(2, 5, WIDTH), np.array([3], I64), cosines, sines])
+case("rotary_heads", "RotaryEmbedding", [floats(2, HEADS, 5, SIZE), integers(0, TABLE, 2, 5), cosines, sines])
+case("rotary_pairs", "RotaryEmbedding", [floats(2, 5, WIDTH), integers(0, TABLE, 2, 5), cosines, sines], interleaved=1)
+case("rotary_part", "RotaryEmbedding", [floats(2, HEADS, 5, 2 * SIZE), integers(0, TABLE, 2, 5), cosines, sines],
+     num_heads=HEADS, rotary_embedding_dim=SIZE)
+
+
+
+# ---- embeddings, norms, elementwise ops
+
+ids, segments = integers(0, 9, 2, 5, dtype=I32), integers(0, 2, 2, 5, dtype=I32)
+words, columns, parts, scale, shift = weights(9, 12), weights(8, 12), weights(2, 12), weights(12), weights(12)
+prefix = (np.arange(5) < np.array([[3], [5]])).astype(I32)
+case("embed", "EmbedLayerNormalization", [ids, segments, words, columns, parts, scale, shift, prefix], 2)
+case("embed_no_mask", "EmbedLayerNormalization", [ids, None, words, columns, None, scale, shift], 2)
+case("embed_places", "EmbedLayerNormalization", [ids, segments, words, columns, parts, scale, shift, None] +
+     [integers(0, 8, 2, 5, dtype=I32)], 3, epsilon=0.01)
+tables = [Known(integers(0, 256, n, 12, dtype=U8)) for n in (9, 8, 2)]
+norm = [Known(integers(0, 256, 12, dtype=U8)) for _ in range(2)]
+scales, zeros = [Known(F32(0.01 * i)) for i in range(1, 6)], [Known(U8(100 + i)) for i in range(5)]
+case("embed_u8", "QEmbedLayerNormalization", [ids, segments] + tables + norm + [prefix] + scales + zeros, 2)
+x = floats(2, 3, 8)
+case("skip_norm", "SkipLayerNormalization", [x, floats(2, 3, 8), weights(8), weights(8), weights(8)])
+case("skip_norm_sum", "SkipLayerNormalization", [x, floats(2, 3, 8), weights(8), weights(8)], "y0,,,y3")
+case("skip_rms_norm", "SkipSimplifiedLayerNormalization", [x, floats(2, 3, 8), weights(8)], epsilon=1e-5)
+case("rms_norm", "SimplifiedLayerNormalization", [x, weights(8)], domain="", axis=-1, epsilon=1e-5)
+case("bias_gelu", "BiasGelu", [x, weights(8)])
+case("fast_gelu", "FastGelu", [x, weights(8)])
+case("gelu", "Gelu", [x])
+case("quick_gelu", "QuickGelu", [x], alpha=1.5)
+case("cdist", "CDist", [floats(4, 3), floats(5, 3)], metric="euclidean")
+case("cdist_squares", "CDist", [floats(4, 3), floats(5, 3)])
+case("inverse", "Inverse", [floats(2, 3, 3)])
+case("trilu", "Trilu", [floats(2, 3, 3), Known(np.array(1, I64))], upper=0)
+case("range", "Range", [Known(F32(1)), Known(F32(4)), Known(F32(0.5))])
+case("gather_nd", "GatherND", [x, integers(0, 2, 4, 2)])
+case("grid_sample", "GridSample", [floats(1, 2, 4, 5), floats(1, 3, 3, 2) * F32(0.6)], mode="bilinear",
+     padding_mode="border")
+case("unique", "Unique", [np.array([3, 1, 3, 2, 1, 3], F32)], 3)
+case("expand_dims", "ExpandDims", [x, Known(np.array(1, I32))])
+case("pad", "Pad", [x, Known(np.array([0, 1, 0, 0, 0, 2], I64)), Known(np.array([0.5], F32))])
+half = np.fft.rfft(x)
+pairs = np.stack([half.real, half.imag], -1).astype(F32)
+case("rfft", "Rfft", [x], expected=[pairs], normalized=0, onesided=1, signal_ndim=1)
+case("irfft", "Irfft", [pairs], expected=[x], normalized=0, onesided=1, signal_ndim=1)
+case("matmul_scaled", "FusedMatMul", [floats(2, 4, 3), floats(2, 5, 4)], transA=1, transB=1, alpha=0.5)
+case("matmul_batches", "FusedMatMul", [floats(3, 2, 4), floats(4, 2, 5)], transBatchA=1, transBatchB=1)
+a, b = floats(3, 4), floats(4, 5)
+case("matmul_activation", "FusedMatMulActivation", [a, b], expected=[np.where(a @ b > 0, 1, 0.2) * (a @ b)],
+     activation="LeakyRelu", activation_alpha=0.2)
+
+
+def erf_gelu(v):
+    return v * 0.5 * (1 + np.vectorize(math.erf)(v / math.sqrt(2)))
+
+
+def group_norm(v, groups):
+    rows = v.reshape(v.shape[0], groups, -1).astype(np.float64)
+    rows = (rows - rows.mean(-1, keepdims=True)) / np.sqrt(rows.var(-1, keepdims=True) + 1e-5)
+    return rows.reshape(v.shape) * scale.data[:4, None, None] + shift.data[:4, None, None]
+
+
+case("split_gelu", "BiasSplitGelu", [x, weights(8)], expected=[x[..., :4] * erf_gelu(x[..., 4:])])
+cases[-1][2][1] = Known(np.zeros(8, F32))
+picture = floats(2, 4, 3, 5)
+normal = group_norm(picture, 2)
+case("group_norm", "GroupNorm", [picture, Known(scale.data[:4]), Known(shift.data[:4])], expected=[normal],
+     activation=0, groups=2, channels_last=0)
+case("group_norm_silu", "GroupNorm", [picture.transpose(0, 2, 3, 1), Known(scale.data[:4]), Known(shift.data[:4])],
+     expected=[(normal / (1 + np.exp(-normal))).transpose(0, 2, 3, 1)], activation=1, groups=2)
+case("gemm_relu", "FusedGemm", [floats(3, 4), weights(5, 4), weights(5)], transB=1, activation="Relu")
+case("conv_add", "FusedConv", [floats(1, 3, 6, 6), weights(4, 3, 3, 3), weights(4), floats(1, 4, 4, 4)],
+     activation="Clip", activation_params=[-0.5, 0.5])
+for kind, name in enumerate(("float", "normal")):
+    case("bnb_" + name, "MatMulBnb4", [floats(2, 3, 40), Known(integers(0, 256, 20 * 7, dtype=U8)),
+         Known(np.abs(floats(18)))], K=40, N=7, block_size=16, quant_type=kind)
+
+# ---- quantised ops
+
+BYTES = {"u8": (U8, 0, 256), "i8": (I8, -128, 128)}
+
+
+def quantised(kind, *dims, known=False):
+    """Bytes, and numbers that let both round a half the same way: they do so before and after the zero point is
+    added."""
+    dtype, low, high = BYTES[kind]
+    x = integers(low, high, *dims, dtype=dtype)
+    return [Known(x) if known else x, Known(F32(1 / 64)), Known(dtype((low + high) // 2 + 4))]
+
+
+for kind in BYTES:
+    to = [Known(F32(1 / 32)), quantised(kind, 1)[2]]
+    to_small = [Known(F32(1 / 256)), Known(BYTES[kind][0](BYTES[kind][1]))]
+    case("qadd_" + kind, "QLinearAdd", quantised(kind, 2, 3, 4) + quantised(kind, 3, 1) + to)
+    case("qmul_" + kind, "QLinearMul", quantised(kind, 2, 3, 4) + quantised(kind, 4, known=True) + to)
+    case("qsigmoid_" + kind, "QLinearSigmoid", quantised(kind, 2, 12) + to_small)
+    case("qleaky_" + kind, "QLinearLeakyRelu", quantised(kind, 2, 12) + to, alpha=0.1)
+    case("qaverage_" + kind, "QLinearAveragePool", quantised(kind, 1, 2, 6, 6) + to, kernel_shape=[2, 2],
+         strides=[2, 2])
+    case("qaverage_last_" + kind, "QLinearAveragePool", quantised(kind, 1, 6, 6, 3) + to, kernel_shape=[3, 3],
+         pads=[1, 1, 1, 1], channels_last=1)
+    case("qglobal_" + kind, "QLinearGlobalAveragePool", quantised(kind, 1, 3, 5, 5) + to)
+    case("qglobal_last_" + kind, "QLinearGlobalAveragePool", quantised(kind, 1, 5, 5, 3) + to, channels_last=1)
+    case("qconcat_" + kind, "QLinearConcat", to + quantised(kind, 2, 3) + quantised(kind, 2, 4), axis=1)
+    case("qsoftmax_" + kind, "QLinearSoftmax", quantised(kind, 2, 3, 6) + to_small, axis=-1, opset=13)
+    condition = integers(0, 2, 2, 3, dtype=bool)
+    case("qwhere_" + kind, "QLinearWhere", [condition] + quantised(kind, 2, 3) + quantised(kind, 2, 3) + to)
+    weight, bias = quantised("i8", 4, 3, 3, 3, known=True)[:2] + [Known(I8(0))], Known(integers(-99, 99, 4, dtype=I32))
+    case("qconv_last_" + kind, "QLinearConv", quantised(kind, 1, 6, 6, 3) + weight + to + [bias], channels_last=1)
+    case("qmaxpool_last_" + kind, "NhwcMaxPool", quantised(kind, 1, 6, 6, 3)[:1], kernel_shape=[2, 2], strides=[2, 2])
+    weight = quantised("i8", 4, 5, known=True)
+    case("qgemm_" + kind, "QGemm", quantised(kind, 3, 5) + weight + [bias] + to, transB=1)
+    case("qgemm_floats_" + kind, "QGemm", quantised(kind, 3, 5) + quantised("i8", 5, 4, known=True) + [None], alpha=0.5)
+    low, high, dtype = BYTES[kind][1], BYTES[kind][2], BYTES[kind][0]
+    columns = [Known(integers(low, high, 6, 4, dtype=dtype)), Known((random.rand(4) * 0.1 + 0.01).astype(F32))]
+    case("to_float_" + kind, "MatMulIntegerToFloat", [integers(0, 256, 2, 3, 6, dtype=U8), columns[0], Known(F32(0.1)),
+         columns[1], Known(U8(120)), Known(integers(low, high, 4, dtype=dtype)), weights(4)])
+    case("dynamic_" + kind, "DynamicQuantizeMatMul",
+         [floats(2, 3, 6), columns[0], Known(F32(0.05)), Known(dtype(3)), weights(4)])
+    case("dynamic_columns_" + kind, "DynamicQuantizeMatMul", [floats(2, 3, 6)] + columns)
+case("quantize_u16", "QuantizeLinear", [floats(2, 9), Known(F32(0.001)), Known(np.uint16(30000))])
+scales = Known((random.rand(9) * 0.001 + 0.0001).astype(F32))
+case("quantize_i16", "QuantizeLinear", [floats(2, 9), scales, Known(np.zeros(9, np.int16))], axis=1)
+words = integers(0, 65536, 2, 9, dtype=np.uint16)
+case("dequantize_u16", "DequantizeLinear", [words, Known(F32(0.001)), Known(np.uint16(30000))])
+case("dequantize_i32", "DequantizeLinear", [integers(-65536, 65536, 2, 9, dtype=I32), Known(F32(0.001))])
+
+
+def sigmoid(v):
+    return 1 / (1 + np.exp(-v))
+
+
+def lstm(sequence, w, r, bias, size):
+    """The layer in floats: ONNX Runtime rounds its states to bytes in each step."""
+    h = c = np.zeros((sequence.shape[1], size))
+    ys = []
+    for step in sequence:
+        i, o, f, g = np.split(step @ w + h @ r + bias[:4 * size] + bias[4 * size:], 4, -1)
+        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        h = sigmoid(o) * np.tanh(c)
+        ys.append(h)
+    return [np.stack(ys)[:, None], h[None], c[None]]
+
+
+sequence, bias = floats(3, 2, 5), weights(1, 48)
+w, r = integers(-127, 128, 1, 5, 24, dtype=I8), integers(-127, 128, 1, 6, 24, dtype=I8)
+numbers = [Known(np.array([0.003], F32)), Known(np.array([2], I8)), Known(np.array([0.004], F32)),
+           Known(np.array([0], I8))]
+case("dynamic_lstm", "DynamicQuantizeLSTM", [sequence, Known(w), Known(r), bias, None, None, None, None] + numbers, 3,
+     expected=lstm(sequence, (w[0] - 2.0) * 0.003, r[0] * 0.004, bias.data[0], 6), hidden_size=6)
+
+
+def field(number, data):
+    size, head = len(data), [number << 3 | 2]
+    while size > 127:
+        head.append(size & 127 | 128)
+        size >>= 7
+    return bytes(head + [size]) + data
+
+
+def pack(folder, path):
+    """The first of each family (what stands before _), and all that take less than 3,000 bytes."""
+    seen = set()
+    with open(path, "wb") as f:
+        for name in sorted(os.listdir(folder)):
+            at, family = os.path.join(folder, name), name.split("_")[0]
+            parts = [field(1, name.encode()), field(2, open(os.path.join(at, "model.onnx"), "rb").read())]
+            for number, kind in ((3, "input"), (4, "output")):
+                for i in range(32):
+                    tensor = os.path.join(at, "test_data_set_0", f"{kind}_{i}.pb")
+                    if os.path.exists(tensor):
+                        parts.append(field(number, open(tensor, "rb").read()))
+            whole = field(1, b"".join(parts))
+            if len(whole) < 3000 or family not in seen:
+                f.write(whole)
+            seen.add(family)
+
+
+def main():
+    modules, folder = sys.argv[1:3]
+    shutil.rmtree(folder, ignore_errors=True)
+    for c in cases:
+        write(folder, *c)
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "onnx_runtime.js")
+    subprocess.run(["node", script, modules, folder], check=True)
+    print(f"{len(os.listdir(folder))} of {len(cases)} cases run by ONNX Runtime")
+    if len(sys.argv) > 3:
+        pack(folder, sys.argv[3])
+
+
+main()
