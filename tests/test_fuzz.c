@@ -79,7 +79,10 @@ static const target targets[] = {
     { fuzz_blob, "blob", "device dtype ints list scalar scalars str", 10000 },
     { fuzz_safetensors, "safetensors", "small skewed", 10000 },
     { fuzz_npy, "npy", "plain big_endian", 10000 },
-    { fuzz_onnx, "onnx", "picture shapes loop sequence branches", 3000 },
+    { fuzz_onnx, "onnx",
+      "picture shapes loop sequence branches attention_past attention_places bnb_float dynamic_columns_i8 "
+      "dynamic_lstm embed_u8 gather_blocks_4 group_query_step_packed group_query_window matmul_batches "
+      "multi_head_past_bias nbits_4 nbits_8_zeros qattention_u8 qaverage_last_u8 qconcat_u8 rotary_part", 6000 },
 };
 
 /* The files of a target, as they are. */
