@@ -49883,25 +49883,35 @@ static const char *npu__slot_label(const npu_exec *e, bool is_output, uint32_t i
     return buf;
 }
 
-/* An output's memory holds what this run makes. */
+/* Room for `bytes` of an output where its op writes them: the caller's memory, or the exec's own where that is too
+   small for the most that an op may write which tells its dims itself. */
+static npu_status npu__reserve_output(npu_exec *e, uint32_t index, size_t bytes)
+{
+    npu__slot *slot = &e->outputs[index];
+    const void *before = slot->staged || !slot->given ? slot->own : slot->given;
+    npu_status status;
+    slot->staged |= slot->given && bytes > slot->given_size;
+    if (slot->given && !slot->staged) {
+        return NPU_OK;
+    }
+    status = npu__slot_grow(e, slot, bytes);
+    if (status == NPU_OK && slot->own != before && npu__output_is_first(e->program->plan, index)) {
+        npu__exec_rebind(e, slot->value, slot->own, slot->own_size);
+    }
+    return status;
+}
+
+/* An output's memory holds what this run has made. */
 static npu_status npu__check_output_size(npu_exec *e, uint32_t index, size_t bytes)
 {
     npu__slot *slot = &e->outputs[index];
-    npu_status status = NPU_OK;
     char label[64];
     if ((slot->given || slot->buffer) && bytes > slot->given_size) {
         return npu__exec_fail(e, NPU_ERR_SHAPE, "%s: %llu bytes, its memory has %llu",
                               npu__slot_label(e, true, index, label), (unsigned long long)bytes,
                               (unsigned long long)slot->given_size);
     }
-    if (!slot->given || slot->staged) {
-        void *before = slot->own;
-        status = npu__slot_grow(e, slot, bytes);
-        if (status == NPU_OK && slot->own != before && npu__output_is_first(e->program->plan, index)) {
-            npu__exec_rebind(e, slot->value, slot->own, slot->own_size);
-        }
-    }
-    return status;
+    return npu__reserve_output(e, index, bytes);
 }
 
 /* The buffer of a value that nothing bounds holds at least `bytes` afterwards; what it held is lost. Half as
@@ -49937,7 +49947,7 @@ static npu_status npu__reserve_value(npu_exec *e, uint32_t value, uint32_t backe
         return npu__grow(e, value, backend, buffer, bytes);
     }
     return kind == NPU__BOUND_OUTPUT
-               ? npu__check_output_size(e, plan->storage[i].output, (size_t)bytes) /* it comes from a spec: it fits */
+               ? npu__reserve_output(e, plan->storage[i].output, (size_t)bytes) /* it comes from a spec: it fits */
                : NPU_OK;
 }
 
