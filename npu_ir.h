@@ -46660,6 +46660,9 @@ static npu_status npu__pass_on(npu_plan *plan, uint32_t id, uint32_t num, npu_re
     t->words = words;
     t->backend = NPU__UNPLACED;
     for (uint32_t b = from + 1; status == NPU_OK && b < num && t->backend == NPU__UNPLACED; b++) {
+        if (plan->op_ns && *npu__op_ns(plan, id, b) < 0) {
+            continue; /* it was refused there; by cost it would come back from there, for ever */
+        }
         status = npu__query_support(plan->backends[b], &info, &answer);
         t->backend = !status && answer.reason == NPU_REASON_CLAIMED ? (uint8_t)b : NPU__UNPLACED;
     }

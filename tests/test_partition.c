@@ -945,6 +945,28 @@ static double named_ns(const net *n, uint32_t num_sims, uint64_t *seed)
     return predicted.ns;
 }
 
+/* The cheapest device refuses to compile the op, the next is found too small once it has: the CPU takes it. What a
+   device has refused must not go back there for want of room elsewhere, and again to that by cost, for ever. */
+static void test_refused_and_too_small(void)
+{
+    static const npu_rates dear = { .num_rows = 1, .rows = { { NULL, 50, 0, 0 } } };
+    static const npu_rates cheap = { .num_rows = 1, .rows = { { NULL, 1, 0, 0 } } };
+    static const npu_sim_desc descs[2] = { { .name = "small", .capacity = 1 << 16, .scratch = 1 << 20 },
+                                           { .name = "picky", .refuse = "aten.sigmoid.default" } };
+    const npu_rates *each[3] = { &dear, &cheap, NULL };
+    npu_reason reason;
+    rig r = rig_start(descs, 2);
+    npu_output(r.graph, "y", npu_sigmoid(r.graph, npu_input(r.graph, "x", F32(4096))));
+    r.desc.rates = each;
+    NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
+    NPU_CHECK_EQ(npu_plan_op_backend(r.plan, op_id(1), NULL, NULL), 1);
+    rig_unmake(&r);
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    NPU_CHECK_EQ(npu_plan_op_backend(npu_program_plan(r.program), op_id(1), &reason, NULL), 2);
+    NPU_CHECK_EQ(reason, NPU_REASON_BUDGET);
+    rig_end(&r);
+}
+
 /* Too many ops to try all: the order of emission matters little. */
 static void test_shuffled_by_cost(void)
 {
@@ -2050,6 +2072,7 @@ int main(void)
     NPU_RUN(test_grouped_runs);
     NPU_RUN(test_least_cost);
     NPU_RUN(test_one_of_two_alike);
+    NPU_RUN(test_refused_and_too_small);
     NPU_RUN(test_shuffled_by_cost);
     NPU_RUN(test_bad_rates);
     NPU_RUN(test_rate_rows);
