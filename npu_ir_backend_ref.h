@@ -8407,7 +8407,7 @@ static bool npu__ref_gemm_a_is_direct(const npu__ref_product *g, int64_t panels)
 static int64_t npu__ref_gemm_block_rows(const npu__ref_product *g, const npu__ref_product_plan *plan)
 {
     int64_t rows = plan->tile->rows, part = npu__ref_ceil_div(g->m, plan->row_parts);
-    int64_t most = (g->packed_b ? 16 : 8) * rows, blocks = npu__ref_ceil_div(part, most);
+    int64_t most = (g->packed_b ? 16 : 8) * rows, blocks = npu__ref_max(npu__ref_ceil_div(part, most), 1);
     return npu__ref_min(npu__ref_ceil_div(npu__ref_ceil_div(part, blocks), rows) * rows, g->m);
 }
 

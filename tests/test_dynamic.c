@@ -869,6 +869,37 @@ static void test_small_outputs(void)
     }
 }
 
+/* Weights that turn out to have no rows: a result without elements. */
+static void test_no_channels(void)
+{
+    static const struct { const char *line, *type; uint32_t rank; int64_t dims[4]; } rows[] = {
+        { "y = aten.conv1d.padding(x, w, stride=[2])", "f32[2,0,3]", 3, { 0, 3, 1 } },
+        { "y = aten.conv1d.default(x, w, padding=[1])", "f32[2,0,5]", 3, { 0, 3, 3 } },
+        { "y = aten.matmul.default(w, x)", "f32[2,0,5]", 3, { 1, 0, 3 } },
+        { "y = aten.linear.default(x, w)", "f32[2,3,0]", 2, { 0, 5 } },
+    };
+    float x[30] = { 0 };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        for (int is_static = 0; is_static < 2; is_static++) {
+            char text[400], dims[64];
+            int n = 0;
+            for (uint32_t k = 0; k < rows[i].rank; k++) {
+                n += rows[i].dims[k] || is_static ? snprintf(dims + n, 9, k ? ",%d" : "%d", (int)rows[i].dims[k])
+                                                  : snprintf(dims + n, 9, k ? ",n" : "n");
+            }
+            snprintf(text, sizeof text, "npu_ir 1\ngraph main\nsymbol n 0 4\ninput x : f32[2,3,5]\n"
+                                        "input w : f32[%s]\n%s\noutput y = y\n", dims, rows[i].line);
+            rig r = rig_text(text, 0);
+            NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+            NPU_CHECK_STATUS(npu_test_input(r.exec, "x", x, sizeof x), NPU_OK);
+            NPU_CHECK_STATUS(npu_test_input_dims(r.exec, "w", rows[i].rank, rows[i].dims, x), NPU_OK);
+            NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+            check_output(&r, "y", rows[i].type, x, 0);
+            rig_end(&r);
+        }
+    }
+}
+
 /* ---- what only a run can refuse ---- */
 
 static void test_refused_by_the_run(void)
@@ -1324,6 +1355,7 @@ int main(void)
     NPU_RUN(test_two_threads);
     NPU_RUN(test_bad_bindings);
     NPU_RUN(test_small_outputs);
+    NPU_RUN(test_no_channels);
     NPU_RUN(test_refused_by_the_run);
     NPU_RUN(test_refused_by_the_plan);
     NPU_RUN(test_nothing_beside_large_dims);
