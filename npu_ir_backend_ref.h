@@ -34481,6 +34481,9 @@ static npu_status npu__ref_plan_linear_i8(npu_planned_writer *w, const npu_op_in
 
 static npu_status npu__ref_plan_matmul(npu_planned_writer *w, npu_planned_matmul_words *s)
 {
+    if (!s->k) {
+        return NPU_ERR_UNSUPPORTED; /* the kernel begins with the first product */
+    }
     s->y = npu_planned_result(w, 0);
     s->low = -INFINITY;
     s->high = INFINITY;
@@ -36289,7 +36292,7 @@ static npu_status npu__ref_plan_top_k(npu_planned_writer *w, const npu_op_info *
     s.outer = rows.outer;
     s.n = rows.n;
     s.inner = rows.inner;
-    s.k = kind == NPU_ATEN_TOPK ? (uint32_t)npu_op_int(op, "k", 1) : 1;
+    s.k = kind == NPU_ATEN_TOPK && op->in[0]->rank ? (uint32_t)npu_op_int(op, "k", 1) : 1;
     s.index_size = 8;
     s.is_least = is_amin || kind == NPU_ATEN_ARGMIN || kind == NPU_ATEN_MIN_DIM ||
                  (kind == NPU_ATEN_TOPK && !npu_op_int(op, "largest", 1));

@@ -795,6 +795,10 @@ static void test_known(void)
         { "a = aten.linspace.default(0.0, 1.0, 5, dtype=f32)\nb = aten.expand.default(a, [3,5])\n"
           "output y = b\noutput a = a\n", 2 },
         { "const c : f32[2] {nan, 1.5}\na = aten.neg.default(c)\noutput y = a\n", 1 },
+        /* what has no elements is known */
+        { "input x : f32[2,0]\ninput w : f32[0,3]\ny = aten.matmul.default(x, w)\n" OUT, 1 },
+        { "input x : f32[2,0]\ny = aten.mean.dim(x, [1])\n" OUT, 1 },
+        { "input x : f32[]\ny, i = aten.topk.default(x, 0)\noutput y = y\noutput i = i\n", 1 },
         /* a value of which one reader is left out lies in one place with what comes of it */
         { "input x : f32[4]\na = aten.relu.default(x)\nb = aten.sin.default(a)\ny = aten.tanh.default(a)\n" OUT, 2 },
     };
@@ -1066,6 +1070,8 @@ static void test_refused_plans(void)
         { "input x : f32[4]\nconst n : i64[] {2}\ny = aten.narrow(x, 0, start=n, length=2)\n" OUT, NPU_ERR_UNSUPPORTED },
         { "input x : f32[1,1,40000,1]\nparam w : f32[1,1,1,1]\ny = aten.conv2d.default(x, w)\n" OUT, NPU_ERR_UNSUPPORTED },
         { "input x : u8[4]\ny = npu.qmean(x, [0], in_scales=[0.1], in_zeros=[0], scale=0.1, zero=0)\n" OUT,
+          NPU_ERR_UNSUPPORTED },
+        { "input x : f32[2,0]\ninput w : f32[0,3]\ninput z : f32[2,3]\ny = aten.addmm.default(z, x, w)\n" OUT,
           NPU_ERR_UNSUPPORTED },
         { "symbol n 1 8\ninput x : f32[n]\ny = aten.relu.default(x)\n" OUT, NPU_ERR_DYNAMIC_SHAPE },
     };
