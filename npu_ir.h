@@ -56210,11 +56210,11 @@ static const char *npu__quant_operand_reason(const npu__quant *q, uint32_t op)
 static const char *npu__quant_linear_reason(const npu__quant *q, uint32_t op)
 {
     uint32_t w = npu__quant_operand(q, op, 1);
-    const npu_spec *x = npu__quant_spec(q, npu__quant_operand(q, op, 0));
     return npu__quant_kind(q, op) != (npu_kind)NPU_ATEN_LINEAR ? "only weights of linears are quantised"
            : !npu__quant_is_known(q, w) ? "its weight is no f32 that is known: bind parameters first"
-           : x->rank < 1 || npu__quant_spec(q, w)->rank != 2 ? "its weight is no matrix"
-                                    : npu__quant_stays(q, w);
+           : npu__quant_spec(q, npu__quant_operand(q, op, 0))->rank < 1 || npu__quant_spec(q, w)->rank != 2
+               ? "its weight is no matrix"
+               : npu__quant_stays(q, w);
 }
 
 /* Why an op stays in floating point; NULL = it does not. */
