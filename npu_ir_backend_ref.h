@@ -4476,7 +4476,8 @@ NPU__REF_CHOICE(gamma_derivative, 0, npu__ref_choose_single, &npu__ref_op_polyga
 
 /* ---- the kinds: which expression, and how many leading arguments of the schema are its operands ----
 
-   Sorted by kind. A kind that is not listed has no expression, so that the compiler leaves its loops out. */
+   Sorted by the number of the kind, which the compiler checks. A kind that is not listed by the program has no
+   expression, so that the compiler leaves its loops out. */
 
 #define NPU__REF_MAP_KINDS(X)                                                                      \
     X(NPU_AICF_ADD, add, 2)                                                                        \
@@ -4785,6 +4786,18 @@ typedef struct npu__ref_map_row {
     const npu__ref_expression *op;
     uint32_t num_operands;
 } npu__ref_map_row;
+
+/* A row is looked for by halves. An array of size -1 here is a kind that stands behind one with a larger number. */
+enum {
+#define NPU_X(kind, op, num_operands) NPU__REF_BEHIND_##kind, NPU__REF_NUMBER_##kind = kind,
+    NPU__REF_MAP_KINDS(NPU_X)
+#undef NPU_X
+    NPU__REF_END_OF_NUMBERS
+};
+#define NPU_X(kind, op, num_operands) \
+    typedef char npu__ref_in_order_##kind[NPU__REF_NUMBER_##kind >= NPU__REF_BEHIND_##kind ? 1 : -1];
+NPU__REF_MAP_KINDS(NPU_X)
+#undef NPU_X
 
 /* Listed ones stand one after the other, as rows of kernels do. */
 enum {
@@ -30604,16 +30617,17 @@ static npu_status npu__ref_fail(npu_diag *diag, npu_status status, const char *f
     return status;
 }
 
-static bool npu__ref_sorted(const npu_kernel_table *table)
+/* The first row that stands behind one which it belongs before; NULL = none does. */
+static const npu_kernel *npu__ref_unsorted(const npu_kernel_table *table)
 {
     for (uint32_t i = 1; i < table->num_kernels; i++) {
         const npu_kernel *a = &table->kernels[i - 1], *b = &table->kernels[i];
         int order = npu__ref_compare(a->kind, b->kind);
         if (order > 0 || (order == 0 && a->priority < b->priority)) {
-            return false;
+            return b;
         }
     }
-    return true;
+    return NULL;
 }
 
 /* The caller's tables, then the built-in ones, into an instance that has room for both. */
@@ -30679,9 +30693,12 @@ NPU_IR_API npu_status npu_ref_create(npu_backend **out, const npu_ref_desc *desc
                                  "NPU_KERNEL_TABLE and this header", (unsigned)i, (unsigned)d.tables[i].version,
                                  NPU_IR_VERSION);
         }
-        if (!npu__ref_sorted(&d.tables[i])) {
+        const npu_kernel *unsorted = npu__ref_unsorted(&d.tables[i]);
+        if (unsorted) {
             return npu__ref_fail(d.diag, NPU_ERR_INVALID_ARGUMENT,
-                                 "cpu: kernel table %u is not sorted by kind, then by falling priority", (unsigned)i);
+                                 "cpu: kernel table %u is not sorted by kind, then by falling priority: row %u, kind "
+                                 "0x%08x", (unsigned)i, (unsigned)(unsorted - d.tables[i].kernels),
+                                 (unsigned)unsorted->kind);
         }
     }
     if (!npu__ref_find_isa(d.isa, &isa)) {

@@ -479,6 +479,28 @@ static void test_dirty_descs(void)
     NPU_CHECK_STATUS(npu_program_cache_create(&cache, &programs), NPU_ERR_INVALID_ARGUMENT);
 }
 
+/* Rows are looked for by halves: those of the library are in order, and of a table that is not the row is named. */
+static void test_order_of_kernels(void)
+{
+    uint32_t num;
+    const npu_kernel_table *built_in = npu_ref_kernels(&num);
+    static const npu_kernel mixed[] = {
+        { .kind = NPU_ATEN_RELU }, { .kind = NPU_ATEN_EXP }, { .kind = NPU_ATEN_GELU }
+    };
+    const npu_kernel_table table = NPU_KERNEL_TABLE(mixed);
+    npu_diag diag = { 0 };
+    npu_backend *b = NULL;
+    char words[64];
+    npu_ref_desc all = { .tables = built_in, .num_tables = num, .diag = &diag };
+    NPU_CHECK_THAT(npu_ref_create(&b, &all) == NPU_OK, "%s", diag.message);
+    npu_ref_destroy(b);
+    b = NULL;
+    NPU_CHECK_STATUS(npu_ref_create(&b, &(npu_ref_desc){ .tables = &table, .num_tables = 1, .diag = &diag }),
+                     NPU_ERR_INVALID_ARGUMENT);
+    snprintf(words, sizeof words, "row 2, kind 0x%08x", (unsigned)NPU_ATEN_GELU);
+    NPU_CHECK_THAT(!b && strstr(diag.message, words), "%s", diag.message);
+}
+
 /* ---- the stream of a run reaches every slot, and the variant of a kernel comes back ---- */
 
 static struct { uint64_t current, seen[4]; } streams;
@@ -1619,6 +1641,7 @@ int main(void)
     NPU_RUN(test_failed_op);
     NPU_RUN(test_creates_say_why);
     NPU_RUN(test_dirty_descs);
+    NPU_RUN(test_order_of_kernels);
     NPU_RUN(test_streams);
     NPU_RUN(test_optional_slots);
     NPU_RUN(test_support_table);
