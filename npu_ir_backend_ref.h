@@ -25224,6 +25224,7 @@ typedef struct npu__ref_byte_scales {
     int32_t *multipliers, *shifts, *offsets;
     const int32_t *bias;  /* NULL = none, or it is in the offsets */
     bool is_exact;        /* in double, of all channels */
+    bool is_small;        /* all factors are below 1, so products fit 32 bits */
     bool is_bias_apart;   /* sums may saturate when it is added, so set it in launch */
 } npu__ref_byte_scales;
 
@@ -25276,42 +25277,72 @@ NPU__REF_ON_WIDE(NPU__REF_LOOP_OF, byte_finish,
 #define npu__ref_byte_near_base npu__ref_byte_finish_base
 #define npu__ref_byte_near_neon npu__ref_byte_finish_neon
 #ifdef NPU__REF_HAS_AVX2
+/* A product as a whole number; `most` learns how far from one it is. */
+NPU__REF_INLINE NPU__REF_AVX512 __m512i npu__ref_byte_near_whole(__m512i sum, __m512 factor, __m512i *most)
+{
+    __m512 real = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), factor);
+    const __m512i rest = _mm512_castps_si512(_mm512_reduce_ps(real, _MM_FROUND_NO_EXC));
+    *most = _mm512_max_epu32(*most, _mm512_and_si512(rest, _mm512_set1_epi32(INT32_MAX))); /* floats, without signs */
+    return _mm512_cvt_roundps_epi32(real, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+/* Byte i % 4 of lane i / 4 % 4 of 32 bits in quarter i / 16 comes of lane i % 16 of vector i / 16. */
+NPU__REF_INLINE NPU__REF_AVX512 __m512i npu__ref_byte_near_bytes(const __m512i whole[4], const npu__ref_quantised *q)
+{
+    const __m512i zero = _mm512_set1_epi16((int16_t)q->zero), byte = _mm512_set1_epi16(0xff);
+    const __m512i low = _mm512_set1_epi16((int16_t)q->low), high = _mm512_set1_epi16((int16_t)q->high);
+    __m512i a = _mm512_adds_epi16(_mm512_packs_epi32(whole[0], whole[1]), zero);
+    __m512i b = _mm512_adds_epi16(_mm512_packs_epi32(whole[2], whole[3]), zero);
+    a = _mm512_and_si512(_mm512_min_epi16(_mm512_max_epi16(a, low), high), byte);
+    b = _mm512_and_si512(_mm512_min_epi16(_mm512_max_epi16(b, low), high), byte);
+    return _mm512_packus_epi16(a, b);
+}
+/* The same exactly, where scales are exact; `reals` of 16 channels, or of one (step 0). */
+NPU__REF_INLINE NPU__REF_AVX512 __m512i npu__ref_byte_exact_whole(__m512i sum, const double *reals, size_t step)
+{
+    const __m512d low = step ? _mm512_loadu_pd(reals) : _mm512_set1_pd(*reals);
+    const __m512d high = step ? _mm512_loadu_pd(reals + 8) : low;
+    __m512d a = _mm512_mul_pd(_mm512_cvtepi32_pd(_mm512_castsi512_si256(sum)), low);
+    __m512d b = _mm512_mul_pd(_mm512_cvtepi32_pd(_mm512_extracti64x4_epi64(sum, 1)), high);
+    __m256i whole = _mm512_cvt_roundpd_epi32(b, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    return _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvt_roundpd_epi32(a, _MM_FROUND_TO_NEAREST_INT |
+                                                                                     _MM_FROUND_NO_EXC)), whole, 1);
+}
+NPU__REF_INLINE NPU__REF_AVX512 bool npu__ref_byte_is_near(__m512i most)
+{
+    return _mm512_cmp_ps_mask(_mm512_castsi512_ps(most), _mm512_set1_ps(NPU__REF_BYTE_NEAR), _CMP_GT_OQ) != 0;
+}
 /* 64 of them, or the `n` that there are, packed at once. */
 NPU__REF_INLINE NPU__REF_AVX512 void npu__ref_byte_near_block(uint8_t *y, const int32_t *sums, size_t n,
     const npu__ref_quantised *q, const npu__ref_byte_scales *s, size_t first, bool is_row, const bool is_whole)
 {
-    const __m512 low = _mm512_set1_ps((float)(q->low - q->zero)), high = _mm512_set1_ps((float)(q->high - q->zero));
-    const __m512i zero = _mm512_set1_epi16((int16_t)q->zero), byte = _mm512_set1_epi16(0xff);
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     const __mmask64 wanted = is_whole ? ~(__mmask64)0 : ((__mmask64)1 << n) - 1;
-    __m512 most = _mm512_setzero_ps();
+    __m512i most = _mm512_setzero_si512();
     __m512i whole[4];
     NPU__REF_UNROLL_LOOP
     for (int32_t i = 0; i < 4; i++) {
         const __mmask16 some = (__mmask16)(wanted >> (16 * i));
         const float *factors = s->factors + first + (is_row ? 0 : 16 * i);
         const int32_t *offsets = s->offsets + first + (is_row ? 0 : 16 * i);
-        __m512 factor = is_row ? _mm512_set1_ps(*factors) : _mm512_maskz_loadu_ps(some, factors), real;
+        __m512 factor = is_row ? _mm512_set1_ps(*factors) : _mm512_maskz_loadu_ps(some, factors);
         __m512i offset = is_row ? _mm512_set1_epi32(*offsets) : _mm512_maskz_loadu_epi32(some, offsets);
         __m512i sum = is_whole ? _mm512_loadu_si512(sums + 16 * i) : _mm512_maskz_loadu_epi32(some, sums + 16 * i);
-        real = _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_add_epi32(sum, offset)), factor);
-        real = _mm512_min_ps(_mm512_max_ps(real, low), high);
-        whole[i] = _mm512_cvt_roundps_epi32(real, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-        most = _mm512_max_ps(most, _mm512_abs_ps(_mm512_sub_ps(real, _mm512_cvtepi32_ps(whole[i]))));
+        whole[i] = npu__ref_byte_near_whole(_mm512_add_epi32(sum, offset), factor, &most);
     }
-    if (_mm512_cmp_ps_mask(most, _mm512_set1_ps(NPU__REF_BYTE_NEAR), _CMP_GT_OQ)) {
+    if (npu__ref_byte_is_near(most)) {
         npu__ref_byte_finish_avx512(y, sums, n, q, s, first, is_row);
     } else {
-        __m512i a = _mm512_add_epi16(_mm512_packs_epi32(whole[0], whole[1]), zero);
-        __m512i b = _mm512_add_epi16(_mm512_packs_epi32(whole[2], whole[3]), zero);
-        a = _mm512_packus_epi16(_mm512_and_si512(a, byte), _mm512_and_si512(b, byte));
-        _mm512_mask_storeu_epi8(y, wanted, _mm512_permutexvar_epi32(order, a));
+        _mm512_mask_storeu_epi8(y, wanted, _mm512_permutexvar_epi32(order, npu__ref_byte_near_bytes(whole, q)));
     }
 }
 NPU__REF_AVX512 static void npu__ref_byte_near_avx512(uint8_t *y, const int32_t *sums, size_t n,
     const npu__ref_quantised *q, const npu__ref_byte_scales *s, size_t first, bool is_row)
 {
     size_t i = 0;
+    if (!s->is_small) {
+        npu__ref_byte_finish_avx512(y, sums, n, q, s, first, is_row);
+        return;
+    }
     for (; i + 64 <= n; i += 64) {
         npu__ref_byte_near_block(y + i, sums + i, 64, q, s, first + (is_row ? 0 : i), is_row, true);
     }
@@ -25395,13 +25426,14 @@ NPU__REF_COLD static npu_status npu__ref_byte_scales_init(npu_prepare *p, npu__r
     }
     s->multipliers = (int32_t *)(void *)(s->reals + n), s->shifts = s->multipliers + n, s->offsets = s->shifts + n;
     s->factors = (float *)(void *)(s->offsets + n);
-    s->is_exact = true;
+    s->is_exact = s->is_small = true;
     for (size_t i = 0; i < n; i++) {
         npu__ref_factor f = plain->factors[i];
         s->multipliers[i] = f.multiplier, s->shifts[i] = f.shift;
         s->reals[i] = npu__math_ldexp((double)f.multiplier, f.shift - 31);
         s->factors[i] = (float)s->reals[i];
         s->is_exact = s->is_exact && f.shift >= NPU__REF_BYTE_EXACT_SHIFT;
+        s->is_small = s->is_small && s->factors[i] < 1.0f;
         fits = fits && (!bias || (bias[i] < room && bias[i] > -room));
     }
     for (size_t i = 0; bias && fits && i < n; i++) {
@@ -25429,6 +25461,7 @@ typedef struct npu__ref_byte_slab {
     int64_t band, bands, chunk, chunks, items;
     int64_t line, *offsets;
     int64_t turned;           /* places of a tile's rows; 0 = output channels are */
+    bool is_fused;            /* sums become results in registers */
     int32_t *packed;          /* weights, group by group; NULL = they are not constant */
     int32_t off, left;
     size_t slab_bytes, lines_bytes, lines_at; /* lines_at: in the workspace, behind the slabs that chunks share */
@@ -25546,6 +25579,15 @@ static void npu__ref_byte_slab_shape(npu__ref_byte_slab *s)
     s->line = (s->row - 1) * c->stride[2] + (s->by_taps ? s->quads * depth * c->dilation[2] : s->phases[1]) + 1;
 }
 
+#if defined(NPU__REF_HAS_VNNI)
+/* Of tiles whose sums become results before they leave the registers: rows, and columns of the wider ones. */
+enum { NPU__REF_FUSED_ROWS = 4, NPU__REF_FUSED_COLS = 64 };
+static const npu__ref_byte_loops npu__ref_byte_fused_loops = {
+    NPU__REF_FUSED_ROWS, NPU__REF_FUSED_COLS, 4, 0, { NULL, NULL }, npu__ref_byte_widen_avx512,
+    NPU__REF_BYTE_PACK_avx512_vnni
+};
+#endif
+
 /* Are places the rows of tiles? Where a few of a hundred sums would be unused, and all of these are used; sums of few
    words are done before their results are turned around. */
 static void npu__ref_byte_slab_turn(npu__ref_byte_slab *s)
@@ -25558,6 +25600,9 @@ static void npu__ref_byte_slab_turn(npu__ref_byte_slab *s)
     if (s->isa >= NPU__REF_ISA_avx512_vnni && is_fit && 100 * used <= 97 * sums) {
         s->turned = width % 7 == 0 ? 7 : width % 8 == 0 ? 8 : 0;
     }
+    s->is_fused = s->isa >= NPU__REF_ISA_avx512_vnni && !s->turned && !s->plain.q.is_twice && s->scales.is_small &&
+                  !s->scales.is_bias_apart;
+    s->loops = s->is_fused ? &npu__ref_byte_fused_loops : s->loops;
 #else
     (void)s;
 #endif
@@ -25767,6 +25812,10 @@ static npu_status npu__ref_byte_slab_prepare(npu_prepare *p)
         return NPU_OK;
     }
     s->c = s->plain.c, s->isa = p->isa;
+    status = npu__ref_byte_scales_init(p, &s->scales, &s->plain);
+    if (status) {
+        return status;
+    }
     s->loops = &npu__ref_byte_loops_of[p->isa];
     s->off = npu__ref_byte_off(s->loops, s->plain.is_signed, s->plain.zero);
     s->left = s->plain.zero - s->off;
@@ -25784,8 +25833,7 @@ static npu_status npu__ref_byte_slab_prepare(npu_prepare *p)
         return NPU_ERR_OVERFLOW;
     }
     npu__ref_byte_slab_memory(p, s);
-    status = npu__ref_byte_scales_init(p, &s->scales, &s->plain);
-    return status ? status : npu__ref_byte_slab_pack(p, s);
+    return npu__ref_byte_slab_pack(p, s);
 }
 
 /* A band as the product sees it. */
@@ -25796,27 +25844,168 @@ typedef struct npu__ref_byte_band {
     uint8_t *y;     /* its result at the band */
 } npu__ref_byte_band;
 
+/* Results of a channel at the sums from `col` on, but for those between the rows. */
+static void npu__ref_byte_band_place(const npu__ref_byte_slab *s, const uint8_t *bytes, int64_t col, int64_t cols,
+                                     uint8_t *y)
+{
+    int64_t width = s->c.out[2];
+    for (int64_t j = 0, n; j < cols; j += n) {
+        int64_t at = (col + j) % s->row;
+        n = npu__ref_min(s->row - at, cols - j);
+        if (at < width) {
+            memcpy(y + (col + j) / s->row * width + at, bytes + j, (size_t)npu__ref_min(n, width - at));
+        }
+    }
+}
+
 static void npu__ref_byte_band_finish(const npu__ref_byte_gemm *g, int64_t row, int32_t rows, int64_t col, int64_t cols,
                                       const int32_t *sums, int64_t stride)
 {
     const npu__ref_byte_band *band = (const npu__ref_byte_band *)g->context;
     const npu__ref_byte_slab *s = band->s;
-    int64_t width = s->c.out[2], places = npu__ref_volume(s->c.out);
+    bool is_dense = s->row == s->c.out[2];
     uint8_t bytes[NPU__REF_BYTE_COLS];
     for (int64_t i = row; i < row + rows; i++, sums += stride) {
-        uint8_t *y = band->y + i * places;
-        bool is_dense = s->row == width;
+        uint8_t *y = band->y + i * npu__ref_volume(s->c.out);
         npu__ref_byte_finish(&s->plain.q, s->isa, is_dense ? y + col : bytes, sums, (size_t)cols, &band->scales,
                              band->channel + (size_t)i, true);
-        for (int64_t j = 0, n; !is_dense && j < cols; j += n) {
-            int64_t at = (col + j) % s->row;
-            n = npu__ref_min(s->row - at, cols - j);
-            if (at < width) {
-                memcpy(y + (col + j) / s->row * width + at, bytes + j, (size_t)npu__ref_min(n, width - at));
+        if (!is_dense) {
+            npu__ref_byte_band_place(s, bytes, col, cols, y);
+        }
+    }
+}
+
+/* ---- the same with results made in registers ---- */
+
+#if defined(NPU__REF_HAS_VNNI)
+#define NPU__REF_AVX512_VNNI \
+    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c"))) /* all of NPU__REF_AVX512 */
+
+/* n sums of a channel, which have their offset. */
+static void npu__ref_byte_fused_exact(const npu__ref_byte_band *band, size_t channel, int32_t *sums, size_t n,
+                                      uint8_t *y)
+{
+    for (size_t i = 0; i < n; i++) {
+        sums[i] = (int32_t)((uint32_t)sums[i] - (uint32_t)band->scales.offsets[channel]);
+    }
+    npu__ref_byte_finish(&band->s->plain.q, band->s->isa, y, sums, n, &band->scales, channel, true);
+}
+
+/* Results of n of 16 places, or of 64. */
+NPU__REF_INLINE NPU__REF_AVX512_VNNI void npu__ref_byte_fused_give(const npu__ref_byte_band *band, size_t channel,
+    const __m512i *sums, const int32_t vectors, size_t n, uint8_t *y)
+{
+    const npu__ref_quantised *q = &band->s->plain.q;
+    const __m512 factor = _mm512_set1_ps(band->scales.factors[channel]);
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __mmask64 wanted = ~(__mmask64)0 >> (64 - n);
+    __m512i most = _mm512_setzero_si512();
+    __m512i whole[4];
+    NPU__REF_UNROLL_LOOP
+    for (int32_t i = 0; i < vectors; i++) {
+        whole[i] = npu__ref_byte_near_whole(sums[i], factor, &most);
+    }
+    if (npu__ref_byte_is_near(most)) {
+        int32_t in_memory[64];
+        NPU__REF_UNROLL_LOOP
+        for (int32_t i = 0; i < vectors; i++) {
+            _mm512_storeu_si512(in_memory + i * 16, sums[i]);
+        }
+        npu__ref_byte_fused_exact(band, channel, in_memory, n, y);
+    } else if (vectors == 4) {
+        _mm512_mask_storeu_epi8(y, wanted, _mm512_permutexvar_epi32(order, npu__ref_byte_near_bytes(whole, q)));
+    } else {
+        __m512i e = _mm512_max_epi32(whole[0], _mm512_set1_epi32(q->low - q->zero));
+        e = _mm512_min_epi32(e, _mm512_set1_epi32(q->high - q->zero));
+        _mm512_mask_cvtepi32_storeu_epi8(y, (__mmask16)wanted, _mm512_add_epi32(e, _mm512_set1_epi32(q->zero)));
+    }
+}
+
+/* Results [rows, n], rows `next` apart, of as many channels and n of 16 or 64 places, whose words are at x. */
+NPU__REF_INLINE NPU__REF_AVX512_VNNI void npu__ref_byte_fused_rows(const npu__ref_byte_band *band, size_t channel,
+    const int32_t *x, size_t n, uint8_t *y, int64_t next, const int32_t rows, const int32_t vectors)
+{
+    const npu__ref_byte_slab *s = band->s;
+    const int32_t *w = s->packed + (int64_t)channel * s->words;
+    __m512i sums[NPU__REF_FUSED_ROWS][4];
+    NPU__REF_UNROLL_LOOP
+    for (int32_t i = 0; i < rows; i++) {
+        NPU__REF_UNROLL_LOOP
+        for (int32_t v = 0; v < vectors; v++) {
+            sums[i][v] = _mm512_set1_epi32(band->scales.offsets[channel + (size_t)i]);
+        }
+    }
+    for (const int64_t *at = s->offsets, *end = at + s->words; at < end; at++, w += rows) {
+        __m512i b[4];
+        NPU__REF_UNROLL_LOOP
+        for (int32_t v = 0; v < vectors; v++) {
+            b[v] = _mm512_loadu_si512(x + *at + 16 * v);
+        }
+        NPU__REF_UNROLL_LOOP
+        for (int32_t i = 0; i < rows; i++) {
+            const __m512i a = _mm512_set1_epi32(w[i]);
+            NPU__REF_UNROLL_LOOP
+            for (int32_t v = 0; v < vectors; v++) {
+                sums[i][v] = _mm512_dpbusd_epi32(sums[i][v], b[v], a);
+            }
+        }
+    }
+    NPU__REF_UNROLL_LOOP
+    for (int32_t i = 0; i < rows; i++) {
+        NPU__REF_UNROLL_LOOP
+        for (int32_t v = 0; v < vectors; v++) {
+            __asm__("" : "+v"(sums[i][v])); /* gcc would move each sum twice in the loop above */
+        }
+        npu__ref_byte_fused_give(band, channel + (size_t)i, sums[i], vectors, n, y + i * next);
+    }
+}
+#define NPU__REF_BYTE_FUSED(rows)                                                                                \
+    case 2 * rows: npu__ref_byte_fused_rows(band, channel, x, n, y, next, rows, 1); break;                       \
+    case 2 * rows + 1: npu__ref_byte_fused_rows(band, channel, x, n, y, next, rows, 4); break;
+NPU__REF_AVX512_VNNI static void npu__ref_byte_fused_tile(const npu__ref_byte_band *band, size_t channel, int32_t rows,
+    const int32_t *x, size_t n, uint8_t *y, int64_t next)
+{
+    switch (2 * rows + (n > 16)) {
+    NPU__REF_BYTE_FUSED(1)
+    NPU__REF_BYTE_FUSED(2)
+    NPU__REF_BYTE_FUSED(4)
+    default: break;
+    }
+}
+
+/* Channels first .. end of a group at `cols` sums of the band. */
+static void npu__ref_byte_fused_run(const npu__ref_byte_band *band, const int32_t *slab, int64_t first, int64_t end,
+                                    int64_t cols)
+{
+    const npu__ref_byte_slab *s = band->s;
+    const bool is_dense = s->row == s->c.out[2];
+    const int64_t places = npu__ref_volume(s->c.out), fit = NPU__REF_BYTE_BLOCK / 4 / s->words / NPU__REF_FUSED_COLS;
+    const int64_t block = npu__ref_max(npu__ref_min(fit, 4), 1) * NPU__REF_FUSED_COLS;
+    uint8_t bytes[NPU__REF_FUSED_ROWS * NPU__REF_FUSED_COLS];
+    for (int64_t from = 0; from < cols; from += block) {
+        const int64_t to = npu__ref_min(from + block, cols);
+        int32_t rows;
+        for (int64_t i = first; i < end; i += rows) {
+            rows = npu__ref_byte_tile_rows(s->loops, s->c.out_channels - i);
+            for (int64_t col = from, n; col < to; col += n) {
+                uint8_t *y = band->y + i * places;
+                n = npu__ref_min(to - col, to - col > 3 * NPU__REF_FUSED_COLS / 4 ? NPU__REF_FUSED_COLS : 16);
+                npu__ref_byte_fused_tile(band, band->channel + (size_t)i, rows, slab + col, (size_t)n,
+                                         is_dense ? y + col : bytes, is_dense ? places : NPU__REF_FUSED_COLS);
+                for (int32_t k = 0; k < rows && !is_dense; k++) {
+                    npu__ref_byte_band_place(s, bytes + k * NPU__REF_FUSED_COLS, col, n, y + k * places);
+                }
             }
         }
     }
 }
+#else
+static void npu__ref_byte_fused_run(const npu__ref_byte_band *band, const int32_t *slab, int64_t first, int64_t end,
+                                    int64_t cols)
+{
+    (void)band, (void)slab, (void)first, (void)end, (void)cols;
+}
+#endif
 
 /* ---- the same with places as rows of a tile ----
 
@@ -25825,8 +26014,6 @@ static void npu__ref_byte_band_finish(const npu__ref_byte_gemm *g, int64_t row, 
    which are turned around. */
 
 #if defined(NPU__REF_HAS_VNNI)
-#define NPU__REF_AVX512_VNNI __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
-
 
 /* Byte k of lane i of vector j becomes byte j of lane i of vector k. */
 NPU__REF_INLINE NPU__REF_AVX512_VNNI void npu__ref_byte_turn(__m512i x[16])
@@ -25965,6 +26152,12 @@ static void npu__ref_byte_slab_item(const npu__ref_byte_slab *s, const npu_launc
         npu__ref_byte_turned_run(&band, (const int32_t *)(const void *)slab, rows, chunk * s->chunk,
                                  npu__ref_min((chunk + 1) * s->chunk, c->out_channels),
                                  (uint8_t *)l->worker_workspace + s->turned_at);
+        return;
+    }
+    if (s->is_fused) {
+        npu__ref_byte_fused_run(&band, (const int32_t *)(const void *)slab, chunk * s->chunk,
+                                npu__ref_min((chunk + 1) * s->chunk, c->out_channels),
+                                (rows - 1) * s->row + c->out[2]);
         return;
     }
     g.loops = s->loops;
@@ -26339,7 +26532,7 @@ static npu_status npu__ref_byte_lanes_pack(npu_prepare *p, npu__ref_byte_lanes *
     to->multipliers = (int32_t *)(void *)(to->reals + n), to->shifts = to->multipliers + n;
     to->offsets = to->shifts + n;
     to->factors = (float *)(void *)(to->offsets + n);
-    to->is_exact = from->is_exact;
+    to->is_exact = from->is_exact, to->is_small = from->is_small;
     planes.tile = s->tile;
     for (size_t i = 0; i < n; i++) {
         size_t channel = (size_t)npu__ref_byte_lanes_channel(s, (int64_t)(i / 64), (int64_t)(i % 64));
@@ -26483,10 +26676,21 @@ NPU__REF_AVX512_VNNI static void npu__ref_byte_lanes_words(const npu__ref_byte_l
     }
 }
 
-/* 64 sums that have their offsets, in the order of words, as bytes of the lanes: by the loops for sums in memory. */
-static void npu__ref_byte_lanes_exact(const npu__ref_byte_lanes *s, int64_t block, int32_t *sums, uint8_t *y)
+/* 64 sums that have their offsets, in the order of words, as bytes of the lanes: in double, or by the loops for sums in
+   memory. */
+NPU__REF_AVX512_VNNI static void npu__ref_byte_lanes_exact(const npu__ref_byte_lanes *s, int64_t block, int32_t *sums,
+                                                           uint8_t *y)
 {
     uint8_t bytes[64];
+    if (s->scales.is_exact && s->scales.is_small && !s->planes.plain.q.is_twice) {
+        const double *reals = s->scales.reals + block * 64;
+        __m512i whole[4];
+        for (int32_t i = 0; i < 4; i++) {
+            whole[i] = npu__ref_byte_exact_whole(_mm512_loadu_si512(sums + i * 16), reals + i * 16, 1);
+        }
+        _mm512_storeu_si512(y, npu__ref_byte_near_bytes(whole, &s->planes.plain.q));
+        return;
+    }
     for (int64_t i = 0; i < 64; i++) {
         sums[i] = (int32_t)((uint32_t)sums[i] - (uint32_t)s->scales.offsets[block * 64 + i]);
     }
@@ -26501,28 +26705,21 @@ NPU__REF_INLINE NPU__REF_AVX512_VNNI void npu__ref_byte_lanes_finish(const npu__
                                                                      const __m512i sums[4], uint8_t *y)
 {
     const npu__ref_quantised *q = &s->planes.plain.q;
-    const __m512 low = _mm512_set1_ps((float)(q->low - q->zero)), high = _mm512_set1_ps((float)(q->high - q->zero));
-    const __m512i zero = _mm512_set1_epi16((int16_t)q->zero), byte = _mm512_set1_epi16(0xff);
-    __m512 most = _mm512_setzero_ps();
+    __m512i most = _mm512_setzero_si512();
     __m512i whole[4];
     NPU__REF_UNROLL_LOOP
     for (int32_t i = 0; i < 4; i++) {
         __m512 factor = _mm512_loadu_ps(s->scales.factors + block * 64 + i * 16);
-        __m512 real = _mm512_mul_ps(_mm512_cvtepi32_ps(sums[i]), factor);
-        real = _mm512_min_ps(_mm512_max_ps(real, low), high);
-        whole[i] = _mm512_cvt_roundps_epi32(real, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-        most = _mm512_max_ps(most, _mm512_abs_ps(_mm512_sub_ps(real, _mm512_cvtepi32_ps(whole[i]))));
+        whole[i] = npu__ref_byte_near_whole(sums[i], factor, &most);
     }
-    if (q->is_twice || _mm512_cmp_ps_mask(most, _mm512_set1_ps(NPU__REF_BYTE_NEAR), _CMP_GT_OQ)) {
+    if (q->is_twice || !s->scales.is_small || npu__ref_byte_is_near(most)) {
         int32_t in_memory[64];
         for (int32_t i = 0; i < 4; i++) {
             _mm512_storeu_si512(in_memory + i * 16, sums[i]);
         }
         npu__ref_byte_lanes_exact(s, block, in_memory, y);
     } else {
-        __m512i a = _mm512_add_epi16(_mm512_packs_epi32(whole[0], whole[1]), zero);
-        __m512i b = _mm512_add_epi16(_mm512_packs_epi32(whole[2], whole[3]), zero);
-        _mm512_storeu_si512(y, _mm512_packus_epi16(_mm512_and_si512(a, byte), _mm512_and_si512(b, byte)));
+        _mm512_storeu_si512(y, npu__ref_byte_near_bytes(whole, q));
     }
 }
 

@@ -628,7 +628,8 @@ static void fill_large(numbers *n)
     n->out = pick(0, 2) ? n->in[0] * ldexp(1.0, pick(0, 12)) : n->out;
     for (int i = 0; i < 512; i++) {
         large_bias[i] = kind == 1 ? (pick(0, 1) ? INT32_MAX : INT32_MIN) : pick(-20000, 20000);
-        large_scales[i] = pick_scale() * (kind == 3 ? ldexp(1.0, -pick(0, 9)) : 1.0);
+        large_scales[i] = kind == 2 ? ldexp(1.0, pick(-9, -3)) : pick_scale(); /* of 2: products that are halves */
+        large_scales[i] *= kind == 3 ? ldexp(1.0, -pick(0, 9)) : 1.0;
     }
 }
 
@@ -705,37 +706,52 @@ static const struct { int32_t sum, multiplier; int shift, y; } near_halves[] = {
     { 14666067, 1141939493, 48, 59 },  { 21744213, 1080892675, 48, 83 },
 };
 
-static void test_near_halves(void)
+/* Channel i has the i-th of them, in turn, at every place. */
+static void check_near_halves(npu_kind kind, npu_spec x, npu_spec w, const char *what)
 {
     enum { NUM = sizeof near_halves / sizeof near_halves[0] };
-    numbers n = { .is_signed = true, .in = { 1.0 }, .out = 1.0, .low = -128, .high = 127 };
     npu_graph *g = npu_graph_create(&(npu_graph_desc){ .registry = registry });
     const double one = 1.0;
-    const int64_t none = 0, channels = NUM;
-    const npu_backend *cpu = npu_ref_backend();
+    const int64_t none[2] = { 0 }, ones[2] = { 1, 1 }, channels = w.dims[0];
     size_t size = 0;
-    memset(large_w, 0, NUM);
-    for (int i = 0; i < NUM; i++) {
-        large_bias[i] = near_halves[i].sum;
-        large_scales[i] = ldexp(near_halves[i].multiplier, -near_halves[i].shift);
+    memset(large_w, 0, LARGE);
+    for (int64_t i = 0; i < channels; i++) {
+        large_bias[i] = near_halves[i % NUM].sum;
+        large_scales[i] = ldexp(near_halves[i % NUM].multiplier, -near_halves[i % NUM].shift);
     }
     npu_arg args[] = {
-        npu_arg_tensor("input", npu_input(g, "x", npu_spec_tensor(NPU_I8, 2, (int64_t[]){ 1, 1 }))),
-        npu_arg_tensor("weight", npu_constant(g, NULL, npu_spec_tensor(NPU_I8, 2, (int64_t[]){ NUM, 1 }), large_w)),
+        npu_arg_tensor("input", npu_input(g, "x", x)), npu_arg_tensor("weight", npu_constant(g, NULL, w, large_w)),
         npu_arg_tensor("bias", npu_constant(g, NULL, npu_spec_tensor(NPU_I32, 1, &channels), large_bias)),
-        npu_arg_floats("w_scales", large_scales, NUM), npu_arg_floats("in_scales", &one, 1), npu_arg_ints("in_zeros", &none, 1),
-        npu_arg_float("scale", n.out), npu_arg_int("zero", 0), npu_arg_str("rounding", "single"),
+        npu_arg_floats("w_scales", large_scales, (uint32_t)channels), npu_arg_floats("in_scales", &one, 1),
+        npu_arg_ints("in_zeros", none, 1), npu_arg_float("scale", 1.0), npu_arg_int("zero", 0),
+        npu_arg_str("rounding", "single"), npu_arg_ints("stride", ones, 2), npu_arg_ints("padding", none, 2),
+        npu_arg_ints("dilation", ones, 2), npu_arg_bool("transposed", false), npu_arg_ints("output_padding", none, 2),
+        npu_arg_int("groups", x.dims[1] / w.dims[1])
     };
-    npu_output(g, "y", npu_op_result(g, npu_emit(g, NPU_NPU_QLINEAR, args, sizeof args / sizeof args[0]), 0));
-    npu_exec *exec = run_variant(g, cpu, large_x);
+    npu_output(g, "y", npu_op_result(g, npu_emit(g, kind, args, kind == NPU_NPU_QLINEAR ? 9 : 15), 0));
+    npu_exec *exec = run_variant(g, npu_ref_backend(), large_x);
     const int8_t *y = (const int8_t *)npu_exec_output(exec, 0, &size);
     for (size_t i = 0; i < size; i++) {
-        NPU_CHECK_THAT(y[i] == near_halves[i].y, "%d times %d 2^-%d is %d, expected %d", (int)near_halves[i].sum,
-                       (int)near_halves[i].multiplier, near_halves[i].shift, y[i], near_halves[i].y);
+        size_t k = i / (size / (size_t)channels) % NUM;
+        NPU_CHECK_THAT(y[i] == near_halves[k].y, "%s: %d times %d 2^-%d is %d, expected %d", what,
+                       (int)near_halves[k].sum, (int)near_halves[k].multiplier, near_halves[k].shift, y[i],
+                       near_halves[k].y);
     }
     npu_exec_destroy(exec);
-    check_variants(g, "halves", large_x);
+    check_variants(g, what, large_x);
     npu_graph_destroy(g);
+}
+
+static void test_near_halves(void)
+{
+    const npu_spec row = npu_spec_tensor(NPU_I8, 2, (int64_t[]){ 8, 1 });
+    check_near_halves(NPU_NPU_QLINEAR, npu_spec_tensor(NPU_I8, 2, (int64_t[]){ 1, 1 }), row, "qlinear");
+    check_near_halves(NPU_NPU_QCONV, npu_spec_tensor(NPU_I8, 4, (int64_t[]){ 1, 1, 9, 9 }),
+                      npu_spec_tensor(NPU_I8, 4, (int64_t[]){ 8, 1, 1, 1 }), "qconv");
+    check_near_halves(NPU_NPU_QCONV, npu_spec_tensor(NPU_I8, 4, (int64_t[]){ 1, 16, 9, 9 }),
+                      npu_spec_tensor(NPU_I8, 4, (int64_t[]){ 16, 1, 2, 2 }), "depthwise qconv");
+    check_near_halves(NPU_NPU_QCONV, npu_spec_tensor(NPU_I8, 4, (int64_t[]){ 1, 160, 7, 7 }),
+                      npu_spec_tensor(NPU_I8, 4, (int64_t[]){ 64, 160, 1, 1 }), "qconv of a small image");
 }
 
 static void test_fast_linear(void)
