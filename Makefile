@@ -130,9 +130,9 @@ $(INNER:%=$(BUILD)/%): $(BUILD)/%: tests/%.c $(TEST_HEADERS)
 FROZEN = tests/compile/backend_0_2.c tests/compile/backend_next.c
 $(BUILD)/test_frozen: $(FROZEN) tests/compile/frozen_0_2.h
 $(BUILD)/test_frozen: LIBS += $(FROZEN)
-# A model as C calls, with an implementation of its own.
-$(BUILD)/test_emitted: tests/golden/planned.c
-$(BUILD)/test_emitted: LIBS += -I. tests/golden/planned.c
+# Models as C calls, each with an implementation of its own.
+$(BUILD)/test_emitted: tests/golden/planned.c tests/golden/planned_flow.c
+$(BUILD)/test_emitted: LIBS += -I. tests/golden/planned.c tests/golden/planned_flow.c
 $(BUILD)/test_fuzz: $(wildcard tests/fuzz/*.[ch] tests/fuzz/*.txt)
 
 $(BUILD)/conformance: tests/conformance/conformance.c tests/conformance/cases.h tests/conformance/accelerator.h $(TEST_HEADERS) $(IMPL)

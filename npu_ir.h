@@ -3813,7 +3813,8 @@ typedef struct npu_op_table {
 /* ---- npu: what the core itself needs ----
    if and while are run by the core, on the host, unless a backend takes them: their child graphs have plans of their
    own, on the backends of the plan (npu_plan_body), and all that these read comes as an operand: they have neither
-   parameters nor states. All dims are numbers. More than max_iterations, where that is not 0, are RANGE in the run. */
+   parameters nor states. All dims are numbers. More than max_iterations, where that is not 0, are RANGE in the run;
+   planned models take no while without it. */
 #define NPU_IR_OPS_NPU(X)                                                                                    \
     X(0x0001, NPU_NPU_TRANSFER, NPU_VIEW | NPU_NO_KERNEL, npu__type_same,                                    \
       "transfer(Tensor x) -> Tensor", "a move between backends: what a transfer step does")                  \
@@ -6799,6 +6800,12 @@ NPU_IR_API npu_status npu_graph_quantize(npu_graph **out, const npu_graph *g, co
    hangs ends as the row's TIMEOUT. npu_planned_step gives BUSY back, for a loop that has other things to do;
    npu_planned_run waits.
 
+   npu.if and npu.while become steps of the kernel `control` among those of their child graphs, which are in the same
+   list: it jumps to another step. Of an npu.while the file needs max_iterations: one more is RANGE in the run. A run is
+   as many steps as its data ask for; `work` counts the most that it can be: of branches the longer one, of loops all
+   iterations. C calls have if and for instead, and digits_next(arena, step), for who calls step by step: which step
+   comes after one that is done, DIGITS_STEPS at the end.
+
    Kernels reach memory through npu_planned_read, _write and _constant alone, which know the limits. open calls every
    kernel once to check: it asks for the same places, adds up its work, and does nothing else. So what was opened
    cannot leave its memory, whatever the file says, and does no more work than the file says.
@@ -6818,7 +6825,8 @@ typedef struct npu_planned_head {
     uint32_t work;                  /* multiply-adds, or elements moved, of a run; 2^32 - 1 = as many or more */
     uint32_t num_ports;
     uint32_t steps, end;            /* the words of the file where the first step stands, and where the last one ends */
-    uint32_t _reserved[3];          /* 0 */
+    uint32_t counters;              /* bytes, the last ones of the arena: where loops count, and no kernel else gets */
+    uint32_t _reserved[2];          /* 0 */
 } npu_planned_head;
 
 typedef enum npu_port_role { NPU_PORT_INPUT = 1, NPU_PORT_OUTPUT = 2, NPU_PORT_STATE = 3 } npu_port_role;
@@ -6974,7 +6982,8 @@ static inline uint32_t npu_planned_add(uint32_t a, uint32_t b) { return a > 0xff
     X(39, convert)                                                                                 \
     X(40, math_f32)                                                                                \
     X(41, rnn_f32)                                                                                 \
-    X(42, binary_int)
+    X(42, binary_int)                                                                              \
+    X(43, control)
 enum {
 #define NPU_X(id, name) NPU_PLANNED_##name = id,
     NPU_IR_PLANNED_KERNELS(NPU_X)
@@ -6989,6 +6998,22 @@ typedef struct npu_planned_copy_words {
     uint32_t size; /* bytes of an element */
     uint32_t y_first, x_first, dims[5], y_steps[5], x_steps[5];
 } npu_planned_copy_words;
+/* And of `control`: IF, steps, ELSE, steps, END_IF; LOOP, steps that make the condition, WHILE, steps, END_LOOP. Each
+   continues the one that is open, or opens one in it, and says which that is: so one pass over the steps tells that all
+   jumps go where steps stand, and how much work a run is at most. */
+typedef enum npu_planned_control_kind {
+    NPU_PLANNED_IF = 1, NPU_PLANNED_ELSE = 2, NPU_PLANNED_END_IF = 3,
+    NPU_PLANNED_LOOP = 4, NPU_PLANNED_WHILE = 5, NPU_PLANNED_END_LOOP = 6
+} npu_planned_control_kind;
+typedef struct npu_planned_control_words {
+    uint32_t condition;            /* of IF and WHILE: the place of a byte; else none */
+    uint32_t jump;                 /* words from here to behind the step that continues it; of END_LOOP: behind LOOP */
+    uint32_t kind;                 /* npu_planned_control_kind */
+    uint32_t open, work;           /* the word of the file where the open one stands, 0 = none; work before this step */
+    uint32_t counter;              /* the place where the innermost loop counts; 2^31 + arena_size in none */
+    uint32_t most;                 /* of WHILE: iterations, at least 1 */
+} npu_planned_control_words;
+#define NPU_PLANNED_JUMP ((npu_status)0x7f) /* what it alone answers, to the runtime: the next step is that of `jump` */
 /* A row of a table of kernels: of the library's, by the name in the list; the writer's lists take it as their X. */
 #define NPU_PLANNED_KERNEL(name) { NPU_PLANNED_##name, npu_planned_##name },
 
@@ -57306,7 +57331,8 @@ static bool npu__planned_fits(uint32_t place, uint32_t count, uint32_t size, uin
 
 NPU_IR_API void *npu_planned_write(const npu_planned *m, uint32_t place, uint32_t count, uint32_t size)
 {
-    bool fits = place & NPU_PLANNED_ARENA && npu__planned_fits(place, count, size, m->head->arena_size);
+    uint32_t limit = m->head->arena_size - m->head->counters;
+    bool fits = place & NPU_PLANNED_ARENA && npu__planned_fits(place, count, size, limit);
     return fits ? m->arena + (place & ~NPU_PLANNED_ARENA) : NULL;
 }
 
@@ -57350,16 +57376,18 @@ static npu_status npu__planned_check_ports(const npu_planned *m)
     return ((const uint8_t *)h)[h->head_size - 1] ? NPU_ERR_PARSE : NPU_OK;
 }
 
-/* Every step once; they fill the words between the ports and the names. */
+/* Every step once; they fill the words between the ports and the names. Behind the work, `control` keeps which of its
+   steps is open. */
 static npu_status npu__planned_check_steps(const npu_planned *m, uint32_t *work)
 {
     const uint32_t *words = npu__planned_words(m);
-    uint32_t end = m->head->end;
+    uint32_t end = m->head->end, counts[2] = { 0, 0 };
     npu_status status = NPU_OK;
     for (uint32_t at = m->head->steps; at < end && status == NPU_OK; at += 1 + (words[at] >> 16)) {
-        status = words[at] >> 16 < end - at ? npu__planned_call(m, words + at, work) : NPU_ERR_PARSE;
+        status = words[at] >> 16 < end - at ? npu__planned_call(m, words + at, counts) : NPU_ERR_PARSE;
     }
-    return status;
+    *work = counts[0];
+    return status == NPU_OK && counts[1] ? NPU_ERR_PARSE : status;
 }
 
 /* Of the head alone: everything that is needed before its words are trusted. */
@@ -57389,7 +57417,8 @@ static npu_status npu__planned_check(const npu_planned *m, const npu_planned_des
     uint32_t work = 0, most = h->head_size / 64 - 1;
     npu_status status;
     if (h->alignment < 8 || h->alignment > 64 || h->alignment & (h->alignment - 1) || h->num_ports > most ||
-        h->steps != 16 * (1 + h->num_ports) || h->end < h->steps || h->end > h->head_size / 4) {
+        h->steps != 16 * (1 + h->num_ports) || h->end < h->steps || h->end > h->head_size / 4 ||
+        h->counters > h->arena_size) {
         return NPU_ERR_PARSE;
     }
     if (((uintptr_t)d->file | (uintptr_t)d->arena) & (h->alignment - 1)) {
@@ -57490,6 +57519,10 @@ NPU_IR_API npu_status npu_planned_step(npu_planned *m)
     step = npu__planned_words(m) + m->next;
     status = npu__planned_call(m, step, NULL);
     m->waits = status == NPU_ERR_BUSY ? m->waits + 1 : 0;
+    if (status == NPU_PLANNED_JUMP) {
+        m->next += step[2];
+        return NPU_OK;
+    }
     m->next += status == NPU_ERR_BUSY ? 0 : 1 + (step[0] >> 16);
     return status;
 }
@@ -57535,6 +57568,7 @@ typedef struct npu__planned_step {
 struct npu_planned_writer {
     npu_allocator allocator;
     const npu_graph *g;
+    const npu_plan *plan;       /* of g; NULL = it has none, as bodies of calls */
     const npu_plan_write_desc *desc;
     npu_diag *diag;
     npu_status status;
@@ -57546,6 +57580,8 @@ struct npu_planned_writer {
     const npu_backend *computer; /* of the partition: runs ops whose operands are known */
     uint8_t *live;              /* per op of the graph */
     uint32_t overwritten;       /* memory that its result 0 may take; NPU_PLANNED_NONE */
+    uint32_t open, depth, counters; /* control flow: 1 + the step that is open; loops around here; most of these */
+    bool has_control;
     uint64_t arena_size;
     NPU__ARRAY(npu__planned_memory, memories);
     NPU__ARRAY(npu__planned_step, steps);
@@ -57678,7 +57714,11 @@ NPU_IR_API uint32_t npu_planned_result(npu_planned_writer *w, uint32_t i)
     bool is_new = v.id && !w->memory_of[v.id];
     uint32_t memory = v.id ? npu__planned_memory_of(w, v) : NPU_PLANNED_NONE;
     if (is_new && i == 0 && w->overwritten != NPU_PLANNED_NONE && memory != NPU_PLANNED_NONE) {
-        w->memories[w->overwritten].next = memory + 1;
+        uint32_t last = w->overwritten; /* behind what overwrote it in a loop */
+        while (w->memories[last].next) {
+            last = w->memories[last].next - 1;
+        }
+        w->memories[last].next = memory + 1;
         w->memories[memory].is_over = true;
     }
     return memory;
@@ -57890,7 +57930,9 @@ static bool npu__planned_compute(npu_planned_writer *w, const npu_op_info *given
     w->overwritten = NPU_PLANNED_NONE;
     status = npu__planned_run_call(w, &info, &c);
     for (uint32_t i = 0; i < info.num_out; i++) {
-        uint32_t k = info.num_in + i, memory = status == NPU_OK ? npu_planned_result(w, i) : NPU_PLANNED_NONE;
+        uint32_t k = info.num_in + i, memory;
+        w->memory_of[npu_op_result(w->g, w->op, i).id] = 0; /* no memory of a branch, which others write, too */
+        memory = status == NPU_OK ? npu_planned_result(w, i) : NPU_PLANNED_NONE;
         if (memory == NPU_PLANNED_NONE) {
             npu__free(&w->allocator, c.memory[k], c.sizes[k]);
         } else {
@@ -57951,6 +57993,7 @@ static npu_status npu__planned_lower_body(npu_planned_writer *w, const npu_op_in
     const npu_graph *outer = w->g, *body = npu_op_body(info, 0);
     uint32_t operands[NPU__PLANNED_MAX_BODY], results[NPU__PLANNED_MAX_BODY], *memory_of = w->memory_of;
     npu_op op = w->op, named = w->outer;
+    const npu_plan *plan = w->plan;
     npu_spec *spread = NULL;
     if (!body || w->spread || body->num_inputs != info->num_in || body->num_outputs != info->num_out ||
         info->num_in > NPU__PLANNED_MAX_BODY || info->num_out > NPU__PLANNED_MAX_BODY) {
@@ -57972,12 +58015,14 @@ static npu_status npu__planned_lower_body(npu_planned_writer *w, const npu_op_in
     } else {
         w->outer = named.id ? named : op;
         w->g = body;
+        w->plan = NULL;
         w->spread = spread;
         npu__planned_lower_ops(w, body, operands, results);
     }
     npu__free(&w->allocator, w->memory_of, body->num_values * sizeof *w->memory_of);
     npu__free(&w->allocator, spread, body->num_values * sizeof *spread);
     w->g = outer;
+    w->plan = plan;
     w->memory_of = memory_of;
     w->op = op;
     w->outer = named;
@@ -58005,6 +58050,278 @@ static bool npu__planned_lower_empty(npu_planned_writer *w, const npu_op_info *i
     return is_empty;
 }
 
+/* All of memory `x` in `y`, or where that is NPU_PLANNED_NONE in memory that is made for it. Returns where. */
+NPU__COLD static uint32_t npu__planned_emit_copy(npu_planned_writer *w, uint32_t y, uint32_t x)
+{
+    size_t size = w->memories[x].size;
+    npu_planned_copy_words copy = { 0, 0, 1, 0, 0, { 1, 1, 1, 1, 1 }, { 0, 0, 0, 0, 1 }, { 0, 0, 0, 0, 1 } };
+    y = y == NPU_PLANNED_NONE ? npu__planned_add_memory(w, size, NULL, 1) : y;
+    copy.y = y;
+    copy.x = x;
+    copy.dims[4] = (uint32_t)size;
+    npu_planned_emit(w, NPU_PLANNED_copy, &copy, sizeof copy, 2, 0);
+    return y;
+}
+
+/* ---- planned models: control flow ----
+
+   The steps of child graphs stand among the others. What a branch makes for a result is made where that lies, or copied
+   there. What a loop carries has memory of its own, or that of an operand that nothing else needs, and gets the new
+   content at the end of each iteration. A value from outside is never overwritten in a child graph, nor is a clamp
+   moved over its edge. */
+
+static void npu__planned_live(npu_planned_writer *w, uint32_t memory, uint32_t first, uint32_t last)
+{
+    npu__planned_memory *m = &w->memories[memory];
+    m->first = first < m->first ? first : m->first;
+    m->last = last > m->last ? last : m->last;
+}
+
+static npu_planned_control_words *npu__planned_control_of(const npu_planned_writer *w, uint32_t step)
+{
+    return (npu_planned_control_words *)(void *)(w->words + w->steps[step].at + 1);
+}
+
+static uint32_t npu__planned_behind(const npu_planned_writer *w, uint32_t step)
+{
+    return w->steps[step].at + 1 + (w->words[w->steps[step].at] >> 16);
+}
+
+/* Until the file is written `open` is 1 + a step, and `counter` how many loops are around it. */
+static void npu__planned_emit_control(npu_planned_writer *w, uint32_t kind, uint32_t condition, uint32_t most)
+{
+    npu_planned_control_words words = { condition, 0, kind, w->open, 0, 0, most };
+    uint32_t step = w->num_steps, open = w->open - 1;
+    w->depth += kind == NPU_PLANNED_LOOP;
+    w->counters = w->depth > w->counters ? w->depth : w->counters;
+    words.counter = w->depth;
+    w->has_control = true;
+    if (npu_planned_emit(w, NPU_PLANNED_control, &words, sizeof words, 1, 0)) {
+        return;
+    }
+    if (kind != NPU_PLANNED_IF && kind != NPU_PLANNED_LOOP) {
+        npu__planned_control_of(w, open)->jump = npu__planned_behind(w, step) - w->steps[open].at;
+    }
+    w->open = step + 1;
+    if (kind == NPU_PLANNED_END_IF || kind == NPU_PLANNED_END_LOOP) {
+        uint32_t first = npu__planned_control_of(w, open)->open - 1;
+        npu__planned_control_of(w, step)->jump = npu__planned_behind(w, first) - w->steps[step].at;
+        w->open = npu__planned_control_of(w, first)->open;
+        w->depth -= kind == NPU_PLANNED_END_LOOP;
+    }
+}
+
+/* Its outputs are made where `targets` are, where that can be; NULL = anywhere. */
+static void npu__planned_target(npu_planned_writer *w, const uint32_t *targets)
+{
+    for (uint32_t i = 0; targets && i < w->g->num_outputs; i++) {
+        npu_value v = npu__make_value(w->g->outputs[i].a);
+        if (npu_value_producer(w->g, v, NULL).id && !w->memory_of[v.id]) {
+            npu__planned_share(w, v, targets[i]);
+        }
+    }
+}
+
+static npu_status npu__planned_lower_steps(npu_planned_writer *w, const npu_plan *plan);
+
+/* The steps of a child graph, whose inputs are memories; results: those of its outputs. */
+static npu_status npu__planned_lower_child(npu_planned_writer *w, uint32_t body, const uint32_t *operands,
+                                           const uint32_t *targets, uint32_t *results)
+{
+    npu_planned_writer before = *w;
+    const npu_plan *plan = npu_plan_body(w->plan, w->op, body);
+    const npu_graph *g = npu_plan_graph(plan);
+    w->memory_of = (uint32_t *)npu__alloc_zero(&w->allocator, g->num_values * sizeof *w->memory_of);
+    if (!w->memory_of) {
+        npu__planned_fail(w, NPU_ERR_NO_MEMORY, "out of memory");
+    } else {
+        w->outer = before.outer.id ? before.outer : before.op;
+        w->g = g;
+        for (uint32_t i = 0; i < g->num_inputs; i++) {
+            npu__planned_share(w, npu__make_value(g->inputs[i]), operands[i]);
+        }
+        npu__planned_target(w, targets);
+        npu__planned_lower_steps(w, plan);
+    }
+    for (uint32_t i = 0; i < g->num_outputs && w->status == NPU_OK; i++) {
+        npu_value v = npu__make_value(g->outputs[i].a);
+        results[i] = npu__planned_memory_of(w, v);
+        if (results[i] != NPU_PLANNED_NONE) {
+            w->memories[results[i]].uses--;
+        }
+    }
+    npu__free(&w->allocator, w->memory_of, g->num_values * sizeof *w->memory_of);
+    w->g = before.g;
+    w->plan = before.plan;
+    w->computer = before.computer;
+    w->memory_of = before.memory_of;
+    w->op = before.op;
+    w->outer = before.outer;
+    return w->status;
+}
+
+/* Nothing that is lowered later changes what its steps say. */
+static void npu__planned_settle(npu_planned_writer *w, const uint32_t *memories, uint32_t num)
+{
+    for (uint32_t i = 0; i < num; i++) {
+        w->memories[memories[i]].writer = 0;
+    }
+}
+
+static void npu__planned_lower_branch(npu_planned_writer *w, uint32_t body, const uint32_t *operands,
+                                      const uint32_t *results, uint32_t num)
+{
+    uint32_t made[NPU__PLANNED_MAX_BODY], uses[NPU__PLANNED_MAX_BODY];
+    for (uint32_t i = 0; i < num; i++) {
+        uses[i] = w->memories[results[i]].uses;
+    }
+    npu__planned_lower_child(w, body, operands, results, made);
+    for (uint32_t i = 0; i < num && w->status == NPU_OK; i++) {
+        w->memories[results[i]].uses = uses[i];
+        if (made[i] != results[i] && w->memories[results[i]].size) {
+            npu__planned_emit_copy(w, results[i], made[i]);
+        }
+    }
+}
+
+/* Where the condition is known, it is the one branch. */
+static void npu__planned_lower_if(npu_planned_writer *w, const npu_op_info *info, const uint32_t *operands)
+{
+    uint32_t results[NPU__PLANNED_MAX_BODY];
+    const uint8_t *known = (const uint8_t *)w->memories[operands[0]].data;
+    for (uint32_t i = 0; i < info->num_out; i++) {
+        results[i] = npu_planned_result(w, i);
+        if (results[i] == NPU_PLANNED_NONE) {
+            return;
+        }
+    }
+    if (known) {
+        npu__planned_lower_branch(w, *known ? 0 : 1, operands + 1, results, info->num_out);
+    } else {
+        npu__planned_emit_control(w, NPU_PLANNED_IF, operands[0], 0);
+        npu__planned_lower_branch(w, 0, operands + 1, results, info->num_out);
+        npu__planned_emit_control(w, NPU_PLANNED_ELSE, NPU_PLANNED_NONE, 0);
+        npu__planned_lower_branch(w, 1, operands + 1, results, info->num_out);
+        npu__planned_emit_control(w, NPU_PLANNED_END_IF, NPU_PLANNED_NONE, 0);
+    }
+    npu__planned_settle(w, results, info->num_out);
+}
+
+/* Does memory x lie where `first` does, as it, or as what overwrites it? */
+static bool npu__planned_lies_in(const npu_planned_writer *w, uint32_t first, uint32_t x)
+{
+    uint32_t k = first + 1;
+    while (k && k - 1 != x) {
+        k = w->memories[k - 1].next;
+    }
+    return k != 0;
+}
+
+/* What the body made is what the next iteration reads. What lies where something else is carried is copied away before
+   that has its new content. */
+static void npu__planned_carry(npu_planned_writer *w, const uint32_t *carried, uint32_t *made, uint32_t num)
+{
+    for (uint32_t i = 0; i < num && w->status == NPU_OK; i++) {
+        bool is_other = false;
+        for (uint32_t k = 0; k < num; k++) {
+            is_other = is_other || (k != i && npu__planned_lies_in(w, carried[k], made[i]));
+        }
+        if (is_other && w->memories[made[i]].size) {
+            made[i] = npu__planned_emit_copy(w, NPU_PLANNED_NONE, made[i]);
+        }
+    }
+    for (uint32_t i = 0; i < num && w->status == NPU_OK; i++) {
+        if (!npu__planned_lies_in(w, carried[i], made[i]) && w->memories[made[i]].size) {
+            npu__planned_emit_copy(w, carried[i], made[i]);
+        }
+    }
+}
+
+/* What is carried: memory of an operand that only this op reads, else a copy of it. One use is that of the loop. */
+static uint32_t npu__planned_begin_carried(npu_planned_writer *w, uint32_t operand)
+{
+    const npu__planned_memory *m = &w->memories[operand];
+    uint32_t copy;
+    if (!m->data && m->uses == 1 && !m->is_state) {
+        return operand;
+    }
+    copy = npu__planned_add_memory(w, m->size, NULL, m->element);
+    if (copy != NPU_PLANNED_NONE) {
+        w->memories[copy].uses = 1;
+        if (w->memories[copy].size) {
+            npu__planned_emit_copy(w, copy, operand);
+        }
+    }
+    return copy;
+}
+
+/* The steps of both child graphs. What is carried may be overwritten in the body, not where the condition is made. */
+static void npu__planned_lower_loop(npu_planned_writer *w, const uint32_t *operands, uint32_t num, uint32_t most)
+{
+    uint32_t made[NPU__PLANNED_MAX_BODY], condition = 0;
+    npu__planned_emit_control(w, NPU_PLANNED_LOOP, NPU_PLANNED_NONE, 0);
+    if (npu__planned_lower_child(w, 0, operands, NULL, &condition)) {
+        return;
+    }
+    npu__planned_emit_control(w, NPU_PLANNED_WHILE, condition, most);
+    for (uint32_t i = 0; i < num; i++) {
+        w->memories[operands[i]].uses--;
+    }
+    if (npu__planned_lower_child(w, 1, operands, NULL, made) == NPU_OK) {
+        npu__planned_carry(w, operands, made, num);
+        npu__planned_emit_control(w, NPU_PLANNED_END_LOOP, NPU_PLANNED_NONE, 0);
+    }
+}
+
+static void npu__planned_lower_while(npu_planned_writer *w, const npu_op_info *info, uint32_t *operands)
+{
+    uint32_t num = info->num_out, first;
+    int64_t most = npu_op_int(info, "max_iterations", 0);
+    if (most < 1 || most > (int64_t)0xffffffff) {
+        npu__planned_fail(w, NPU_ERR_UNSUPPORTED, "max_iterations must say how often it may repeat, 1 to 2^32 - 1");
+        return;
+    }
+    for (uint32_t i = 0; i < num && w->status == NPU_OK; i++) {
+        operands[i] = npu__planned_begin_carried(w, operands[i]);
+    }
+    if (w->status) {
+        return;
+    }
+    first = w->num_steps;
+    npu__planned_lower_loop(w, operands, num, (uint32_t)most);
+    for (uint32_t i = 0; i < info->num_in && w->status == NPU_OK; i++) { /* the last iteration may read it */
+        if (!w->memories[operands[i]].data) {
+            npu__planned_live(w, operands[i], first, w->num_steps - 1);
+        }
+    }
+    for (uint32_t i = 0; i < num && w->status == NPU_OK; i++) {
+        w->memories[operands[i]].uses += operands[i] == npu_planned_operand(w, i); /* as lower_op takes it off */
+        npu__planned_share(w, npu_op_result(w->g, w->op, i), operands[i]);
+    }
+}
+
+static npu_status npu__planned_lower_control(npu_planned_writer *w, const npu_op_info *info)
+{
+    uint32_t operands[NPU__PLANNED_MAX_BODY];
+    if (!npu_plan_body(w->plan, w->op, 0) || !npu_plan_body(w->plan, w->op, 1) || w->spread ||
+        info->num_in > NPU__PLANNED_MAX_BODY || info->num_out > NPU__PLANNED_MAX_BODY) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    for (uint32_t i = 0; i < info->num_in; i++) {
+        operands[i] = npu_planned_operand(w, i);
+        if (operands[i] == NPU_PLANNED_NONE) {
+            return NPU_ERR_UNSUPPORTED;
+        }
+    }
+    npu__planned_settle(w, operands, info->num_in);
+    if (info->kind == (npu_kind)NPU_NPU_IF) {
+        npu__planned_lower_if(w, info, operands);
+    } else {
+        npu__planned_lower_while(w, info, operands);
+    }
+    return w->status;
+}
+
 static npu_status npu__planned_lower(npu_planned_writer *w, const npu_op_info *info)
 {
     npu_status status = NPU_OK;
@@ -58013,6 +58330,8 @@ static npu_status npu__planned_lower(npu_planned_writer *w, const npu_op_info *i
         status = npu__planned_ask(w, info);
         if (status == NPU_ERR_UNSUPPORTED && (info->kind == NPU_NPU_FUSED || info->kind == NPU_NPU_CALL)) {
             status = npu__planned_lower_body(w, info);
+        } else if (status == NPU_ERR_UNSUPPORTED && npu__is_control(info->kind)) {
+            status = npu__planned_lower_control(w, info);
         }
     }
     return status == NPU_OK ? status : npu__planned_fail(w, status, "no kernel of planned models for such an op");
@@ -58065,19 +58384,6 @@ static npu_status npu__planned_lower_op(npu_planned_writer *w, npu_op op, npu_op
     return w->status ? w->status : status;
 }
 
-/* All of memory `x` in `y`, or where that is NPU_PLANNED_NONE in memory that is made for it. Returns where. */
-NPU__COLD static uint32_t npu__planned_emit_copy(npu_planned_writer *w, uint32_t y, uint32_t x)
-{
-    size_t size = w->memories[x].size;
-    npu_planned_copy_words copy = { 0, 0, 1, 0, 0, { 1, 1, 1, 1, 1 }, { 0, 0, 0, 0, 1 }, { 0, 0, 0, 0, 1 } };
-    y = y == NPU_PLANNED_NONE ? npu__planned_add_memory(w, size, NULL, 1) : y;
-    copy.y = y;
-    copy.x = x;
-    copy.dims[4] = (uint32_t)size;
-    npu_planned_emit(w, NPU_PLANNED_copy, &copy, sizeof copy, 2, 0);
-    return y;
-}
-
 /* What stays after the run. Constants and states that are outputs are copied, and states that become others, too,
    before any state has its new content. */
 static npu_status npu__planned_keep(npu_planned_writer *w)
@@ -58112,13 +58418,6 @@ static uint32_t npu__planned_align(const npu_planned_writer *w, uint64_t size)
     uint64_t a = w->desc->alignment ? w->desc->alignment : 8;
     uint64_t end = (size + a - 1) / a * a;
     return end < NPU_PLANNED_ARENA ? (uint32_t)end : NPU_PLANNED_ARENA;
-}
-
-static void npu__planned_live(npu_planned_writer *w, uint32_t memory, uint32_t first, uint32_t last)
-{
-    npu__planned_memory *m = &w->memories[memory];
-    m->first = first < m->first ? first : m->first;
-    m->last = last > m->last ? last : m->last;
 }
 
 /* Inputs are there before step 0, outputs and states at the end. */
@@ -58240,7 +58539,7 @@ static npu_status npu__planned_place(npu_planned_writer *w)
         uint32_t place = npu__planned_room(w, order[i], placed, num_placed);
         num_placed = npu__planned_put_chain(w, order[i], place, placed, num_placed);
     }
-    w->arena_size = npu__planned_align(w, w->arena_size);
+    w->arena_size = npu__planned_align(w, w->arena_size + 4 * (uint64_t)w->counters);
     npu__free(&w->allocator, order, bytes);
     return w->arena_size < NPU_PLANNED_ARENA ? w->status
                                              : npu__planned_fail(w, NPU_ERR_OVERFLOW, "the arena has 2 GB or more");
@@ -58357,6 +58656,23 @@ static void npu__planned_resolve(npu_planned_writer *w, uint32_t *words)
     }
 }
 
+static bool npu__planned_is_control(const npu_planned_writer *w, uint32_t step)
+{
+    return (w->words[w->steps[step].at] & 0xffff) == NPU_PLANNED_control;
+}
+
+/* Of the inner loops counters lie below those of the outer ones. */
+static void npu__planned_resolve_control(const npu_planned_writer *w, const npu_planned_head *head, uint32_t *words)
+{
+    for (uint32_t i = 0; i < w->num_steps; i++) {
+        npu_planned_control_words *s = (npu_planned_control_words *)(void *)(words + w->steps[i].at + 1);
+        if (npu__planned_is_control(w, i)) {
+            s->open = s->open ? head->steps + w->steps[s->open - 1].at : 0;
+            s->counter = (NPU_PLANNED_ARENA | head->arena_size) - 4 * s->counter;
+        }
+    }
+}
+
 /* Kernels of all libraries in one list: *out, of *num. */
 static npu_status npu__planned_kernels(npu_planned_writer *w, npu_planned_kernel **out, uint32_t *num)
 {
@@ -58376,6 +58692,37 @@ static npu_status npu__planned_kernels(npu_planned_writer *w, npu_planned_kernel
     return NPU_OK;
 }
 
+/* Steps of a loop have the work of all iterations. */
+static void npu__planned_repeat_work(npu_planned_writer *w, uint32_t end)
+{
+    uint32_t test = npu__planned_control_of(w, end)->open - 1, first = npu__planned_control_of(w, test)->open - 1;
+    uint32_t most = npu__planned_control_of(w, test)->most;
+    for (uint32_t i = first; i < end; i++) {
+        w->steps[i].work = npu_planned_mul(w->steps[i].work, most);
+    }
+}
+
+/* What each step takes; those of control flow say what is taken before them. */
+static npu_status npu__planned_measure_steps(npu_planned_writer *w, const npu_planned *m, uint32_t *words)
+{
+    uint32_t counts[2] = { 0, 0 }, before;
+    npu_status status = NPU_OK;
+    for (uint32_t i = 0; i < w->num_steps && status == NPU_OK; i++) {
+        npu_planned_control_words *s = (npu_planned_control_words *)(void *)(words + w->steps[i].at + 1);
+        bool is_control = npu__planned_is_control(w, i);
+        if (is_control) {
+            s->work = counts[0];
+        }
+        before = counts[0];
+        status = npu__planned_call(m, words + w->steps[i].at, counts);
+        w->steps[i].work = is_control ? 0 : counts[0] - before;
+        if (is_control && s->kind == NPU_PLANNED_END_LOOP) {
+            npu__planned_repeat_work(w, i);
+        }
+    }
+    return status;
+}
+
 /* The kernels say whether the steps are right and what they take, as they do where the file is opened. */
 static npu_status npu__planned_measure(npu_planned_writer *w, npu_planned_head *head)
 {
@@ -58387,10 +58734,8 @@ static npu_status npu__planned_measure(npu_planned_writer *w, npu_planned_head *
         m.head = head;
         m.kernels = kernels;
         m.arena = (uint8_t *)head; /* nothing is touched */
-        status = npu__planned_check_steps(&m, &head->work);
-        for (uint32_t i = 0; i < w->num_steps && status == NPU_OK; i++) {
-            status = npu__planned_call(&m, npu__planned_words(&m) + head->steps + w->steps[i].at, &w->steps[i].work);
-        }
+        status = npu__planned_measure_steps(w, &m, (uint32_t *)(void *)head + head->steps);
+        status = status ? status : npu__planned_check_steps(&m, &head->work);
         status = status ? status : npu__planned_check_ports(&m);
         if (status) {
             bool is_missing = status == NPU_ERR_NOT_IMPLEMENTED || status == NPU_ERR_NOT_FOUND;
@@ -58426,7 +58771,9 @@ static npu_status npu__planned_fill(npu_planned_writer *w, uint32_t *words, uint
     if (w->num_words) {
         memcpy(words + head->steps, w->words, w->num_words * sizeof *words);
     }
+    head->counters = 4 * w->counters;
     npu__planned_resolve(w, words + head->steps);
+    npu__planned_resolve_control(w, head, words + head->steps);
     if (w->names.len) {
         memcpy(words + head->end, w->names.data, w->names.len);
     }
@@ -58773,8 +59120,9 @@ NPU__COLD static void npu__planned_put_constants(const npu_planned_writer *w, np
                     "static const %s_constants %s_data = {\n", name,
                     (unsigned)(w->desc->alignment ? w->desc->alignment : 8), name, name);
     if (has_own) {
-        npu_text_printf(text, "    .head = { .size = (uint32_t)sizeof(%s_constants), .arena_size = %lu },\n", name,
+        npu_text_printf(text, "    .head = { .size = (uint32_t)sizeof(%s_constants), .arena_size = %lu", name,
                         (unsigned long)w->arena_size);
+        npu_text_printf(text, w->counters ? ", .counters = %lu },\n" : " },\n", (unsigned long)w->counters * 4);
     }
     for (uint32_t i = 0; i < w->num_memories; i++) {
         if (npu__planned_is_used_constant(&w->memories[i])) {
@@ -58934,6 +59282,114 @@ static void npu__planned_put_arena_check(npu_text *text, const char *upper)
                     "        return NPU_ERR_INVALID_ARGUMENT;\n    }\n", upper);
 }
 
+/* ---- planned models: C calls of control flow ---- */
+
+static bool npu__planned_is_kind(const npu_planned_writer *w, uint32_t step, uint32_t kind)
+{
+    return npu__planned_is_control(w, step) && npu__planned_control_of(w, step)->kind == kind;
+}
+
+/* The number of the step that a step of control flow may jump to. */
+static uint32_t npu__planned_target_of(const npu_planned_writer *w, uint32_t step)
+{
+    uint32_t at = w->steps[step].at + npu__planned_control_of(w, step)->jump, i = 0;
+    while (i < w->num_steps && w->steps[i].at != at) {
+        i++;
+    }
+    return i;
+}
+
+/* What decides there. */
+static void npu__planned_put_condition(const npu_planned_writer *w, npu_text *text, uint32_t step)
+{
+    const npu__planned_memory *m = &w->memories[npu__planned_control_of(w, step)->condition];
+    if (m->data) {
+        npu_text_printf(text, *(const uint8_t *)m->data ? "true" : "false");
+    } else {
+        npu_text_printf(text, "bytes[%luu] != 0u", (unsigned long)m->place);
+    }
+}
+
+/* Where a loop counts which is called step by step. */
+static void npu__planned_put_counter(const npu_planned_writer *w, npu_text *text, uint32_t step)
+{
+    npu_text_printf(text, "    uint32_t *turns = (uint32_t *)(void *)((uint8_t *)arena + %luu);\n",
+                    (unsigned long)(w->arena_size - 4 * npu__planned_control_of(w, step)->counter));
+}
+
+/* A step of control flow by itself, where it does something. */
+static void npu__planned_put_control_step(const npu_planned_writer *w, npu_text *text, const char *name, uint32_t step)
+{
+    bool is_test = npu__planned_is_kind(w, step, NPU_PLANNED_WHILE);
+    if (!is_test && !npu__planned_is_kind(w, step, NPU_PLANNED_LOOP)) {
+        return;
+    }
+    npu_text_printf(text, "\n/* %lu: a loop %s */\nstatic npu_status %s_step_%lu(void *arena)\n{\n",
+                    (unsigned long)step, is_test ? "goes on, or ends" : "begins", name, (unsigned long)step);
+    npu__planned_put_counter(w, text, step);
+    if (is_test) {
+        npu_text_printf(text, "    const uint8_t *bytes = (const uint8_t *)arena;\n    bool is_on = ");
+        npu__planned_put_condition(w, text, step);
+        npu_text_printf(text, ";\n    npu_status status = is_on && *turns >= %luu ? NPU_ERR_RANGE : NPU_OK;\n"
+                        "    (void)bytes;\n    *turns += is_on ? 1u : 0u;\n    return status;\n}\n",
+                        (unsigned long)npu__planned_control_of(w, step)->most);
+    } else {
+        npu_text_printf(text, "    *turns = 0u;\n    return NPU_OK;\n}\n");
+    }
+}
+
+/* Which step comes after one. */
+static void npu__planned_put_next(const npu_planned_writer *w, npu_text *text, const char *name)
+{
+    npu_text_printf(text, "\nuint32_t %s_next(const void *arena, uint32_t step)\n{\n"
+                    "    const uint8_t *bytes = (const uint8_t *)arena;\n    (void)bytes;\n    switch (step) {\n",
+                    name);
+    for (uint32_t i = 0; i < w->num_steps; i++) {
+        bool asks = npu__planned_is_kind(w, i, NPU_PLANNED_IF) || npu__planned_is_kind(w, i, NPU_PLANNED_WHILE);
+        bool jumps = npu__planned_is_kind(w, i, NPU_PLANNED_ELSE) || npu__planned_is_kind(w, i, NPU_PLANNED_END_LOOP);
+        if (asks || jumps) {
+            npu_text_printf(text, "    case %lu: return ", (unsigned long)i);
+        }
+        if (asks) {
+            npu__planned_put_condition(w, text, i);
+            npu_text_printf(text, " ? %luu : ", (unsigned long)i + 1);
+        }
+        if (asks || jumps) {
+            npu_text_printf(text, "%luu;\n", (unsigned long)npu__planned_target_of(w, i));
+        }
+    }
+    npu_text_printf(text, "    default: return step + 1u;\n    }\n}\n");
+}
+
+/* Of the function that does all steps: if, else and for. Steps are four columns further in between. */
+static void npu__planned_put_flow(const npu_planned_writer *w, npu_text *text, uint32_t step, uint32_t *depth)
+{
+    const npu_planned_control_words *s = npu__planned_control_of(w, step);
+    int in = (int)*depth * 4;
+    switch (s->kind) {
+    case NPU_PLANNED_IF:
+        npu_text_printf(text, "%*sif (", in, "");
+        npu__planned_put_condition(w, text, step);
+        npu_text_printf(text, ") {\n");
+        break;
+    case NPU_PLANNED_ELSE: npu_text_printf(text, "%*s} else {\n", in - 4, ""); break;
+    case NPU_PLANNED_LOOP:
+        npu_text_printf(text, "%*sfor (uint32_t turns_%lu = 0u; status == NPU_OK; turns_%lu++) {\n", in, "",
+                        (unsigned long)step, (unsigned long)step);
+        break;
+    case NPU_PLANNED_WHILE:
+        npu_text_printf(text, "%*sif (!(", in, "");
+        npu__planned_put_condition(w, text, step);
+        npu_text_printf(text, ")) {\n%*s    break;\n%*s}\n", in, "", in, "");
+        npu_text_printf(text, "%*sstatus = status == NPU_OK && turns_%lu >= %luu ? NPU_ERR_RANGE : status;\n", in, "",
+                        (unsigned long)s->open - 1, (unsigned long)s->most);
+        break;
+    default: npu_text_printf(text, "%*s}\n", in - 4, ""); break;
+    }
+    *depth += s->kind == NPU_PLANNED_IF || s->kind == NPU_PLANNED_LOOP;
+    *depth -= s->kind == NPU_PLANNED_END_IF || s->kind == NPU_PLANNED_END_LOOP;
+}
+
 /* One step by its number: as it is or, where some answer BUSY, with how often it has. */
 static void npu__planned_put_cases(const npu_planned_writer *w, npu_text *text, const char *name, const char *upper)
 {
@@ -58943,6 +59399,11 @@ static void npu__planned_put_cases(const npu_planned_writer *w, npu_text *text, 
     npu__planned_put_arena_check(text, upper);
     npu_text_printf(text, "    switch (step) {\n");
     for (uint32_t i = 0; i < w->num_steps; i++) {
+        if (npu__planned_is_control(w, i) && !npu__planned_is_kind(w, i, NPU_PLANNED_LOOP) &&
+            !npu__planned_is_kind(w, i, NPU_PLANNED_WHILE)) {
+            npu_text_printf(text, "    case %lu: return NPU_OK; /* see %s_next */\n", (unsigned long)i, name);
+            continue;
+        }
         npu_text_printf(text, "    case %lu: return %s_step_%lu(arena%s);\n", (unsigned long)i, name, (unsigned long)i,
                         npu__planned_may_wait(w, i) ? ", waits" : "");
     }
@@ -58957,11 +59418,21 @@ static void npu__planned_put_cases(const npu_planned_writer *w, npu_text *text, 
 static void npu__planned_put_functions(const npu_planned_writer *w, npu_text *text, const char *name, const char *upper,
                                        const npu_planned_port *ports, uint32_t num)
 {
+    uint32_t depth = 1;
     npu__planned_put_cases(w, text, name, upper);
-    npu_text_printf(text, "\nnpu_status %s_run(void *arena)\n{\n    npu_status status = NPU_OK;\n", name);
+    if (w->has_control) {
+        npu__planned_put_next(w, text, name);
+    }
+    npu_text_printf(text, "\nnpu_status %s_run(void *arena)\n{\n    npu_status status = NPU_OK;\n%s", name,
+                    w->has_control ? "    const uint8_t *bytes = (const uint8_t *)arena;\n    (void)bytes;\n"
+                                                : "");
     npu__planned_put_arena_check(text, upper);
     for (uint32_t i = 0; i < w->num_steps; i++) {
-        npu_text_printf(text, i ? "    status = status != NPU_OK ? status : " : "    status = ");
+        if (npu__planned_is_control(w, i)) {
+            npu__planned_put_flow(w, text, i, &depth);
+            continue;
+        }
+        npu_text_printf(text, "%*sstatus = %s", (int)depth * 4, "", i ? "status != NPU_OK ? status : " : "");
         npu_text_printf(text, npu__planned_may_wait(w, i) ? "%s_step(arena, %lu);\n" : "%s_step_%lu(arena);\n", name,
                         (unsigned long)i);
     }
@@ -59001,6 +59472,9 @@ static void npu__planned_put_calls_head(const npu_planned_writer *w, npu_text *t
     if (npu__planned_has_own(w)) {
         npu_text_printf(text, "\nnpu_status %s_poll(void *arena, uint32_t step, uint32_t waits);", name);
     }
+    if (w->has_control) {
+        npu_text_printf(text, "\nuint32_t %s_next(const void *arena, uint32_t step);", name);
+    }
     npu_text_printf(text, "\nnpu_status %s_run(void *arena);\nnpu_status %s_step(void *arena, uint32_t step);\n"
                     "void %s_reset(void *arena);\n\n#ifndef %s_DECLARATIONS\n", name, name, name, upper);
 }
@@ -59015,7 +59489,11 @@ static void npu__planned_put_calls(npu_planned_writer *w, const npu_planned_port
         npu__planned_put_own_kernels(w, text);
         npu__planned_put_constants(w, text, name);
         for (uint32_t i = 0; i < w->num_steps && text->status == NPU_OK; i++) {
-            npu__planned_put_step(w, text, name, i);
+            if (npu__planned_is_control(w, i)) {
+                npu__planned_put_control_step(w, text, name, i);
+            } else {
+                npu__planned_put_step(w, text, name, i);
+            }
         }
         npu__planned_put_functions(w, text, name, upper.data, ports, num);
         npu_text_printf(text, "#endif\n#endif\n");
@@ -59054,6 +59532,7 @@ static npu_status npu__planned_lower_steps(npu_planned_writer *w, const npu_plan
 {
     npu_op_storage storage;
     memset(&storage, 0, sizeof storage);
+    w->plan = plan;
     for (uint32_t i = 0; i < npu_plan_num_steps(plan) && w->status == NPU_OK; i++) {
         const npu_step *step = npu_plan_step(plan, i);
         const npu_backend *b = w->computer = npu_plan_backend(plan, step->backend);

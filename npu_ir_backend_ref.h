@@ -31520,6 +31520,75 @@ NPU__PLANNED(copy)
     return NPU_OK;
 }
 
+/* Of IF and ELSE, or LOOP and WHILE, at their end: the work of a run with the longer branch, or with all iterations. */
+static uint32_t npu__planned_most_work(const npu_planned_control_words *first, const npu_planned_control_words *second,
+                                       uint32_t work)
+{
+    uint32_t one = second->work - first->work, other = work - second->work;
+    if (work == 0xffffffffu) {
+        return work;
+    }
+    if (second->kind == NPU_PLANNED_ELSE) {
+        return npu_planned_add(first->work, one + 1 > other ? one + 1 : other); /* ELSE itself is what ends the first */
+    }
+    return npu_planned_add(work, npu_planned_add(npu_planned_mul(one, second->most),
+                                                 npu_planned_mul(other, second->most - 1)));
+}
+
+/* counts: the work, and where the step stands that is open, 0 = none. */
+static npu_status npu__planned_check_control(const npu_planned *m, const npu_planned_control_words *s, uint32_t *counts)
+{
+    const uint32_t *words = (const uint32_t *)(const void *)m->head, *own = (const uint32_t *)(const void *)s;
+    uint32_t at = (uint32_t)(own - words) - 1, behind = at + 1 + (uint32_t)sizeof *s / 4;
+    uint32_t end = NPU_PLANNED_ARENA | m->head->arena_size;
+    const npu_planned_control_words *first,
+        *open = (const npu_planned_control_words *)(const void *)(words + counts[1] + 1);
+    bool begins = s->kind == NPU_PLANNED_IF || s->kind == NPU_PLANNED_LOOP, is_loop = s->kind == NPU_PLANNED_LOOP;
+    uint32_t counter = (counts[1] ? open->counter : end) - (is_loop ? 4 : 0);
+    if (s->kind - 1 >= NPU_PLANNED_END_LOOP || s->open != counts[1] || s->work != counts[0] || s->counter != counter ||
+        (!begins && (!s->open || open->kind != s->kind - 1 || open->jump != behind - s->open)) ||
+        (s->kind == NPU_PLANNED_WHILE && !s->most)) {
+        return NPU_ERR_PARSE;
+    }
+    if ((is_loop && (counter & 3 || counter < end - m->head->counters)) ||
+        ((s->kind == NPU_PLANNED_IF || s->kind == NPU_PLANNED_WHILE) && !npu_planned_read(m, s->condition, 1, 1))) {
+        return NPU_ERR_RANGE;
+    }
+    counts[0] = npu_planned_add(counts[0], 1);
+    counts[1] = at;
+    if (s->kind == NPU_PLANNED_END_IF || s->kind == NPU_PLANNED_END_LOOP) {
+        first = (const npu_planned_control_words *)(const void *)(words + open->open + 1);
+        if (s->kind == NPU_PLANNED_END_LOOP && s->jump != open->open + (behind - at) - at) {
+            return NPU_ERR_PARSE;
+        }
+        counts[0] = npu__planned_most_work(first, open, counts[0]);
+        counts[1] = first->open;
+    }
+    return NPU_OK;
+}
+
+NPU__PLANNED(control)
+{
+    NPU__PLANNED_WORDS(npu_planned_control_words)
+    uint32_t *counter = (uint32_t *)(void *)(m->arena + (s->counter & ~NPU_PLANNED_ARENA));
+    const uint8_t *condition;
+    if (work) {
+        return npu__planned_check_control(m, s, work);
+    }
+    condition = (const uint8_t *)npu_planned_read(m, s->condition, 1, 1);
+    switch (s->kind) {
+    case NPU_PLANNED_IF: return *condition ? NPU_OK : NPU_PLANNED_JUMP;
+    case NPU_PLANNED_END_IF: return NPU_OK;
+    case NPU_PLANNED_LOOP: *counter = 0; return NPU_OK;
+    case NPU_PLANNED_WHILE:
+        if (!*condition) {
+            return NPU_PLANNED_JUMP;
+        }
+        return (*counter)++ < s->most ? NPU_OK : NPU_ERR_RANGE;
+    default: return NPU_PLANNED_JUMP;
+    }
+}
+
 /* Element i of indices of 4 or 8 bytes; -1 = it is none below 2^31. */
 static int32_t npu__planned_index(const int32_t *index, uint32_t i, uint32_t size)
 {
@@ -36860,6 +36929,7 @@ NPU_IR_API const npu_planned_library *npu_ref_planned(void)
         "resize " NPU__RESIZE(""), "resize_i8 " NPU__RESIZE("resize.") "x_zero:i " NPU__BYTE("q"),
         "top_k y index x outer n inner k index_size is_least", "compare " NPU__PAIR "mode dtype",
         "convert y x count from to", "map y x count mode a:f b:f", NPU__RECURRENT, "binary_int " NPU__PAIR "mode dtype",
+        "control condition jump kind open work counter most",
     };
 #define NPU_X(kind, lower) { kind, NPU_IR_HAS_OP(kind) ? lower : (npu__ref_lower_fn)0 }
     static const npu_planned_lowering lowerings[] = {

@@ -1,7 +1,9 @@
-/* Planned models as C calls: the file that test_planned.c records is compiled as it is, a program of its own, and gives
-   what its ops say. */
+/* Planned models as C calls: the files that test_planned.c records are compiled as they are, programs of their own, and
+   give what their ops say. */
 #define NET_DECLARATIONS
 #include "golden/planned.c"
+#define FLOW_DECLARATIONS
+#include "golden/planned_flow.c"
 #include "npu_test.h"
 
 /* y = relu(w x) of w = 1 2, 3 4, 5 6; the state is the sum of all x since the reset. */
@@ -35,6 +37,28 @@ static void test_runs(void)
     NPU_CHECK(memcmp(s, (const float[]){ 0.0f, 0.0f }, sizeof s) == 0);
 }
 
+/* x, halved where it is above 4, else tripled, n times; more than six are refused. */
+static void test_flow(void)
+{
+    static uint64_t arena[FLOW_ARENA / 8];
+    uint8_t *at = (uint8_t *)arena;
+    for (int way = 0; way < 2; way++) {
+        float x = 1.0f, y = 1.0f;
+        for (int32_t n = 0; n < 9; n++) {
+            npu_status status = NPU_OK;
+            memcpy(at + FLOW_IN_X_PLACE, &x, 4);
+            memcpy(at + FLOW_IN_N_PLACE, &n, 4);
+            for (uint32_t i = 0; way && status == NPU_OK && i < FLOW_STEPS; i = flow_next(arena, i)) {
+                status = flow_step(arena, i);
+            }
+            status = way ? status : flow_run(arena);
+            NPU_CHECK_STATUS(status, n <= 6 ? NPU_OK : NPU_ERR_RANGE);
+            NPU_CHECK(n > 6 || memcmp(at + FLOW_OUT_Y_PLACE, &y, 4) == 0);
+            y = y > 4 ? y / 2 : y * 3;
+        }
+    }
+}
+
 static void test_refused(void)
 {
     static uint64_t arena[NET_ARENA / 8 + 1];
@@ -47,6 +71,7 @@ static void test_refused(void)
 int main(void)
 {
     NPU_RUN(test_runs);
+    NPU_RUN(test_flow);
     NPU_RUN(test_refused);
     return npu_test_done();
 }

@@ -189,6 +189,9 @@ static void emit_net(const npu_graph *g, const char *calls, npu_planned *m)
     npu_text_printf(&path, "%s/net%u.c", getenv("NPU_PLANNED_CALLS"), net);
     NPU_CHECK_STATUS(npu_text_save(&file, path.data), NPU_OK);
     npu_text_printf(main, "#include \"net%u.c\"\n", net);
+    if (!strstr(calls, "_next(")) {
+        npu_text_printf(main, "#define net%u_next(arena, step) ((step) + 1)\n", net);
+    }
     npu_planned_reset(m);
     for (int k = 0; k < 2; k++) {
         for (uint32_t i = 0; i < inputs_end; i++) {
@@ -226,8 +229,8 @@ static const char emitted_head[] =
     "static int run_##net(uint8_t *at) \\\n{ \\\n"
     "    const size_t n = sizeof ports_##net / sizeof ports_##net[0]; \\\n    int bad = 0; \\\n"
     "    name##_reset(at); \\\n    write_inputs(ports_##net, n, at); \\\n"
-    "    for (uint32_t i = NET##_STEPS; i > 0; i--) { \\\n"
-    "        bad |= name##_step(at, NET##_STEPS - i) != NPU_OK; \\\n    } \\\n"
+    "    for (uint32_t i = 0; i + 1 < NET##_STEPS + 1; i = name##_next(at, i)) { \\\n"
+    "        bad |= name##_step(at, i) != NPU_OK; \\\n    } \\\n"
     "    write_inputs(ports_##net, n, at); \\\n"
     "    bad |= name##_run(at) != NPU_OK || is_bad(ports_##net, n, at); \\\n"
     "    bad |= name##_step(at, NET##_STEPS) != NPU_ERR_INVALID_ARGUMENT; \\\n"
@@ -952,6 +955,233 @@ static void test_spoiled(void)
     npu_graph_destroy(g);
 }
 
+/* ---- control flow ---- */
+
+#define CHILD(name, lines) "child " name "\n" lines "end\n"
+#define STEPS_TO(n) CHILD("more", "input i : i32[]\ninput x : f32[6]\ninput n : i32[]\ninput w : f32[6]\n" \
+    "c = aten.lt.Tensor(i, " n ")\noutput c = c\n")
+/* x = 0.5 x + w, n times; w and n are captured. */
+#define REPEAT(most) STEPS_TO("n") \
+    CHILD("turn", "input i : i32[]\ninput x : f32[6]\ninput n : i32[]\ninput w : f32[6]\nj = aten.add.Scalar(i, 1)\n" \
+          "d = aten.mul.Scalar(x, 0.5)\ny = aten.add.Tensor(d, w)\noutput j = j\noutput y = y\n") \
+    "input n : i32[]\ninput x : f32[6]\ninput w : f32[6]\nconst zero : i32[] {0}\n" \
+    "i, v = npu.while([zero, x], [n, w], condition=graph 0, body=graph 1" most ")\n"
+#define IF "input s : f32[1]\ninput x : f32[6]\ninput w : f32[6]\nc = aten.gt.Scalar(s, 0.0)\n"
+#define BRANCHES "then_body=graph 0, else_body=graph 1)\n"
+#define TWO "input a : f32[6]\ninput b : f32[6]\n"
+static const char *const flows[] = {
+    /* results made where they lie, copied, the same twice, a constant, a view, an input */
+    CHILD("yes", TWO "s = aten.add.Tensor(a, b)\ny = aten.relu.default(s)\noutput y = y\noutput s = s\n")
+    CHILD("no", TWO "y = aten.neg.default(b)\noutput y = y\noutput a = a\n")
+    IF "z = aten.mul.Tensor(x, x)\nr, t = npu.if(c, [z, w], " BRANCHES "y = aten.add.Tensor(r, z)\n"
+    OUT "output t = t\n",
+    CHILD("yes", TWO "const k : f32[6] {1.0, 2.0, 3.0, 4.0, 5.0, 6.0}\nl = aten.log.default(k)\noutput k = k\n"
+    "output l = l\n")
+    CHILD("no", TWO "v = aten.view.default(a, [2,3])\nu = aten.view.default(v, [6])\ny = aten.neg.default(u)\n"
+    "output y = y\noutput z = y\n")
+    IF "r, t = npu.if(c, [x, w], " BRANCHES "y = aten.sub.Tensor(r, t)\n" OUT "output r = r\n",
+    /* a clamp after it is of both branches, one in a branch of that alone, though the same value is clamped there */
+    CHILD("yes", TWO "y = aten.relu.default(a)\noutput y = y\n") CHILD("no", TWO "y = aten.add.Tensor(a, b)\n"
+    "output y = y\n")
+    IF "z = aten.mul.Tensor(x, w)\nr = npu.if(c, [z, w], " BRANCHES "q = aten.add.Scalar(r, 0.1)\n"
+    "y = aten.relu.default(q)\n"
+    OUT "u = aten.relu.default(r)\noutput u = u\n",
+    CHILD("yes", TWO "m = aten.add.Tensor(a, b)\ny = aten.relu.default(m)\noutput y = y\n")
+    CHILD("no", TWO "y = aten.sub.Tensor(a, b)\noutput y = y\n")
+    IF "r = npu.if(c, [x, w], " BRANCHES "y = aten.hardtanh.default(r, -0.2, 0.2)\n" OUT,
+    CHILD("yes", TWO "y = aten.neg.default(a)\noutput y = y\n") CHILD("no", TWO "output b = b\n")
+    IF "z = aten.mul.Tensor(x, w)\ny = npu.if(c, [z, w], " BRANCHES "u = aten.relu.default(z)\n" OUT "output u = u\n",
+    CHILD("more", "input a : f32[6]\nm = aten.mean.default(a)\nc = aten.lt.Scalar(m, 0.01)\noutput c = c\n")
+    CHILD("turn", "input a : f32[6]\nb = aten.relu.default(a)\ny = aten.add.Scalar(b, 0.3)\noutput y = y\n")
+    "input x : f32[6]\nz = aten.mul.Tensor(x, x)\nn = aten.sub.Tensor(x, z)\n"
+    "y = npu.while([n], [], condition=graph 0, body=graph 1, max_iterations=9)\n" OUT,
+    /* nothing in a branch; a known condition */
+    CHILD("yes", TWO "output a = a\n") CHILD("no", TWO "output b = b\n") IF "y = npu.if(c, [x, w], " BRANCHES OUT,
+    CHILD("yes", TWO "output a = a\n") CHILD("no", TWO "y = aten.neg.default(b)\noutput y = y\n")
+    IF "const k : bool[] {false}\ny = npu.if(k, [x, w], " BRANCHES OUT,
+    /* one in another */
+    CHILD("yes", CHILD("yes", TWO "y = aten.exp.default(a)\noutput y = y\n")
+          CHILD("no", TWO "y = aten.sub.Tensor(a, b)\noutput y = y\n") TWO "input s : f32[1]\n"
+          "c = aten.gt.Scalar(s, 0.3)\n"
+          "r = npu.if(c, [a, b], " BRANCHES "output r = r\n")
+    CHILD("no", TWO "input s : f32[1]\ny = aten.neg.default(b)\noutput y = y\n")
+    IF "y = npu.if(c, [x, w, s], " BRANCHES OUT,
+    REPEAT(", max_iterations=4") "y = aten.neg.default(v)\n" OUT "output i = i\n",
+    REPEAT(", max_iterations=10") "y = aten.relu.default(v)\nu = aten.add.Tensor(x, y)\n" OUT "output u = u\n"
+    "output w = w\n",
+    /* what is carried changes places, stays, or lies where another was */
+    CHILD("more", "input i : i32[]\n" TWO "input d : f32[6]\nc = aten.lt.Scalar(i, 5)\noutput c = c\n")
+    CHILD("turn", "input i : i32[]\n" TWO "input d : f32[6]\nj = aten.add.Scalar(i, 1)\ny = aten.add.Tensor(a, b)\n"
+          "e = aten.tanh.default(d)\noutput j = j\noutput b = b\noutput y = y\noutput d = d\n")
+    "input x : f32[6]\ninput w : f32[6]\nconst zero : i32[] {0}\n"
+    "i, a, b, d = npu.while([zero, x, w, x], [], condition=graph 0, body=graph 1, max_iterations=5)\n"
+    "y = aten.sub.Tensor(a, b)\n" OUT "output d = d\n",
+    CHILD("more", "input i : i32[]\n" TWO "c = aten.lt.Scalar(i, 5)\noutput c = c\n")
+    CHILD("turn", "input i : i32[]\n" TWO "j = aten.add.Scalar(i, 1)\ny = aten.exp.default(b)\n"
+    "z = aten.sigmoid.default(a)\n"
+          "output j = j\noutput y = y\noutput z = z\n")
+    "input x : f32[6]\ninput w : f32[6]\nconst zero : i32[] {0}\nm = aten.neg.default(x)\nn = aten.neg.default(w)\n"
+    "i, a, b = npu.while([zero, m, n], [], condition=graph 0, body=graph 1, max_iterations=5)\n"
+    "y = aten.sub.Tensor(a, b)\n" OUT,
+    /* an if in a while: x is halved where it is large, else tripled; a while in a while; a state */
+    CHILD("more", "input i : i32[]\ninput x : f32[1]\nc = aten.lt.Scalar(i, 6)\noutput c = c\n")
+    CHILD("turn", CHILD("large", "input a : f32[1]\ny = aten.mul.Scalar(a, 0.5)\noutput y = y\n")
+          CHILD("small", "input a : f32[1]\ny = aten.mul.Scalar(a, 3)\noutput y = y\n") "input i : i32[]\n"
+          "input x : f32[1]\n"
+          "j = aten.add.Scalar(i, 1)\nc = aten.gt.Scalar(x, 0.7)\n"
+          "y = npu.if(c, [x], " BRANCHES "output j = j\noutput y = y\n")
+    "input x : f32[1]\nconst zero : i32[] {0}\n"
+    "i, y = npu.while([zero, x], [], condition=graph 0, body=graph 1, max_iterations=6)\n" OUT,
+    CHILD("more", "input i : i32[]\ninput x : f32[6]\ninput n : i32[]\nc = aten.lt.Tensor(i, n)\noutput c = c\n")
+    CHILD("turn", CHILD("more", "input i : i32[]\ninput x : f32[6]\ninput n : i32[]\n"
+    "c = aten.lt.Tensor(i, n)\noutput c = c\n")
+          CHILD("turn", "input i : i32[]\ninput x : f32[6]\ninput n : i32[]\nj = aten.add.Scalar(i, 2)\n"
+                "y = aten.mul.Scalar(x, 0.5)\noutput j = j\noutput y = y\n")
+          "input i : i32[]\ninput x : f32[6]\ninput n : i32[]\nj = aten.add.Scalar(i, 1)\n"
+          "e, v = npu.while([i, x], [n], condition=graph 0, body=graph 1, max_iterations=2)\n"
+          "y = aten.add.Tensor(v, x)\noutput j = j\noutput y = y\n")
+    "input n : i32[]\ninput x : f32[6]\nconst zero : i32[] {0}\nstate t : f32[6]\n"
+    "i, v = npu.while([zero, t], [n], condition=graph 0, body=graph 1, max_iterations=4)\n"
+    "y = aten.add.Tensor(v, x)\nupdate t = y\n" OUT,
+};
+
+static void test_flows(void)
+{
+    for (size_t i = 0; i < COUNT(flows); i++) {
+        for (int seed = 0; seed < 4; seed++) { /* both branches, and loops of several lengths */
+            rng = (uint64_t)seed * 77 + i + 1;
+            check_net(flows[i]);
+        }
+    }
+}
+
+/* An open model in file_memory and arena, of a graph that is gone. */
+static npu_planned_desc open_flow(const char *lines, npu_planned *m)
+{
+    npu_graph *g = graph_of(lines);
+    npu_text file = npu_text_init(NULL);
+    npu_diag diag = { 0 };
+    npu_planned_desc d;
+    npu_status status = write_with(g, &file, NULL, is_big(), 0, &diag);
+    NPU_CHECK_THAT(status == NPU_OK, "%s: %s", lines, diag.message);
+    d = desc_of(&file);
+    NPU_CHECK_STATUS(npu_planned_open(m, &d), NPU_OK);
+    npu_text_free(&file);
+    npu_graph_destroy(g);
+    return d;
+}
+
+static const npu_planned_control_words *control_at(const uint32_t *words)
+{
+    bool is_control = (words[0] & 0xffff) == NPU_PLANNED_control;
+    return is_control ? (const npu_planned_control_words *)(const void *)(words + 1) : NULL;
+}
+
+/* Step by step: what they said they would do when they were checked, in all. */
+static npu_status run_steps(npu_planned *m, uint32_t *work)
+{
+    npu_status status = NPU_OK;
+    *work = 0;
+    npu_planned_start(m);
+    while (status == NPU_OK && !npu_planned_is_done(m)) {
+        const uint32_t *step = (const uint32_t *)file_memory + m->next;
+        for (uint32_t i = 0; i < m->num_kernels && !control_at(step); i++) {
+            if (m->kernels[i].id == (step[0] & 0xffff)) {
+                NPU_CHECK_STATUS(m->kernels[i].run(m, step + 1, step[0] >> 16, work), NPU_OK);
+            }
+        }
+        *work += control_at(step) != NULL;
+        status = npu_planned_step(m);
+    }
+    return status;
+}
+
+/* The longest run is what the head says, where the beginning of a loop counts as often as its condition. */
+static void test_flow_work(void)
+{
+    npu_planned m;
+    npu_planned_desc d = open_flow(REPEAT(", max_iterations=4") "y = aten.neg.default(v)\n" OUT, &m);
+    uint32_t work = 0, before = 0;
+    for (int32_t n = 0; n < 7; n++) {
+        memcpy(npu_planned_data(&m, 0), &n, 4);
+        NPU_CHECK_STATUS(run_steps(&m, &work), n <= 4 ? NPU_OK : NPU_ERR_RANGE);
+        NPU_CHECK(n > 4 ? work <= before : work > before && (work == m.head->work - 3) == (n == 4));
+        before = work;
+        memcpy(npu_planned_data(&m, 0), &n, 4);
+        NPU_CHECK_STATUS(npu_planned_run(&m), n <= 4 ? NPU_OK : NPU_ERR_RANGE);
+        check_guards(&d);
+    }
+    d.max_work = m.head->work - 1;
+    NPU_CHECK_STATUS(npu_planned_open(&m, &d), NPU_ERR_BUDGET);
+    open_flow(CHILD("yes", TWO "y = aten.add.Tensor(a, b)\nz = aten.exp.default(y)\noutput z = z\n")
+              CHILD("no", TWO "y = aten.neg.default(b)\noutput y = y\n") IF "y = npu.if(c, [x, w], " BRANCHES OUT, &m);
+    for (int k = 0; k < 2; k++) {
+        float s = k ? 0.5f : -0.5f;
+        memcpy(npu_planned_data(&m, 0), &s, 4);
+        NPU_CHECK_STATUS(run_steps(&m, &work), NPU_OK);
+        NPU_CHECK_EQ(work, m.head->work - (k ? 0 : 6));
+    }
+}
+
+static npu_status open_changed(const npu_planned_desc *d, uint32_t word, uint32_t value)
+{
+    npu_planned m;
+    uint32_t *at = (uint32_t *)file_memory + word, old = *at;
+    npu_status status;
+    *at = value;
+    set_crc(file_memory);
+    status = npu_planned_open(&m, d);
+    *at = old;
+    set_crc(file_memory);
+    return status;
+}
+
+/* No word of a step of control flow can be another one, but those that its kind does not read; nothing else comes where
+   loops count; all that begins ends. */
+static void test_spoiled_flows(void)
+{
+    enum { CONDITION, WORDS = 7 };
+    static const bool is_read[7][WORDS] = { /* by kind */
+        { 0 }, { 1, 1, 1, 1, 1, 1, 0 }, { 0, 1, 1, 1, 1, 1, 0 }, { 0, 0, 1, 1, 1, 1, 0 }, { 0, 1, 1, 1, 1, 1, 0 },
+        { 1, 1, 1, 1, 1, 1, 1 }, { 0, 1, 1, 1, 1, 1, 0 },
+    };
+    npu_planned m;
+    npu_planned_desc d = open_flow(flows[COUNT(flows) - 2], &m);
+    const npu_planned_head head = head_in_memory();
+    uint32_t counter = (NPU_PLANNED_ARENA | head.arena_size) - 4, num = 0;
+    NPU_CHECK(head.counters == 4 && head.version == 2);
+    for (uint32_t at = head.steps; at < head.end; at += 1 + (((const uint32_t *)file_memory)[at] >> 16)) {
+        const uint32_t *words = (const uint32_t *)file_memory + at;
+        const npu_planned_control_words *s = control_at(words);
+        num += s != NULL;
+        for (uint32_t k = 0; s && k < WORDS; k++) {
+            uint32_t own = words[1 + k];
+            uint32_t values[] = { own + 1, own - 1, own + 8, own - 8, 0, 1, 7, 0x7fffffffu, 0x80000000u, 0xffffffffu };
+            for (size_t i = 0; i < COUNT(values); i++) {
+                bool is_other = values[i] != own && is_read[s->kind][k];
+                bool is_place = k == CONDITION && (values[i] < head.size ||
+                                                   values[i] - NPU_PLANNED_ARENA < head.arena_size - 4);
+                npu_status status = open_changed(&d, at + 1 + k, values[i]);
+                NPU_CHECK_THAT((status == NPU_OK) == (!is_other || is_place), "kind %u, word %u: %u instead of %u: %s",
+                               (unsigned)s->kind, (unsigned)k, (unsigned)values[i], (unsigned)own,
+                               npu_status_name(status));
+            }
+        }
+        if (!s) {
+            NPU_CHECK_STATUS(open_changed(&d, at + 1, counter), NPU_ERR_RANGE);
+        } else if (at != head.steps) {
+            NPU_CHECK(open_changed(&d, 12, at) != NPU_OK); /* the end of steps */
+        }
+    }
+    NPU_CHECK_EQ(num, 6);
+    NPU_CHECK_STATUS(open_changed(&d, 13, 0), NPU_ERR_RANGE); /* bytes to count in */
+    NPU_CHECK_STATUS(open_changed(&d, 13, head.arena_size + 1), NPU_ERR_PARSE);
+    NPU_CHECK_STATUS(open_changed(&d, 13, 0xfffffff0u), NPU_ERR_PARSE);
+    NPU_CHECK_STATUS(open_changed(&d, 17, counter), NPU_ERR_RANGE); /* a port there */
+    d.num_kernels--; /* the last one of the list is control */
+    NPU_CHECK_STATUS(npu_planned_open(&m, &d), NPU_ERR_NOT_IMPLEMENTED);
+}
+
 static void test_refused_descs(void)
 {
     npu_graph *g = graph_of(SMALL);
@@ -1073,6 +1303,10 @@ static void test_refused_plans(void)
           NPU_ERR_UNSUPPORTED },
         { "input x : f32[2,0]\ninput w : f32[0,3]\ninput z : f32[2,3]\ny = aten.addmm.default(z, x, w)\n" OUT,
           NPU_ERR_UNSUPPORTED },
+        { REPEAT("") "output y = v\n", NPU_ERR_UNSUPPORTED }, /* its message says that max_iterations is missing */
+        { REPEAT(", max_iterations=4294967296") "output y = v\n", NPU_ERR_UNSUPPORTED },
+        { CHILD("yes", TWO "y = aten.asin.default(a)\noutput y = y\n") CHILD("no", TWO "output a = a\n")
+          IF "y = npu.if(c, [x, w], " BRANCHES OUT, NPU_ERR_UNSUPPORTED },
         { "symbol n 1 8\ninput x : f32[n]\ny = aten.relu.default(x)\n" OUT, NPU_ERR_DYNAMIC_SHAPE },
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -1083,6 +1317,7 @@ static void test_refused_plans(void)
         npu_status status = write_with(g, &file, &code, false, 0, &diag);
         NPU_CHECK_THAT(status == rows[i].status, "%s: %s (%s)", rows[i].lines, npu_status_name(status), diag.message);
         NPU_CHECK(file.len == 4 && code.len == 0 && diag.message[0]);
+        NPU_CHECK(!strstr(rows[i].lines, "npu.while") || strstr(diag.message, "max_iterations must say"));
         npu_text_free(&file);
         npu_text_free(&code);
         npu_graph_destroy(g);
@@ -1323,6 +1558,27 @@ static void test_bytes(void)
     npu_graph_destroy(g);
 }
 
+/* A loop with a branch in it, as C calls: test_emitted.c runs it. */
+static void test_emitted_flow(void)
+{
+    static const char lines[] =
+        CHILD("more", "input i : i32[]\ninput x : f32[1]\ninput n : i32[]\nc = aten.lt.Tensor(i, n)\noutput c = c\n")
+        CHILD("turn", CHILD("large", "input a : f32[1]\ny = aten.mul.Scalar(a, 0.5)\noutput y = y\n")
+              CHILD("small", "input a : f32[1]\ny = aten.mul.Scalar(a, 3)\noutput y = y\n") "input i : i32[]\n"
+              "input x : f32[1]\ninput n : i32[]\nj = aten.add.Scalar(i, 1)\nc = aten.gt.Scalar(x, 4)\n"
+              "y = npu.if(c, [x], " BRANCHES "output j = j\noutput y = y\n")
+        "input x : f32[1]\ninput n : i32[]\nconst zero : i32[] {0}\n"
+        "i, y = npu.while([zero, x], [n], condition=graph 0, body=graph 1, max_iterations=6)\n" OUT;
+    npu_graph *g = graph_of(lines);
+    npu_text file = npu_text_init(NULL), calls = npu_text_init(NULL);
+    npu_diag diag = { 0 };
+    NPU_CHECK_STATUS(write_as(g, &file, NULL, &calls, "flow", false, 0, &diag), NPU_OK);
+    NPU_CHECK_GOLDEN("planned_flow.c", calls.data);
+    npu_text_free(&calls);
+    npu_text_free(&file);
+    npu_graph_destroy(g);
+}
+
 /* New memory holds anything. */
 static void *resize_dirty(void *ctx, void *ptr, size_t old_size, size_t new_size)
 {
@@ -1373,8 +1629,11 @@ static void test_no_memory(void)
     const npu_planned_library *library = npu_ref_planned();
     npu_plan_desc plan_desc = { .backends = &cpu, .num_backends = 1 };
     npu_graph *g = optimised_of(graph_of(
+        CHILD("more", "input u : f32[5]\nm = aten.mean.default(u)\nc = aten.lt.Scalar(m, 0)\noutput c = c\n")
+        CHILD("turn", "input u : f32[5]\nv = aten.exp.default(u)\noutput v = v\n")
         I4 "param w : i8[6,4,3,3]\nd = npu.qconv(x, w, none, [1,1], [1,0], [1,2], false, [0,0], 1, w_scales=[0.01], "
         Q("0.04", "-3", "") ")\ninput z : f32[5]\na = aten.exp.default(z)\nb = aten.mul.Tensor(a, z)\n"
+        "u = npu.while([z], [], condition=graph 0, body=graph 1, max_iterations=2)\noutput u = u\n"
         "y = aten.tanh.default(b)\noutput d = d\n" OUT));
     npu_value v = npu_arange(g, NPU_F32, npu_scalar_int(0), npu_scalar_int(9), npu_scalar_int(1));
     npu_output(g, "known", npu_sin(g, v));
@@ -1410,12 +1669,15 @@ int main(void)
     NPU_RUN(test_nets);
     NPU_RUN(test_known);
     NPU_RUN(test_bodies);
+    NPU_RUN(test_flows);
     if (num_emitted) {
         save_emitted();
     }
     npu_text_free(&emitted_main);
     NPU_RUN(test_memory);
     NPU_RUN(test_spoiled);
+    NPU_RUN(test_flow_work);
+    NPU_RUN(test_spoiled_flows);
     NPU_RUN(test_refused_descs);
     NPU_RUN(test_refused_write_descs);
     NPU_RUN(test_bits);
@@ -1426,6 +1688,7 @@ int main(void)
     NPU_RUN(test_index);
     NPU_RUN(test_aligned_index);
     NPU_RUN(test_bytes);
+    NPU_RUN(test_emitted_flow);
     NPU_RUN(test_heavy_calls);
     NPU_RUN(test_no_memory);
     return npu_test_done();
