@@ -57813,8 +57813,8 @@ NPU_IR_API bool npu_planned_fold_clamp(npu_planned_writer *w, float low, float h
     uint32_t memory = npu_planned_operand(w, 0), *clamp;
     const npu__planned_memory *m = memory == NPU_PLANNED_NONE ? NULL : &w->memories[memory];
     float now[2];
-    if (!m || m->data || m->uses != 1 || !m->writer || !w->steps[m->writer - 1].clamp) {
-        return false;
+    if (!m || m->data || m->uses != 1 || !m->writer || !w->steps[m->writer - 1].clamp || m->last != m->writer - 1) {
+        return false; /* also where a step has read it that is there already */
     }
     clamp = w->words + w->steps[m->writer - 1].at + 1 + w->steps[m->writer - 1].clamp;
     memcpy(now, clamp, sizeof now);

@@ -381,6 +381,8 @@ static void test_float_ops(void)
         X4 "y = aten.max_pool2d.default(x, [3,2], [1,2], [1,1], [2,1], true)\n" OUT,
         X4 "y = aten.avg_pool2d.default(x, [3,2], [2,2], [1,1])\n" OUT,
         X4 "y = aten.avg_pool2d.default(x, [3,3], [2,2], [1,1], true, false)\n" OUT,
+        /* a clamp is not for those that have read its operand before */
+        X4 "a = aten.mul.Scalar(x, 2.0)\nb = aten.neg.default(a)\ny = aten.relu.default(a)\n" OUT "output b = b\n",
         /* what a result may lie over is forgotten before the next op, also one that needs no step */
         "input i : f32[2]\na = aten.exp.default(i)\nb = aten.mean.dim(a, [])\nc = aten.sub.Tensor(a, b)\n"
         "const k : f32[0,4] {}\ne = aten.tril.default(k, 1)\ninput j : f32[2]\nf = aten.permute.default(j, [0])\n"
