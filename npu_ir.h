@@ -94,6 +94,9 @@
      npu_graph_status(). Objects keep their first diagnostic. Nothing prints, exits or aborts. An object that is
      NULL is a status (a graph: NO_MEMORY, as it could not be made), 0, NULL or an empty string; printing or
      destroying it does nothing.
+     "Errors:" at a function names what is its own. Any may return INVALID_ARGUMENT (what it needs is NULL, a desc was
+     not zeroed), NO_MEMORY (it takes memory), GRAPH (it reads a graph that has failed) and, where it takes backends,
+     those of npu_backend_check, besides.
 
    NAMES
      A function begins with the type of what it works on, which is its first argument (npu_graph_print, npu_exec_run);
@@ -381,7 +384,8 @@ typedef struct npu_logger {
 
 /* Growable text, the target of every printer. `data` is NUL-terminated and belongs to the npu_text; on
    failure of the allocator the text is cut and status is NPU_ERR_NO_MEMORY. Start from
-   npu_text_init(allocator or NULL). */
+   npu_text_init(allocator or NULL), which takes no memory; npu_text_free leaves it as that does. Printers and
+   npu_text_append, which takes any bytes, write behind what is there. */
 typedef struct npu_text {
     char *data;
     size_t len, capacity; /* bytes, without the NUL; capacity with it */
@@ -392,8 +396,8 @@ NPU_IR_API npu_text npu_text_init(const npu_allocator *allocator);
 NPU_IR_API void npu_text_printf(npu_text *text, const char *format, ...) NPU_IR_PRINTF(2, 3);
 NPU_IR_API void npu_text_append(npu_text *text, const char *data, size_t len);
 NPU_IR_API void npu_text_free(npu_text *text);
-/* Appends a whole file, for the readers of >>forms; writes the text to a file. Errors: IO, NO_MEMORY;
-   UNSUPPORTED under NPU_IR_NO_STDIO. */
+/* Appends a whole file, for the readers of >>forms; writes the text to a file. Errors: IO, NO_MEMORY, OVERFLOW (larger
+   than memory can be); UNSUPPORTED under NPU_IR_NO_STDIO. */
 NPU_IR_API npu_status npu_text_load(npu_text *text, const char *path);
 NPU_IR_API npu_status npu_text_save(const npu_text *text, const char *path);
 
@@ -519,14 +523,14 @@ NPU_IR_API npu_spec npu_spec_tile(npu_dtype dtype, uint32_t rank, const int64_t 
 NPU_IR_API npu_spec npu_spec_scalar(npu_dtype dtype);
 NPU_IR_API bool npu_spec_equal(const npu_spec *a, const npu_spec *b);
 NPU_IR_API bool npu_spec_is_static(const npu_spec *spec); /* no dim below 0 */
-/* Elements and bytes, dense row-major. Errors: DYNAMIC_SHAPE, OVERFLOW, DTYPE. *out is 0 on error. */
+/* Elements and bytes, dense row-major. Errors: RANK (over 8), DYNAMIC_SHAPE, OVERFLOW, DTYPE. *out is 0 on error. */
 NPU_IR_API npu_status npu_spec_len(const npu_spec *spec, size_t *out);
 NPU_IR_API npu_status npu_spec_size(const npu_spec *spec, size_t *out);
 /* "f32[2,3]", "tile f16[32,128]", "f32[?,3]", "i8[2,3] scale=0.5 zero=-3", "i8[2,3] scales=2 axis=0". Appends to
    text. */
 NPU_IR_API void npu_spec_print(npu_text *text, const npu_spec *spec);
-/* NumPy broadcasting, aligned right to left; -1 and symbols match themselves and 1. Errors: SHAPE; *bad (may
-   be NULL) is the failing dim counted from the right. out_dims may alias a or b. */
+/* NumPy broadcasting, aligned right to left; -1 and symbols match themselves and 1. Errors: RANK (over 8), SHAPE; *bad
+   (may be NULL) is the failing dim counted from the right. out_dims may alias a or b. */
 NPU_IR_API npu_status npu_dims_broadcast(const int64_t *a, uint32_t rank_a, const int64_t *b, uint32_t rank_b,
                                     int64_t *out_dims, uint32_t *out_rank, uint32_t *bad);
 
@@ -615,7 +619,7 @@ typedef struct npu_schema {
 } npu_schema;
 
 /* Parses one line. The result lives in one block from the allocator: free it with npu_schema_free. Errors:
-   PARSE (diag->message names the column), NO_MEMORY. */
+   PARSE (diag->message names the column), OVERFLOW (a line of more than memory), NO_MEMORY. */
 NPU_IR_API npu_status npu_schema_parse(npu_schema **out, const char *line, const npu_allocator *allocator,
                                        npu_diag *diag);
 NPU_IR_API void npu_schema_free(npu_schema *schema, const npu_allocator *allocator);
@@ -645,7 +649,7 @@ typedef struct npu_ints { const int64_t *data; uint32_t len; } npu_ints;
 typedef struct npu_floats { const double *data; uint32_t len; } npu_floats;
 typedef struct npu_bools { const bool *data; uint32_t len; } npu_bools;
 
-/* A number that keeps its kind, as a Python number does. All zero = integer 0. */
+/* A number that keeps its kind, as a Python number does. All zero = integer 0. npu_scalar_value is it as a double. */
 typedef struct npu_scalar {
     int64_t i;       /* value when is_float is 0 (a bool is 0 or 1) */
     double f;        /* value when is_float is 1 */
@@ -865,7 +869,7 @@ NPU_IR_API double npu_op_float(const npu_op_info *op, const char *name, double f
 NPU_IR_API npu_scalar npu_op_scalar(const npu_op_info *op, const char *name, npu_scalar fallback);
 NPU_IR_API bool npu_op_str_is(const npu_op_info *op, const char *name, const char *text);
 NPU_IR_API uint32_t npu_op_list_len(const npu_op_info *op, const char *name);
-/* element i of a list of int or bool */
+/* element i of a list of int or bool; 0 = there is none */
 NPU_IR_API int64_t npu_op_int_at(const npu_op_info *op, const char *name, uint32_t i);
 NPU_IR_API double npu_op_float_at(const npu_op_info *op, const char *name, uint32_t i);
 /* Element i of a list of strings: its bytes, not terminated; NULL = there is none. O(i). */
@@ -4301,7 +4305,8 @@ NPU_IR_API npu_level npu_graph_level(const npu_graph *g);
 /* `file` is borrowed; returns g */
 NPU_IR_API npu_graph *npu_graph_set_location(npu_graph *g, const char *file, int line);
 
-/* A graph owns its child graphs; `index` is what a Graph attribute holds. Children of children are at most
+/* A graph owns its child graphs, which npu_graph_destroy frees with it; `index` (may be NULL) is what a Graph attribute
+   holds. NULL = failed, and the graph says why, or there is no child `index`. Children of children are at most
    NPU_MAX_GRAPH_DEPTH levels below the main graph: OVERFLOW. */
 #define NPU_MAX_GRAPH_DEPTH 32
 NPU_IR_API npu_graph *npu_graph_add_child(npu_graph *g, const char *name, npu_level level, uint32_t *index);
@@ -4310,6 +4315,7 @@ NPU_IR_API uint32_t npu_graph_num_children(const npu_graph *g);
 
 NPU_IR_API uint32_t npu_graph_num_values(const npu_graph *g); /* ids 1 .. n */
 NPU_IR_API uint32_t npu_graph_num_ops(const npu_graph *g);    /* ids 1 .. n, in topological order */
+/* Inputs, outputs and parameters in order of creation; id 0 = there is no i-th. */
 NPU_IR_API uint32_t npu_graph_num_inputs(const npu_graph *g);
 NPU_IR_API uint32_t npu_graph_num_outputs(const npu_graph *g);
 NPU_IR_API uint32_t npu_graph_num_params(const npu_graph *g);
@@ -4322,7 +4328,7 @@ NPU_IR_API const char *npu_graph_output_name(const npu_graph *g, uint32_t i);
 NPU_IR_API npu_value npu_graph_find(const npu_graph *g, const char *name); /* by value name; id 0 = none */
 NPU_IR_API size_t npu_graph_memory(const npu_graph *g); /* bytes it holds */
 
-NPU_IR_API const npu_spec *npu_value_spec(const npu_graph *g, npu_value v);
+NPU_IR_API const npu_spec *npu_value_spec(const npu_graph *g, npu_value v); /* of the graph; NULL = no such value */
 /* The given name, else "%" and the id; the text belongs to the graph's scratch and lives until the next call
    for an unnamed value. */
 NPU_IR_API const char *npu_value_name(const npu_graph *g, npu_value v);
@@ -4342,16 +4348,17 @@ NPU_IR_API npu_op npu_value_user(const npu_graph *g, npu_value v, uint32_t i); /
 NPU_IR_API const void *npu_value_data(const npu_graph *g, npu_value v, size_t *size);
 
 NPU_IR_API npu_kind npu_op_kind(const npu_graph *g, npu_op op);
-NPU_IR_API const npu_op_def *npu_op_definition(const npu_graph *g, npu_op op);
+NPU_IR_API const npu_op_def *npu_op_definition(const npu_graph *g, npu_op op); /* of the registry; NULL = no such op */
 NPU_IR_API const char *npu_op_name(const npu_graph *g, npu_op op); /* "" = unnamed */
 NPU_IR_API uint32_t npu_op_num_operands(const npu_graph *g, npu_op op); /* holes counted, lists flattened */
 NPU_IR_API npu_value npu_op_operand_value(const npu_graph *g, npu_op op, uint32_t i); /* id 0 = a hole */
 NPU_IR_API uint32_t npu_op_num_results(const npu_graph *g, npu_op op);
-NPU_IR_API npu_value npu_op_result(const npu_graph *g, npu_op op, uint32_t i);
+NPU_IR_API npu_value npu_op_result(const npu_graph *g, npu_op op, uint32_t i); /* id 0 = there is no i-th */
 NPU_IR_API const uint8_t *npu_op_attrs(const npu_graph *g, npu_op op, uint32_t *size); /* the packed blob */
 NPU_IR_API uint32_t npu_op_location(const npu_graph *g, npu_op op, const char **file); /* line, 0 = unknown */
 /* Everything about an op as backends see it. `info` points into `storage`, which must outlive it; zero `storage`
-   before its first use, and use it again for other ops. */
+   before its first use, use it again for other ops, and free what it holds in the end. Errors: INVALID_ARGUMENT (no
+   such op), BAD_ATTR_SIZE and ARITY (attributes that its schema does not decode). */
 #define NPU_MAX_ARGS 40
 #define NPU_MAX_BODIES 4 /* Graph arguments of one op */
 typedef struct npu_op_storage {
@@ -4372,7 +4379,9 @@ NPU_IR_API void npu_op_storage_free(npu_op_storage *storage);
 /* Notes on an op for backends: kept, printed, carried along by passes, and in npu_op_info. The core itself needs
    neither: results take an operand's memory wherever it makes no difference, and passes fuse wherever they may.
      INPLACE_OK       the device may write the result over the first operand
-     PREFER_EPILOGUE  what follows is meant to be the op's epilogue */
+     PREFER_EPILOGUE  what follows is meant to be the op's epilogue
+   Names are copied; constraints replace those before. Errors, which the graph keeps: INVALID_ARGUMENT (no such op or
+   value), STATE (the graph is finished). */
 enum { NPU_CONSTRAINT_INPLACE_OK = 1u << 0, NPU_HINT_PREFER_EPILOGUE = 1u << 1 };
 NPU_IR_API npu_status npu_op_set_name(npu_graph *g, npu_op op, const char *name);
 NPU_IR_API npu_status npu_op_set_constraints(npu_graph *g, npu_op op, uint32_t constraints);
@@ -4383,8 +4392,8 @@ NPU_IR_API npu_value npu_op_saved(const npu_graph *g, npu_op op, uint32_t i);
 
 /* Checks every invariant: ids in range, operands before their op, producers and users agree, specs equal what
    deduction gives, names unique, blobs decode, borders and filled destinations of structured reductions hold the
-   identity (npu_kind_identity). Calls report for each violation (report may be NULL); returns
-   the status of the first. */
+   identity (npu_kind_identity). Calls report for each violation (report may be NULL); returns the status of the first:
+   GRAPH, DUPLICATE (a name), or that of the type rule or attribute which is broken. */
 NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*report)(void *ctx, const npu_diag *diag),
                                          void *ctx);
 
@@ -4502,7 +4511,7 @@ NPU_IR_API npu_value npu_input(npu_graph *g, const char *name, npu_spec spec);
 NPU_IR_API npu_value npu_param(npu_graph *g, const char *name, npu_spec spec);
 /* Binds host data of exactly `size` bytes to a parameter; borrowed until everything made from the graph is
    destroyed. Programs have what was bound when they were made: after binding anew, make a new one. Errors: SHAPE
-   (size), NOT_FOUND, INVALID_ARGUMENT (not a parameter). */
+   (size), DYNAMIC_SHAPE (its dims are not known), NOT_FOUND, INVALID_ARGUMENT (not a parameter). */
 NPU_IR_API npu_status npu_graph_bind_param(npu_graph *g, const char *name, const void *data, size_t size);
 /* Compares the tensors of a checkpoint with the parameters, by either of their names, and calls report (may be
    NULL) for each difference, with the parameter in diag->value: first of the parameters MISSING_WEIGHT (it is
@@ -4512,7 +4521,8 @@ NPU_IR_API npu_status npu_graph_bind_param(npu_graph *g, const char *name, const
 NPU_IR_API npu_status npu_graph_check_weights(const npu_graph *g, const npu_array *weights, uint32_t count,
                                               void (*report)(void *ctx, const npu_diag *diag), void *ctx);
 /* Checks them in the same way and binds them (see npu_graph_bind_param), all or none; a weight without data counts as
-   not given. What is unexpected is reported and left out, and is no error. The graph keeps the first error. */
+   not given. What is unexpected is reported and left out, and is no error. The graph keeps the first error. Errors:
+   those that are reported. */
 NPU_IR_API npu_status npu_graph_bind_weights(npu_graph *g, const npu_array *weights, uint32_t count,
                                              void (*report)(void *ctx, const npu_diag *diag), void *ctx);
 /* copies the data */
@@ -4523,7 +4533,8 @@ NPU_IR_API npu_value npu_number(npu_graph *g, npu_scalar x);
 /* State lives in the exec across runs (zero at first); npu_update names the value that it has in the next run, else it
    stays. That value takes the state's memory where it may and nothing reads the state later, so that index_copy,
    index_put, slice_scatter and the like write only their part of a large state. A run that fails or is cancelled may
-   then have updated it: no_inplace in npu_plan_desc keeps states as they were. */
+   then have updated it: no_inplace in npu_plan_desc keeps states as they were. Errors of npu_update: INVALID_ARGUMENT
+   (no state), SHAPE (next has another spec), DUPLICATE (it has a next value already). */
 NPU_IR_API npu_value npu_state(npu_graph *g, const char *name, npu_spec spec);
 NPU_IR_API npu_status npu_update(npu_graph *g, npu_value state, npu_value next);
 /* Lists v as an output. name NULL = the value's name. Errors: DUPLICATE (name), INVALID_ARGUMENT. */
@@ -4819,8 +4830,10 @@ NPU_IR_API npu_op npu_split_with_sizes(npu_graph *g, npu_value x, const int64_t 
 /* ---- reduction, order, softmax, attention, lookup, memory ----
    dims NULL with n 0 = all dims. max_dim, min_dim, topk and sort return the op: result 0 values, result 1 indices
    (i64). max, min: one number of all. var, std: sums of squares over count - correction (1 = PyTorch's default).
-   attention: q [...,L,E], k [...,S,E],
-   v [...,S,V], mask broadcast to [...,L,S], bool or q's dtype, or none. Errors: AXIS, DTYPE, SHAPE. Source: ATen. */
+   attention: q [...,L,E], k [...,S,E], v [...,S,V], mask broadcast to [...,L,S], bool or q's dtype, or none ->
+   [...,L,V]. embedding: weight [V,E], indices i64 or i32 [...] -> [...,E]. gather: index i64 of x's rank -> index's
+   dims. cosine_similarity: a and b broadcast, without dim. Errors: AXIS, DTYPE, SHAPE; of the run RANGE (an index
+   outside). Source: ATen. */
 typedef struct npu_attention_attrs {
     double dropout_p;                /* must be 0: evaluation only */
     bool is_causal;
@@ -5087,6 +5100,8 @@ typedef struct npu_layer_sequential {
 } npu_layer_sequential;
 typedef struct npu_layer_residual { npu_layer base; const npu_layer *inner, *shortcut; } npu_layer_residual;
 
+/* A layer with what is given, all else at its default: members may be changed until it is added. Plain structs, nothing
+   to free; names and inner layers are borrowed until then. Sizes that cannot be are errors of npu_model_add. */
 NPU_IR_API npu_layer_linear npu_layer_linear_init(const char *name, int64_t in_features, int64_t out_features);
 NPU_IR_API npu_layer_relu npu_layer_relu_init(const char *name);
 NPU_IR_API npu_layer_add npu_layer_add_init(const char *name);
@@ -5151,6 +5166,7 @@ NPU_IR_API npu_status npu_model_output(npu_model *m, const char *name, npu_value
    -------------------------------------------------------------------------------------------------------- */
 
 #ifndef NPU_IR_NO_TEXT
+/* Appends the text form, which parses to the same graph. */
 NPU_IR_API npu_status npu_graph_print(const npu_graph *g, npu_text *text);
 /* Parses the text form. On failure *out is NULL and diag has the line. Errors: PARSE, NOT_FOUND (a value
    before its definition: a cycle, too), DUPLICATE, and those of emit. Unknown ops load with the printed
@@ -5721,8 +5737,8 @@ typedef struct npu_op_call_desc {
    the numbers are, RANGE and NUMERICAL, with what was found in the message, as a run has it; what else the backend
    returns. Thread-safe where the backend's op_call is. Source: document 002, op_call. */
 NPU_IR_API npu_status npu_op_call(const npu_backend *backend, const npu_op_call_desc *desc, npu_diag *diag);
-/* A dense tensor over host memory, for backends with NPU_BACKEND_HOST: fills `buffer` and `tensor` (which
-   points to it). */
+/* A dense tensor over host memory, which is borrowed, for backends with NPU_BACKEND_HOST: fills `buffer` and `tensor`
+   (which points to it). Errors: those of npu_spec_size. */
 NPU_IR_API npu_status npu_tensor_set_host(npu_tensor *tensor, npu_buffer *buffer, npu_dtype dtype, uint32_t rank,
                                       const int64_t *dims, const void *data);
 
@@ -5742,7 +5758,7 @@ typedef struct npu_rewrite npu_rewrite;
    results must be set with npu_rewrite_replace unless it was copied or nothing uses them any more. A status
    other than OK stops and destroys the new graph. New ops get the old op's location. */
 typedef npu_status (*npu_rewrite_fn)(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op);
-/* fn NULL copies all live ops. */
+/* fn NULL copies all live ops. On failure *out is NULL. Errors: those of fn and of emit. */
 NPU_IR_API npu_status npu_graph_rewrite(npu_graph **out, const npu_graph *from, npu_rewrite_fn fn, void *ctx,
                                         npu_diag *diag);
 /* A graph of its own from some ops of another, given in ascending order: a step of a plan (step->ops) to run alone
@@ -5763,7 +5779,7 @@ NPU_IR_API npu_value npu_rewrite_operand(npu_rewrite *rw, npu_op op, uint32_t i)
 /* An op of the old graph with its attributes, described on demand; valid until another op is asked for.
    NULL = no such op or out of memory: return any status then, the rewrite has failed. */
 NPU_IR_API const npu_op_info *npu_rewrite_info(npu_rewrite *rw, npu_op op);
-/* What a pattern returns that does not match, and why; the words appear when an op had to be converted. */
+/* What a pattern returns that does not match (NO_MATCH), and why; the words appear when an op had to be converted. */
 NPU_IR_API npu_status npu_rewrite_no_match(npu_rewrite *rw, const char *format, ...) NPU_IR_PRINTF(2, 3);
 
 /* ---- patterns ----
@@ -5810,6 +5826,7 @@ typedef struct npu_conversion_target {
     uint32_t num_rules;
     bool is_full; /* unknown ops may not stay either */
 } npu_conversion_target;
+/* What the rules say of an op. */
 NPU_IR_API npu_legality npu_conversion_target_legality(const npu_conversion_target *target, const npu_graph *g,
                                                        npu_op op);
 
@@ -6119,7 +6136,8 @@ typedef struct npu_prediction {
    state or parameter that is not known), BUDGET (a limit of the desc; or the capacity of a region: names the largest
    values and the smallest capacity that would do), NO_MEMORY. An op that no backend takes is no error here; it
    is listed with its reason and npu_program_create refuses. Ops with symbols among their dims are offered to
-   backends with NPU_BACKEND_DYNAMIC only; the others refuse them with NPU_REASON_DYNAMIC. */
+   backends with NPU_BACKEND_DYNAMIC only; the others refuse them with NPU_REASON_DYNAMIC. UNSUPPORTED: what the desc
+   asks for is left out of this build. */
 NPU_IR_API npu_status npu_plan_create(npu_plan **out, const npu_graph *g, const npu_plan_desc *desc,
                                       npu_diag *diag);
 NPU_IR_API void npu_plan_destroy(npu_plan *plan); /* before or after the graph; NULL is fine */
@@ -6180,6 +6198,7 @@ typedef struct npu_memory {        /* bytes, of one backend */
     uint64_t streamed;             /* weights that every run uploads, part of activations while they are there */
     uint64_t in_order;             /* what activations would take without npu_plan_desc.overlap */
 } npu_memory;
+/* Errors: RANGE (no such backend). */
 NPU_IR_API npu_status npu_plan_memory(const npu_plan *plan, uint32_t backend, npu_memory *out);
 typedef struct npu_region_memory { /* bytes, of one region */
     const char *name;              /* the backend's, "" = it has none */
@@ -6191,7 +6210,7 @@ typedef struct npu_region_memory { /* bytes, of one region */
 NPU_IR_API npu_status npu_plan_region_memory(const npu_plan *plan, uint32_t backend, uint32_t region,
                                              npu_region_memory *out);
 /* Place of a value in the arena of a backend; size 0 = it has none there. first and last are positions of ops
-   in plan order. Each region has an arena: npu_plan_value_region. */
+   in plan order. Each region has an arena: npu_plan_value_region. Errors: RANGE (no such value or backend). */
 NPU_IR_API npu_status npu_plan_value_memory(const npu_plan *plan, npu_value v, uint32_t backend,
                                             uint64_t *offset, uint64_t *size, uint32_t *first,
                                             uint32_t *last);
@@ -6297,11 +6316,11 @@ typedef struct npu_exec_desc {
 } npu_exec_desc;
 /* Errors: INVALID_ARGUMENT (canary; more threads than num_workers of the plan where a device has scratch for each),
    VERSION (parallel), NO_MEMORY (of a device: names the region, the bytes, the largest values), NOT_FOUND, DTYPE, SHAPE
-   (a state that states_of has not, or of another type). */
+   (a state that states_of has not, or of another type), UNSUPPORTED (overlap, where it is left out of this build). */
 NPU_IR_API npu_status npu_exec_create(npu_exec **out, npu_program *program, const npu_exec_desc *desc,
                                       npu_diag *diag);
-/* Plan, program and exec in one call, for programs that need only one: all three are destroyed with the exec.
-   */
+/* Plan, program and exec in one call, for programs that need only one: all three are destroyed with the exec. Errors:
+   those of the three. */
 NPU_IR_API npu_status npu_exec_create_simple(npu_exec **out, const npu_graph *g,
                                              const npu_backend *const *backends, uint32_t num_backends,
                                              npu_diag *diag);
@@ -6435,6 +6454,7 @@ typedef struct npu_profile_step {
 /* Of the last run with desc.profile set; belongs to the exec. */
 NPU_IR_API const npu_profile_step *npu_exec_profile(const npu_exec *exec, uint32_t *count);
 #ifndef NPU_IR_NO_REPORT
+/* A line per step with its time and part of the whole, then one per kind of op. */
 NPU_IR_API void npu_exec_print_profile(const npu_exec *exec, npu_text *text);
 /* Chrome trace JSON: load in chrome://tracing or Perfetto */
 NPU_IR_API void npu_exec_print_trace(const npu_exec *exec, npu_text *text);
@@ -6481,7 +6501,8 @@ typedef struct npu_difference {
     double got, want;            /* what stands there */
 } npu_difference;
 
-/* Compares two tensors; tolerance NULL = all defaults. Tensors without elements are close. Returns out->status. */
+/* Compares two tensors; tolerance NULL = all defaults. Tensors without elements are close. Returns out->status; besides
+   those, RANK, DYNAMIC_SHAPE and OVERFLOW of specs that have no size, and INVALID_ARGUMENT (no data). */
 NPU_IR_API npu_status npu_array_compare(const npu_array *got, const npu_array *want, const npu_tolerance *tolerance,
                                   npu_difference *out);
 
