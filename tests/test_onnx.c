@@ -815,10 +815,36 @@ static pb form_model(const char *op, const char *in, int64_t opset, const pb *at
     return pb_model(&g, opset);
 }
 
+typedef struct form {
+    const char *op, *in;
+    int64_t opset;
+    pb attrs[4];
+    const char *spec; /* of the result, and its numbers */
+    float y[6];
+    size_t len;
+} form;
+
+static void check_form(const form *f)
+{
+    static const float x[4] = { 1, -2, 3, -4 };
+    npu_onnx_desc desc = reading();
+    npu_onnx_dim dims[3] = { { "x.0", 1 }, { "x.1", 2 }, { "x.2", 2 } };
+    npu_diag diag;
+    desc.dims = dims;
+    desc.num_dims = 3;
+    pb m = form_model(f->op, f->in, f->opset, f->attrs);
+    npu_graph *g = read_from(m.at, m.len, &desc, &diag);
+    NPU_CHECK_THAT(g, "%s: %s", f->op, diag.message);
+    if (g) {
+        const npu_array in = { "x", npu_spec_tensor(NPU_F32, 3, (int64_t[]){ 1, 2, 2 }), x };
+        run(g, &in, f->y, f->len, f->spec);
+    }
+    npu_graph_destroy(g);
+}
+
 static void test_forms(void)
 {
     static const int64_t two = 2, zero = 0;
-    static const float x[4] = { 1, -2, 3, -4 };
     const pb kernel = pb_attr_ints("kernel_shape", &two, 1), dilation = pb_attr_ints("dilations", &two, 1);
     const pb pads = pb_attr_ints("pads", (const int64_t[]){ 2, 2 }, 2), stride = pb_attr_ints("strides", &two, 1);
     const pb far = pb_attr_ints("dilations", (const int64_t[]){ 3 }, 1), axes = pb_attr_ints("axes", &zero, 1);
@@ -839,14 +865,7 @@ static void test_forms(void)
     pb_bytes(&bias, 7, "\0\0\0\x3f", 4); /* 0.5 */
     pb_str(&circle, 1, "mode");
     pb_str(&circle, 4, "circular");
-    const struct {
-        const char *op, *in;
-        int64_t opset;
-        pb attrs[4];
-        const char *spec;
-        float y[6];
-        size_t len;
-    } rows[] = {
+    const form rows[] = {
         { "Add", "x c", 6, { pb_attr_int("broadcast", 1), pb_attr_int("axis", 1) }, "f32[1,2,2]", { 3, 0, 13, 6 }, 4 },
         { "Add", "x c", 7, { { .len = 0 } }, "f32[1,2,2]", { 3, 8, 5, 6 }, 4 },
         { "PRelu", "x c", 6, { { .len = 0 } }, "f32[1,2,2]", { 1, -4, 3, -40 }, 4 },
@@ -884,19 +903,7 @@ static void test_forms(void)
         { "TensorScatter", "x u", 24, { { .len = 0 } }, "f32[1,2,2]", { 2, 4, 3, -4 }, 4 },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        npu_onnx_desc desc = reading();
-        npu_onnx_dim dims[3] = { { "x.0", 1 }, { "x.1", 2 }, { "x.2", 2 } };
-        npu_diag diag;
-        desc.dims = dims;
-        desc.num_dims = 3;
-        pb m = form_model(rows[i].op, rows[i].in, rows[i].opset, rows[i].attrs);
-        npu_graph *g = read_from(m.at, m.len, &desc, &diag);
-        NPU_CHECK_THAT(g, "%s: %s", rows[i].op, diag.message);
-        if (g) {
-            const npu_array in = { "x", npu_spec_tensor(NPU_F32, 3, (int64_t[]){ 1, 2, 2 }), x };
-            run(g, &in, rows[i].y, rows[i].len, rows[i].spec);
-        }
-        npu_graph_destroy(g);
+        check_form(&rows[i]);
     }
 }
 
