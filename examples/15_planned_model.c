@@ -2,7 +2,8 @@
    f32 and in 8 bits. On this machine they are optimised, quantised on the images that ship with them (on sounds), planned,
    and written as C code: digits_f32.h, digits_i8.h, spotter_f32.h and spotter_i8.h, each with a file ..._cases.h of inputs
    and what they come to here, and once more as C calls, digits_f32.c and so on. Steps may take 4 KB of the arena to be
-   faster, in files ..._least.h none. examples/firmware/run.c runs them where they lie.
+   faster, in files ..._least.h none. A small model with a branch and a loop, level_f32.h, is a file with jumps and C
+   with if and for. examples/firmware/run.c runs them where they lie.
    cc -O2 -I.. 15_planned_model.c -lm -lpthread      (run it from the repository's root)
    usage: 15_planned_model [folder for the files; "" or none: nothing is written] [images of the test set: of 2500]
    So many images (100) go through the executor, too: planned f32 is within 1e-5 of it, i8 the same bits. */
@@ -214,6 +215,39 @@ static int make_all(const npu_graph *g, const example *e, const char *folder, in
     return failed;
 }
 
+/* What is loud is halved until its largest number is at most 0.25, at most eight times; what is not becomes 0. */
+static const char level_text[] =
+    "npu_ir 1\ngraph level\n"
+    "child loud\n"
+    "child above\ninput x : f32[8]\ninput peak : f32[]\nc = aten.gt.Scalar(peak, 0.25)\noutput c = c\nend\n"
+    "child halve\ninput x : f32[8]\ninput peak : f32[]\ny = aten.mul.Scalar(x, 0.5)\n"
+    "p = aten.mul.Scalar(peak, 0.5)\noutput y = y\noutput p = p\nend\n"
+    "input x : f32[8]\ninput peak : f32[]\n"
+    "y, p = npu.while([x, peak], [], condition=graph 0, body=graph 1, max_iterations=8)\noutput y = y\nend\n"
+    "child quiet\ninput x : f32[8]\ninput peak : f32[]\ny = aten.mul.Scalar(x, 0)\noutput y = y\nend\n"
+    "input x : f32[8]\na = aten.abs.default(x)\npeak = aten.amax.default(a, [0])\nc = aten.gt.Scalar(peak, 0.1)\n"
+    "y = npu.if(c, [x, peak], then_body=graph 0, else_body=graph 1)\noutput y = y\n";
+
+static int make_level(const char *folder)
+{
+    static float levels[SAMPLES][8]; /* loud and quiet ones in turn */
+    const example e = { "level", npu_spec_tensor(NPU_F32, 1, (int64_t[]){ 8 }), levels[0], 8, 8 };
+    npu_graph *g = NULL;
+    npu_diag diag = { 0 };
+    int failed;
+    if (npu_graph_parse(&g, level_text, sizeof level_text - 1, NULL, &diag)) {
+        stop("level", diag.message);
+    }
+    for (int i = 0; i < SAMPLES; i++) {
+        for (int k = 0; k < 8; k++) {
+            levels[i][k] = (float)((i * 7 + k * 5) % 11 - 5) * (i % 2 ? 0.01f : 1.5f);
+        }
+    }
+    failed = make(g, &e, folder, "f32", 0, -1);
+    npu_graph_destroy(g);
+    return failed;
+}
+
 int main(int argc, char **argv)
 {
     const char *folder = argc > 1 && argv[1][0] ? argv[1] : NULL;
@@ -238,7 +272,7 @@ int main(int argc, char **argv)
         }
         fill_sound(sounds[i], i);
     }
-    failed = make_all(g, &digits, folder, 0) | make_all(words, &keywords, folder, -1);
+    failed = make_all(g, &digits, folder, 0) | make_all(words, &keywords, folder, -1) | make_level(folder);
     npu_graph_destroy(words);
     npu_model_destroy(m);
     free(weights);

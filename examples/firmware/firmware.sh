@@ -139,8 +139,8 @@ $QUICK -std=c99 -O0 -I. -Iexamples examples/17_planned_accelerator.c -lm -lpthre
 printf '%-18s %-5s %6s %6s %8s %8s %6s %12s\n' model core runtime kernels file arena stack instructions
 for m in $machines; do
     build_machine $m || { echo "FAIL $m: does not compile" && failed=1; }
-    for model in $models digits_i8_least spotter_i8_least accelerator accelerator_calls; do
-        [ $m = M0 ] && [ $model != digits_i8 ] && continue # the board has 16 KB of RAM
+    for model in $models level_f32 level_f32_calls digits_i8_least spotter_i8_least accelerator accelerator_calls; do
+        [ $m = M0 ] && [[ $model != digits_i8 && $model != level_* ]] && continue # the board has 16 KB of RAM
         [ $m != M4 ] && [[ $model = *_least || $model = accelerator* ]] && continue
         line $model $m
     done
