@@ -111,9 +111,10 @@
      set_x by name has a twin set_x_at by index; elements of lists are read by x_at; get_x where x is a type, too.
 
    THREADS, OWNERSHIP, MEMORY
-     There are no globals. Objects may be used by one thread at a time, except that a frozen registry, a
-     finished graph, a plan and a program are immutable and may be shared. Names, attributes and small data
-     are copied; npu_constant_ref and weights bound by pointer are borrowed and must outlive what is made from
+     There are no globals. Objects may be used by one thread at a time, except that a frozen registry (one that a
+     graph uses), a finished graph (one that has a plan), a plan and a program are immutable and may be shared.
+     Functions of plain values (specs, dtypes, statuses) may be called from any thread. Names, attributes and small
+     data are copied; npu_constant_ref and weights bound by pointer are borrowed and must outlive what is made from
      them; backends must outlive programs. All memory comes from the allocator of the desc (default:
      NPU_IR_MALLOC).
 
@@ -5278,21 +5279,22 @@ NPU_IR_API npu_status npu_array_print_safetensors(const npu_array *arrays, uint3
    A backend is one npu_backend: plain data and function pointers. A backend needs no npu_ function to do its job.
    In call order:
 
-     1 supports   asked once per op while partitioning: yes, or a reason code and words; about an op with dims
-                  of run time only with NPU_BACKEND_DYNAMIC, and then they are at their largest.
-                  A failure is a no, but for NO_MEMORY, with which planning and optimising end
-     2 compile    once per group of ops: makes a program from host memory only; says scratch, in-place pairs, inner
-                  values that it reads where their operand is, whether the core plans the memory of the others, and
-                  which weights it has put into a layout of its own. A failure is no error: the op in failed_op, or
-                  that which some more compiles show to be the cause, goes to the next backend that takes it, with
-                  the reason REJECTED, and what is left is compiled anew.
+     1 supports   asked once per op while partitioning: yes, or a reason code and words. About an op with runtime
+                  dims only a backend with NPU_BACKEND_DYNAMIC is asked; the dims are then at their largest.
+                  A failure is a no, except NO_MEMORY, which ends planning or optimising
+     2 compile    once per group of ops: makes a program from host memory only. It answers how much scratch it needs,
+                  which results may stand in an operand's memory, which inner values need no memory as they are read
+                  where their operand lies, whether the core plans the memory of the other inner values, and which
+                  weights it has put into a layout of its own. A refusal is no error: the op named in failed_op, or,
+                  where none is named, the op that a few more compiles show to be the cause, goes to the next backend
+                  that takes it, with the reason REJECTED, and the others are compiled anew.
      3 stream     (optional) before whatever follows, and again in every run: the stream of these calls
      4 alloc      in each region one buffer for all planned values, one for weights; upload for each of the other
                   weights, once
      5 place      (optional) says to a program where its values were planned
-     6 upload     graph inputs and transfers in          } every run; with `fence` non-NULL they may return at once
-     7 submit     runs a program                         } and set *fence; wait says when it is done. fence NULL =
-     8 download   graph outputs and transfers out        } synchronous: so all are called but submit, in runs in order.
+     6 upload     graph inputs and transfers in          } every run. With `fence` not NULL they may set *fence and
+     7 submit     runs a program                         } return at once; wait says when it is done. With NULL they
+     8 download   graph outputs and transfers out        } return when it is done: in runs in order all but submit.
      9 release    the program; free: the buffers
 
    Runs that overlap (npu_exec_desc.overlap) give a fence to upload, download, copy and submit of every backend that has
@@ -5307,21 +5309,22 @@ NPU_IR_API npu_status npu_array_print_safetensors(const npu_array *arrays, uint3
    A member that says "not filled yet" is 0 or NULL; leave it so where you fill the struct.
 
    Structs grow at their end, and both sides may be compiled with another version of this header, from 0.2 on. So
-   each starts with its size, written by the one who makes it, and nothing past it is read: compare with NPU_HAS
-   before you read a member that is younger than 0.2. What the core gives in number is reached by pointers (ops,
-   values, tensors), or lies arg_size or place_size bytes apart: npu_op_arg_at, npu_place_at. What a backend gives in
-   number (regions, pairs, scratch, forms) starts with its size, which is the way to the next one. What the other side
-   fills in (`out`, `answer`) comes zeroed, with its size: set members, never the whole struct. All that is not named in
-   this section (npu_ functions, descs with a canary, kernels, executors) is compiled with the header that serves it.
+   each starts with its size, written by the one who makes it, and nothing past it is read: ask NPU_HAS before you
+   read a member that is younger than 0.2. Arrays that the core gives are arrays of pointers (ops, values, tensors), or
+   their elements lie arg_size or place_size bytes apart: npu_op_arg_at, npu_place_at. Elements of arrays that a backend
+   gives (regions, pairs, scratch, forms) start with their size, which leads to the next one. What you are to fill in
+   (`out`, `answer`) comes zeroed, with its size: set members, never the whole struct. All that is not named in this
+   section (npu_ functions, descs with a canary, kernels, executors) is compiled with the header that serves it.
 
    Runtime dims: such an op has info.dynamic set while planning and compiling, its memory is
    planned at the largest dims, and submit asks binding.dynamic for what the op is in this run, op by op in
    order, before it runs it. What was prepared for other dims must be prepared anew.
 
    Any function may be called from the thread that uses the exec; supports and compile from the thread that
-   plans. Two execs of one program may submit from two threads at once. Failures are npu_status values; the
-   core adds what it knows. Buffers are freed and programs released when nothing of them is under way, unless
-   a wait has timed out twice: a device that may still be at work then must be stopped by release or free.
+   plans. Two execs of one program may submit from two threads at once. Failures are npu_status values; the core
+   adds what it knows, and what the backend says of them in failed_text. Buffers are freed and programs released when
+   nothing of them is under way, unless a wait has timed out twice: a device that may still be at work then must be
+   stopped by release or free.
    -------------------------------------------------------------------------------------------------------- */
 
 #define NPU_BACKEND_API 2u /* of version 0.2; 1 was that of 0.1 */
@@ -6036,8 +6039,8 @@ typedef struct npu_rates {
     npu_rate rows[NPU_MAX_RATES]; /* the first that fits an op counts, and goes before npu_backend.cost */
 } npu_rates;
 
-/* What must be true of a plan, for tests of a product: else planning (or npu_program_create, after a refused compile)
-   fails with BUDGET, and names the kinds of ops to blame. 0 = anything, but where has_x is set. */
+/* Limits that a plan must keep, for a product's own tests: where it does not, planning (or npu_program_create, after a
+   refused compile) fails with BUDGET and names the kinds of ops to blame. 0 = no limit, unless has_x is set. */
 typedef struct npu_expect {
     uint32_t max_groups;     /* on any but the last backend */
     uint32_t max_last_ops;   /* on the last backend */
@@ -6055,18 +6058,18 @@ typedef struct npu_plan_desc {
     void *override_ctx;
     const char *const *force_last;      /* kinds ("aten.relu.default"), or op names, that go to the last backend */
     uint32_t num_force_last;
-    /* smaller groups (views not counted) of any but the last backend are given up, those that a refused compile
-       leaves, too: they join a group beside them on another backend that takes them, else go to the last one;
-       0 = no limit */
+    /* Groups with fewer ops (views not counted) are given up on all backends but the last, also those that a refused
+       compile leaves: their ops join a neighbouring group on another backend that takes them, else go to the last
+       backend. 0 = no limit */
     uint32_t min_group_ops;
     /* on any but the last backend; the smallest are given up first, with costs those that save least; 0 = no limit */
     uint32_t max_groups;
     uint64_t max_transfer_bytes;        /* of the whole plan: more is NPU_ERR_BUDGET; 0 = no limit */
     bool no_fallback;                   /* an op on the last backend is NPU_ERR_BUDGET, even if that is faster */
     bool no_inplace;                    /* results never take an operand's memory */
-    /* Groups are the longest runs of ops with one target in the order of emission, as document 001 says. Plans are made
-       so, too, where values on the host would else take more than 1 MiB, and more than 1.25 times what they take in
-       that order; but not with overlap, max_groups or min_group_ops. */
+    /* Groups are the longest runs of ops with one target in the order of emission, as document 001 says. Without it
+       plans are still made so where another order of the groups would take more than 1 MiB of host memory for values,
+       and more than 1.25 times as much as this one; but not with overlap, max_groups or min_group_ops. */
     bool contiguous;
     /* For runs that overlap (npu_exec_desc.overlap): steps that may meet there share no memory, which would keep them
        apart; and what the calling thread runs is parted by what it waits for, but not with contiguous. */
@@ -6075,8 +6078,9 @@ typedef struct npu_plan_desc {
     /* Weights that do not fit into a device stay on the host, and every run uploads them before their step; groups are
        cut so that few are there at once. False, or with overlap: their ops go to the next backend. */
     bool stream_weights;
-    /* Threads for which backends that ask have scratch each; default 1. An exec with more of them has what they take on
-       the CPU backend besides the plan, as much as the op of the group that takes most of it. */
+    /* How many threads have scratch of their own in the plan, on backends that ask for it; default 1. On the CPU
+       backend an exec with more threads allocates scratch for the others itself: for each what the op of a group that
+       needs most of it takes. */
     uint32_t num_workers;
     /* Compiles that a program may spend on finding the op for which a backend refuses a group, where that does not say
        npu_compiled.failed_op: then that op alone goes to another backend, else the whole group. 0 = 32, 1 = none. */
@@ -6086,8 +6090,8 @@ typedef struct npu_plan_desc {
        lowest priority alone (no_fallback, and capacities that a program finds too small, are kept first). Without, each
        op goes to the first backend that takes it. */
     const npu_rates *const *rates;
-    /* all placements are tried where so many ops may choose between backends (runs of ops alike count once), and not
-       more than 4096 placements; 0 = 12, 1 = never */
+    /* all placements are tried where at most this many ops may choose between backends (a run of like ops counts once)
+       and there are at most 4096 placements; 0 = 12, 1 = never */
     uint32_t max_exhaustive_ops;
     const npu_expect *expect;           /* NULL = nothing; copied */
     /* A program beside which that of this plan will be, for two graphs of one model (a prompt, then token by token; two
