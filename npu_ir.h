@@ -11261,7 +11261,8 @@ typedef struct npu__value {
     uint32_t producer; /* op id, 0 = none */
     uint32_t role : 3, is_updated : 1; /* a state with a next value */
     uint32_t is_kept : 1;              /* an output, the next value of a state, or saved */
-    uint32_t result : 27;              /* of the producer; of a state with a next value: index into updates */
+    uint32_t is_output : 1, is_next : 1;
+    uint32_t result : 25;              /* of the producer; of a state with a next value: index into updates */
     uint32_t first_use, last_use; /* slot + 1, 0 = none */
     uint32_t num_uses;
     uint32_t data;     /* index into data, 0 = none */
@@ -22483,7 +22484,7 @@ static uint32_t npu__value_append(npu_graph *g, uint32_t spec, npu_role role, ui
     v->spec = spec;
     v->role = (uint32_t)role & 7u;
     v->producer = producer;
-    v->result = result & 0x7ffffffu;
+    v->result = result & 0x1ffffffu;
     return g->num_values++;
 }
 
@@ -22698,25 +22699,15 @@ static void npu__weight_differs(npu__weights *w, uint32_t id, npu_status status,
     npu_text_free(&text);
 }
 
-static bool npu__is_output(const npu_graph *g, uint32_t value)
-{
-    for (uint32_t i = 0; i < g->num_outputs; i++) {
-        if (g->outputs[i].a == value) {
-            return true;
-        }
-    }
-    return false;
-}
+static bool npu__is_output(const npu_graph *g, uint32_t value) { return g->values[value].is_output; }
 
 /* Is a value the next content of a state? */
-static bool npu__is_next(const npu_graph *g, uint32_t value)
+static bool npu__is_next(const npu_graph *g, uint32_t value) { return g->values[value].is_next; }
+
+/* Is a value needed when all ops have run? */
+static bool npu__is_lasting(const npu_graph *g, uint32_t value)
 {
-    for (uint32_t i = 0; i < g->num_updates; i++) {
-        if (g->updates[i].b == value) {
-            return true;
-        }
-    }
-    return false;
+    return npu__is_output(g, value) || npu__is_next(g, value);
 }
 
 /* Does anything need the data of a parameter, and is it not there? */
@@ -22948,8 +22939,9 @@ NPU__COLD NPU_IR_API npu_status npu_update(npu_graph *g, npu_value state, npu_va
         return npu__graph_no_memory(g);
     }
     g->values[state.id].is_updated = 1;
-    g->values[state.id].result = g->num_updates & 0x7ffffffu;
+    g->values[state.id].result = g->num_updates & 0x1ffffffu;
     g->values[next.id].is_kept = 1;
+    g->values[next.id].is_next = 1;
     g->updates[g->num_updates].a = state.id;
     g->updates[g->num_updates++].b = next.id;
     return NPU_OK;
@@ -22983,6 +22975,7 @@ NPU_IR_API npu_status npu_output(npu_graph *g, const char *name, npu_value v)
     status = npu__name_enter(g, NPU__OUTPUT + g->num_outputs, name, &index);
     if (status == NPU_OK) {
         g->values[v.id].is_kept = 1;
+        g->values[v.id].is_output = 1;
         g->outputs[g->num_outputs].a = v.id;
         g->outputs[g->num_outputs++].b = index;
     }
@@ -31221,9 +31214,8 @@ static void npu__map_free(npu__name_map *m)
 static void npu__json_locate(npu__loader *l, const char *at)
 {
     l->p.token.at = at;
-    if (at < l->counted) {
-        l->counted = l->p.text;
-        l->p.line = 1;
+    while (at < l->counted) {
+        l->p.line -= *--l->counted == '\n';
     }
     for (; l->counted < at; l->counted++) {
         l->p.line += *l->counted == '\n';
@@ -43457,17 +43449,6 @@ static npu_status npu__limit_groups(npu_plan *plan)
     return status;
 }
 
-/* Per value: bit 0 for a graph output, bit 1 for the next content of a state. */
-static void npu__mark_kept(const npu_graph *g, uint8_t *kept)
-{
-    for (uint32_t i = 0; i < g->num_outputs; i++) {
-        kept[g->outputs[i].a] |= 1;
-    }
-    for (uint32_t i = 0; i < g->num_updates; i++) {
-        kept[g->updates[i].b] |= 2;
-    }
-}
-
 /* ---- placing by cost ---- */
 
 /* A value that ops of several nodes need, or that comes from the host, or goes there. */
@@ -43617,24 +43598,24 @@ static uint64_t npu__op_bytes(const npu_graph *g, const npu__op *o, bool reads)
 /* The op whose node an op can join, or 0: one makes all that the other reads and has no other reader, both prefer the
    same backends, and the value between them is not smaller than those before and behind it: then cutting there is never
    better than cutting in front or behind. */
-static uint32_t npu__contracts_with(const npu_plan *plan, uint32_t id, const uint8_t *kept)
+static uint32_t npu__contracts_with(const npu_plan *plan, uint32_t id)
 {
     const npu_graph *g = plan->graph;
     const npu__op *o = &g->ops[id];
     uint32_t x = o->num_operands == 1 ? g->uses[o->first_operand].value : 0, maker = g->values[x].producer;
     uint64_t between = maker ? npu__value_size(g, x) : 0;
-    return maker && !kept[x] && g->values[x].num_uses == 1 && g->ops[maker].num_results == 1 &&
+    return maker && !npu__is_lasting(g, x) && g->values[x].num_uses == 1 && g->ops[maker].num_results == 1 &&
                    npu__takers(plan, id) == npu__takers(plan, maker) && npu__prefer_alike(plan, id, maker) &&
                    npu__op_bytes(g, &g->ops[maker], true) <= between && npu__op_bytes(g, o, false) <= between
                ? maker
                : 0;
 }
 
-static void npu__placer_nodes(npu__placer *p, const uint8_t *kept)
+static void npu__placer_nodes(npu__placer *p)
 {
     const npu_plan *plan = p->plan;
     for (uint32_t id = 1; id < plan->graph->num_ops; id++) {
-        uint32_t maker = npu__contracts_with(plan, id, kept), node = maker ? p->node_of[maker] : p->num_nodes++;
+        uint32_t maker = npu__contracts_with(plan, id), node = maker ? p->node_of[maker] : p->num_nodes++;
         p->node_of[id] = node;
         p->takes[node] = npu__takers(plan, id);
         p->label[node] = (uint8_t)p->num_backends;
@@ -43732,7 +43713,6 @@ static bool npu__placer_build(npu__placer *p)
 {
     const npu_graph *g = p->plan->graph;
     const npu_allocator *a = &p->allocator;
-    uint8_t *kept = (uint8_t *)npu__alloc_zero(a, g->num_values);
     uint32_t n = g->num_ops + 1;
     bool ok;
     p->node_of = (uint32_t *)npu__alloc(a, n * sizeof *p->node_of);
@@ -43742,15 +43722,13 @@ static bool npu__placer_build(npu__placer *p)
     p->best = (uint8_t *)npu__alloc(a, n);
     p->first_net = (uint32_t *)npu__alloc_zero(a, (n + 1u) * sizeof *p->first_net);
     p->seen = (uint32_t *)npu__alloc_zero(a, n * sizeof *p->seen);
-    ok = kept && p->node_of && p->takes && p->ns && p->label && p->best && p->first_net && p->seen;
+    ok = p->node_of && p->takes && p->ns && p->label && p->best && p->first_net && p->seen;
     if (ok) {
-        npu__mark_kept(g, kept);
-        npu__placer_nodes(p, kept);
+        npu__placer_nodes(p);
     }
     for (uint32_t v = 1; v < g->num_values && ok; v++) {
-        ok = !npu__is_moved(g, v) || npu__placer_net(p, v, kept[v] != 0);
+        ok = !npu__is_moved(g, v) || npu__placer_net(p, v, npu__is_lasting(g, v));
     }
-    npu__free(a, kept, g->num_values);
     return ok && npu__placer_index(p) && npu__placer_waves(p);
 }
 
@@ -44487,7 +44465,6 @@ typedef struct npu__build {
     npu_plan *plan;
     uint32_t *seen;      /* per value: group + 1 that had it as an input last */
     uint32_t *made;      /* per group: its step, of those that are built */
-    uint8_t *kept;       /* per value: see npu__mark_kept */
 } npu__build;
 
 /* The step that made a value available on a backend; NPU_NO_INDEX = it is not there yet. Nothing is moved
@@ -44600,7 +44577,7 @@ static npu_status npu__add_partition(npu__build *b, const npu__run *run, uint32_
     for (uint32_t i = 0; i < run->num_ops; i++) {
         const npu__op *o = &g->ops[run->ops[i].id];
         for (uint32_t v = o->first_result; v < o->first_result + o->num_results; v++) {
-            if (b->kept[v] || npu__leaves_step(plan, v)) {
+            if (npu__is_lasting(plan->graph, v) || npu__leaves_step(plan, v)) {
                 if (!npu__push_value(plan, v)) {
                     return NPU_ERR_NO_MEMORY;
                 }
@@ -44657,7 +44634,6 @@ static npu_status npu__build_all(npu__build *b)
 {
     npu_plan *plan = b->plan;
     npu_status status = NPU_OK;
-    npu__mark_kept(plan->graph, b->kept);
     for (uint32_t k = 0; status == NPU_OK && k < plan->num_groups; k++) {
         npu__run run = npu__run_of(plan, k);
         status = npu__add_run(b, &run);
@@ -44679,15 +44655,13 @@ static npu_status npu__build_steps(npu_plan *plan, npu_diag *diag)
     b.plan = plan;
     b.seen = (uint32_t *)npu__alloc_zero(a, g->num_values * sizeof *b.seen);
     b.made = (uint32_t *)npu__alloc(a, (plan->num_groups + 1u) * sizeof *b.made);
-    b.kept = (uint8_t *)npu__alloc_zero(a, g->num_values);
     plan->num_steps = plan->num_step_values = plan->num_step_dependencies = plan->num_moved = 0;
     memset(plan->moved_head, 0, g->num_values * sizeof *plan->moved_head);
-    if (b.seen && b.made && b.kept) {
+    if (b.seen && b.made) {
         status = npu__build_all(&b);
     }
     npu__free(a, b.seen, g->num_values * sizeof *b.seen);
     npu__free(a, b.made, (plan->num_groups + 1u) * sizeof *b.made);
-    npu__free(a, b.kept, g->num_values);
     npu__steps_point(plan);
     NPU__RELEASE(plan, groups);
     plan->groups = NULL;
@@ -45224,7 +45198,6 @@ static void npu__use_until(npu_plan *plan, uint32_t storage, uint32_t tick)
 
 typedef struct npu__lifetimes {
     npu_plan *plan;
-    const uint8_t *kept;    /* per value: 1 graph output, 2 next content of a state */
     uint8_t *owned;         /* per value: 1 = a weight that the program of this step has made its own */
     uint32_t tick, end;     /* end: the last tick */
 } npu__lifetimes;
@@ -45243,13 +45216,13 @@ static bool npu__lifetimes_result(npu__lifetimes *t, uint32_t value, const npu_s
     npu_plan *plan = t->plan;
     bool host = (plan->backends[s->backend]->traits & NPU_BACKEND_HOST) != 0;
     uint32_t i;
-    if (inner && !t->kept[value] && !npu__leaves_step(plan, value)) {
+    if (inner && !npu__is_lasting(plan->graph, value) && !npu__leaves_step(plan, value)) {
         return true;
     }
     i = npu__storage_add(plan, value, s->backend,
-                         host && (t->kept[value] & 1) ? NPU__BOUND_OUTPUT : NPU__ARENA, t->tick,
+                         host && npu__is_output(plan->graph, value) ? NPU__BOUND_OUTPUT : NPU__ARENA, t->tick,
                          npu__value_size(plan->graph, value));
-    if (i != NPU_NO_INDEX && t->kept[value]) {
+    if (i != NPU_NO_INDEX && npu__is_lasting(plan->graph, value)) {
         plan->storage[i].last = t->end;
     }
     return i != NPU_NO_INDEX;
@@ -45328,12 +45301,13 @@ static bool npu__lifetimes_transfer(npu__lifetimes *t, const npu_step *s)
         uint32_t v = s->outputs[i].id, storage;
         bool host = !npu__is_device(t->plan, s->backend) && !npu__is_unbounded(t->plan->graph, v);
         npu__use_until(t->plan, npu__storage_find(t->plan, v, s->from), t->tick);
-        storage = npu__storage_add(t->plan, v, s->backend, host && (t->kept[v] & 1) ? NPU__BOUND_OUTPUT : NPU__ARENA,
-                                   t->tick, npu__value_size(t->plan->graph, v));
+        storage = npu__storage_add(t->plan, v, s->backend,
+                                   host && npu__is_output(t->plan->graph, v) ? NPU__BOUND_OUTPUT : NPU__ARENA, t->tick,
+                                   npu__value_size(t->plan->graph, v));
         if (storage == NPU_NO_INDEX) {
             return false;
         }
-        if (host && t->kept[v]) { /* it stays there, so that it is not moved again: npu__result_backend */
+        if (host && npu__is_lasting(t->plan->graph, v)) { /* it stays, and is not moved again: npu__result_backend */
             t->plan->storage[storage].last = t->end;
         }
     }
@@ -45385,7 +45359,7 @@ static bool npu__extract_offset(const npu_op_info *info, uint64_t *bytes)
 
 /* Where result r begins inside operand 0, in bytes, when it is one dense piece of it; false when it is not.
    */
-static bool npu__slice_offset(const npu_op_info *info, uint32_t r, uint64_t *bytes)
+static bool npu__slice_offset(const npu_op_info *info, uint64_t before, uint64_t *bytes)
 {
     const npu_spec *x = info->in[0];
     int64_t dim = npu_op_int(info, "dim", 0), start = 0, row = 1;
@@ -45407,10 +45381,9 @@ static bool npu__slice_offset(const npu_op_info *info, uint32_t r, uint64_t *byt
         start = npu_op_int(info, "index", 0);
     } else if (npu_op_arg(info, "start")) {
         start = npu_op_int(info, "start", 0);
-    } else {
-        for (uint32_t i = 0; i < r; i++) { /* pieces of split and chunk follow one another */
-            start += info->out[i]->dims[dim];
-        }
+    } else { /* pieces of split and chunk follow one another */
+        *bytes = before;
+        return true;
     }
     start = start < 0 ? start + x->dims[dim] : start;
     start = start < 0 ? 0 : start > x->dims[dim] ? x->dims[dim] : start;
@@ -45418,15 +45391,14 @@ static bool npu__slice_offset(const npu_op_info *info, uint32_t r, uint64_t *byt
     return true;
 }
 
-/* Where result r of an op begins in the root of operand 0; false when it cannot lie there. */
-static bool npu__view_offset(const npu_plan *plan, const npu_op_info *info, uint32_t result, uint32_t r,
-                             uint32_t backend, uint32_t root, uint64_t *offset)
+/* Where a result begins in the root of operand 0, behind those before it; false when it cannot lie there. */
+static bool npu__view_offset(const npu_plan *plan, const npu_op_info *info, uint32_t to, uint64_t before, uint32_t root,
+                             uint64_t *offset)
 {
-    uint32_t to = npu__storage_find(plan, result, backend);
     *offset = 0;
     return to != NPU_NO_INDEX && plan->storage[to].kind == NPU__ARENA && plan->storage[to].parent == to &&
-        !npu__form_of(plan, result, backend) &&
-        (!(info->traits & NPU_SLICE) || npu__slice_offset(info, r, offset)) &&
+        !npu__form_of(plan, plan->storage[to].value, plan->storage[to].backend) &&
+        (!(info->traits & NPU_SLICE) || npu__slice_offset(info, before, offset)) &&
         *offset <= plan->storage[root].size && plan->storage[to].size <= plan->storage[root].size - *offset;
 }
 
@@ -45437,7 +45409,7 @@ static void npu__share_view(npu_plan *plan, const npu_op_info *info, uint32_t ba
     const npu__op *o = &g->ops[info->op];
     uint32_t x = o->num_operands == 1 ? g->uses[o->first_operand].value : 0;
     uint32_t from = x ? npu__storage_find(plan, x, backend) : NPU_NO_INDEX, root;
-    uint64_t base, offset;
+    uint64_t base, offset, before = 0;
     if (from == NPU_NO_INDEX || plan->storage[from].size == 0 || plan->storage[from].alias == NPU__STRIDED ||
         npu__form_of(plan, x, backend)) {
         return;
@@ -45447,13 +45419,17 @@ static void npu__share_view(npu_plan *plan, const npu_op_info *info, uint32_t ba
         return;
     }
     for (uint32_t r = 0; r < o->num_results; r++) {
-        if (!npu__view_offset(plan, info, o->first_result + r, r, backend, from, &offset)) {
+        uint32_t to = npu__storage_find(plan, o->first_result + r, backend);
+        if (!npu__view_offset(plan, info, to, before, from, &offset)) {
             return;
         }
+        before += npu__value_size(g, o->first_result + r);
     }
+    before = 0;
     for (uint32_t r = 0; r < o->num_results; r++) {
         uint32_t to = npu__storage_find(plan, o->first_result + r, backend);
-        npu__view_offset(plan, info, o->first_result + r, r, backend, from, &offset);
+        npu__view_offset(plan, info, to, before, from, &offset);
+        before += npu__value_size(g, o->first_result + r);
         /* A piece must begin at an address that its element type allows: bases are aligned, so is every
            multiple of the element. */
         npu__storage_join(plan, to, root, base + offset);
@@ -46080,14 +46056,12 @@ static bool npu__pack_all(npu_plan *plan, uint32_t num_ticks)
 
 /* ---- the whole plan ---- */
 
-static bool npu__plan_lifetimes(npu_plan *plan, const uint8_t *kept, npu__step_memory *steps,
-                                uint32_t *num_ticks)
+static bool npu__plan_lifetimes(npu_plan *plan, npu__step_memory *steps, uint32_t *num_ticks)
 {
     npu__lifetimes t;
     bool ok = npu__list_lent(plan);
     memset(&t, 0, sizeof t);
     t.plan = plan;
-    t.kept = kept;
     t.owned = (uint8_t *)npu__alloc_zero(&plan->allocator, plan->graph->num_values);
     t.tick = 1;
     t.end = 1;
@@ -46282,11 +46256,8 @@ static bool npu__plan_overlap(npu_plan *plan)
    BACKEND (an alignment). */
 static npu_status npu__plan_memory_once(npu_plan *plan, npu__step_memory *steps)
 {
-    uint8_t *kept = (uint8_t *)npu__alloc_zero(&plan->allocator, plan->graph->num_values);
     uint32_t num_ticks = 0;
-    npu_status status = !kept              ? NPU_ERR_NO_MEMORY
-        : npu__plan_alignment(plan, steps) ? NPU_OK
-                                           : NPU_ERR_BACKEND;
+    npu_status status = npu__plan_alignment(plan, steps) ? NPU_OK : NPU_ERR_BACKEND;
     plan->num_storage = 0;
     memset(plan->value_storage, 0, plan->graph->num_values * sizeof *plan->value_storage);
     memset(plan->memory, 0, sizeof plan->memory);
@@ -46301,8 +46272,7 @@ static npu_status npu__plan_memory_once(npu_plan *plan, npu__step_memory *steps)
         }
     }
     if (status == NPU_OK) {
-        npu__mark_kept(plan->graph, kept);
-        bool ok = npu__plan_lifetimes(plan, kept, steps, &num_ticks);
+        bool ok = npu__plan_lifetimes(plan, steps, &num_ticks);
         status = ok && (!NPU__HAS_OVERLAP || !plan->desc.overlap || npu__plan_overlap(plan))
             ? npu__share_views(plan, steps)
             : NPU_ERR_NO_MEMORY;
@@ -46327,7 +46297,6 @@ static npu_status npu__plan_memory_once(npu_plan *plan, npu__step_memory *steps)
             m->required = npu__add_clamped(m->required, npu__region_required(plan, b, r));
         }
     }
-    npu__free(&plan->allocator, kept, plan->graph->num_values);
     return status;
 }
 
@@ -46562,7 +46531,7 @@ static uint32_t npu__touch_root(npu__excess *e, uint32_t root, bool marks)
 {
     const npu_graph *g = e->plan->graph;
     uint32_t count = 0;
-    for (uint32_t t = e->plan->storage[root].first; t <= e->plan->storage[root].until && t < e->num_ticks; t++) {
+    for (uint32_t t = 0; t < e->num_ticks; t++) {
         const npu__op *o = &g->ops[e->op_at[t]];
         bool touches = false;
         uint64_t delta;
@@ -46570,7 +46539,7 @@ static uint32_t npu__touch_root(npu__excess *e, uint32_t root, bool marks)
             uint32_t v = i < o->num_operands ? g->uses[o->first_operand + i].value
                                              : o->first_result + i - o->num_operands;
             uint32_t s = v ? npu__storage_find(e->plan, v, e->backend) : NPU_NO_INDEX;
-            touches = s != NPU_NO_INDEX && npu__storage_root(e->plan, s, &delta) == root;
+            touches = s != NPU_NO_INDEX && e->seen[npu__storage_root(e->plan, s, &delta)];
         }
         count += touches;
         npu__leave(e, touches && marks ? e->op_at[t] : 0);
@@ -46613,7 +46582,7 @@ enum { NPU__LOOKED_AT = 16 }; /* ranges of a round whose values are looked at, t
 
 static void npu__leave_at_peaks(npu__excess *e, uint64_t most)
 {
-    uint64_t peak = 0;
+    uint64_t peak = 0, least;
     uint32_t num = 0;
     for (uint32_t t = 0; t < e->num_ticks; t++) {
         peak = e->live[t] > peak ? e->live[t] : peak;
@@ -47260,10 +47229,7 @@ static npu_status npu__prove_outputs(npu__proof *v, const npu_step *s)
     for (uint32_t k = 0; k < s->num_ops; k++) {
         const npu__op *o = &g->ops[s->ops[k].id];
         for (uint32_t x = o->first_result; x < o->first_result + o->num_results; x++) {
-            bool is_needed = (g->values[x].is_kept && npu__is_output(g, x));
-            for (uint32_t i = 0; i < g->num_updates && !is_needed && g->values[x].is_kept; i++) {
-                is_needed = g->updates[i].b == x;
-            }
+            bool is_needed = npu__is_output(g, x) || npu__is_next(g, x);
             for (uint32_t u = g->values[x].first_use; u && !is_needed; u = g->uses[u - 1].next) {
                 is_needed = v->plan->op_step[g->uses[u - 1].op] != v->step;
             }
@@ -47322,14 +47288,12 @@ static npu_status npu__prove_steps(npu__proof *v)
 static bool npu__overwrites_state(const npu_plan *plan, uint32_t root)
 {
     const npu_graph *g = plan->graph;
-    uint32_t state = plan->storage[root].value, num_next = 0;
-    for (uint32_t i = 0; i < g->num_updates; i++) {
-        uint32_t next = g->updates[i].a == state ? npu__storage_find(plan, g->updates[i].b, plan->storage[root].backend)
-                                                 : NPU_NO_INDEX;
-        uint64_t delta;
-        num_next += next != NPU_NO_INDEX && npu__storage_root(plan, next, &delta) == root && delta == 0;
-    }
-    return g->values[state].role == NPU_ROLE_STATE && !npu__is_output(g, state) && num_next == 1;
+    uint32_t state = plan->storage[root].value;
+    bool is_state = g->values[state].role == NPU_ROLE_STATE && g->values[state].is_updated && !npu__is_output(g, state);
+    uint32_t next = is_state ? npu__storage_find(plan, npu__state_next(g, state), plan->storage[root].backend)
+                             : NPU_NO_INDEX;
+    uint64_t delta;
+    return next != NPU_NO_INDEX && npu__storage_root(plan, next, &delta) == root && delta == 0;
 }
 
 /* What takes an operand's memory begins when nobody reads the operand any more. */
@@ -47366,37 +47330,80 @@ typedef struct npu__interval {
     uint32_t arena;              /* backend and region */
 } npu__interval;
 
+/* By arena, then by place. */
 static int npu__interval_compare(const void *a, const void *b)
 {
     const npu__interval *x = (const npu__interval *)a, *y = (const npu__interval *)b;
-    return x->arena != y->arena ? (x->arena < y->arena ? -1 : 1)
-        : x->first != y->first  ? (x->first < y->first ? -1 : 1)
-                                : 0;
+    return x->arena != y->arena ? (x->arena < y->arena ? -1 : 1) : (x->begin > y->begin) - (x->begin < y->begin);
 }
 
-/* Everything in an arena lies inside it, and apart from all else that lives at the same time. */
-static npu_status npu__prove_apart(npu__proof *v, npu__interval *all, uint32_t num)
+/* An interval begins to live, or has lived. */
+typedef struct npu__event {
+    uint32_t tick, is_end, interval;
+} npu__event;
+
+static int npu__event_compare(const void *a, const void *b)
 {
-    uint32_t num_alive = 0; /* the first ones of `all` */
+    const npu__event *x = (const npu__event *)a, *y = (const npu__event *)b;
+    return x->tick != y->tick ? (x->tick < y->tick ? -1 : 1)
+        : x->is_end != y->is_end ? (x->is_end < y->is_end ? -1 : 1)
+                                 : (x->interval > y->interval) - (x->interval < y->interval);
+}
+
+/* The largest of ends[from] to ends[to - 1], leaves of a tree of maxima that has its `num` leaves behind its nodes. */
+static uint64_t npu__largest_end(const uint64_t *ends, uint32_t num, uint32_t from, uint32_t to)
+{
+    uint64_t largest = 0;
+    for (from += num, to += num; from < to; from /= 2, to /= 2) {
+        uint64_t left = from % 2 ? ends[from++] : 0, right = to % 2 ? ends[--to] : 0;
+        largest = left > largest ? left : largest;
+        largest = right > largest ? right : largest;
+    }
+    return largest;
+}
+
+/* Of the intervals by place, the first of an arena that begins at `at` or behind. */
+static uint32_t npu__interval_find(const npu__interval *all, uint32_t num, uint32_t arena, uint64_t at)
+{
+    uint32_t low = 0;
+    while (low < num) {
+        uint32_t middle = low + (num - low) / 2;
+        if (all[middle].arena < arena || (all[middle].arena == arena && all[middle].begin < at)) {
+            low = middle + 1;
+        } else {
+            num = middle;
+        }
+    }
+    return low;
+}
+
+/* Everything in an arena lies inside it, and apart from all else that lives at the same time: none that lives begins
+   before its end and ends behind its begin. */
+static npu_status npu__prove_apart(npu__proof *v, npu__interval *all, npu__event *events, uint64_t *ends, uint32_t num)
+{
     qsort(all, num, sizeof *all, npu__interval_compare);
     for (uint32_t i = 0; i < num; i++) {
-        npu__interval now = all[i];
-        const npu__room *room = &v->plan->room[now.arena / NPU_MAX_REGIONS][now.arena % NPU_MAX_REGIONS];
-        uint32_t kept = 0, value = v->plan->storage[now.storage].value;
-        if (now.end > room->activations) {
-            return npu__invalid(v, 0, "lies outside its arena", value);
-        }
-        for (uint32_t k = 0; k < num_alive; k++) {
-            if (all[k].arena != now.arena || all[k].until < now.first) {
-                continue;
+        npu__event begin = { all[i].first, 0, i }, end = { all[i].until, 1, i };
+        events[2 * i] = begin;
+        events[2 * i + 1] = end;
+    }
+    qsort(events, 2 * (size_t)num, sizeof *events, npu__event_compare);
+    for (uint32_t k = 0; k < 2 * num; k++) {
+        uint32_t i = events[k].interval, value = v->plan->storage[all[i].storage].value, arena = all[i].arena, from, to;
+        if (!events[k].is_end) {
+            from = npu__interval_find(all, num, arena, 0);
+            to = npu__interval_find(all, num, arena, all[i].end);
+            if (all[i].end > v->plan->room[arena / NPU_MAX_REGIONS][arena % NPU_MAX_REGIONS].activations) {
+                return npu__invalid(v, 0, "lies outside its arena", value);
             }
-            if (all[k].begin < now.end && now.begin < all[k].end) {
+            if (npu__largest_end(ends, num, from, to) > all[i].begin) {
                 return npu__invalid(v, v->plan->graph->values[value].producer, "lies in the memory of another", value);
             }
-            all[kept++] = all[k];
         }
-        all[kept++] = now;
-        num_alive = kept;
+        ends[num + i] = events[k].is_end ? 0 : all[i].end;
+        for (uint32_t node = (num + i) / 2; node; node /= 2) {
+            ends[node] = ends[2 * node] > ends[2 * node + 1] ? ends[2 * node] : ends[2 * node + 1];
+        }
     }
     return NPU_OK;
 }
@@ -47405,8 +47412,12 @@ static npu_status npu__prove_memory(npu__proof *v)
 {
     const npu_plan *plan = v->plan;
     size_t bytes = (plan->num_storage + 1u) * sizeof(npu__interval);
+    size_t events_bytes = (plan->num_storage + 1u) * 2 * sizeof(npu__event);
+    size_t ends_bytes = (plan->num_storage + 1u) * 2 * sizeof(uint64_t);
     npu__interval *all = (npu__interval *)npu__alloc(&plan->allocator, bytes);
-    npu_status status = all ? npu__prove_inplace(v) : NPU_ERR_NO_MEMORY;
+    npu__event *events = (npu__event *)npu__alloc(&plan->allocator, events_bytes);
+    uint64_t *ends = (uint64_t *)npu__alloc_zero(&plan->allocator, ends_bytes);
+    npu_status status = all && events && ends ? npu__prove_inplace(v) : NPU_ERR_NO_MEMORY;
     uint32_t num = 0;
     for (uint32_t i = 0; i < plan->num_storage && status == NPU_OK; i++) {
         const npu__storage *s = &plan->storage[i];
@@ -47421,8 +47432,10 @@ static npu_status npu__prove_memory(npu__proof *v)
             all[num++] = one;
         }
     }
-    status = status ? status : npu__prove_apart(v, all, num);
+    status = status ? status : npu__prove_apart(v, all, events, ends, num);
     npu__free(&plan->allocator, all, bytes);
+    npu__free(&plan->allocator, events, events_bytes);
+    npu__free(&plan->allocator, ends, ends_bytes);
     return status;
 }
 
@@ -47529,11 +47542,20 @@ static npu_status npu__plan_bodies(npu_plan *plan, const npu_plan_desc *desc, np
 
 NPU_IR_API const npu_plan *npu_plan_body(const npu_plan *plan, npu_op op, uint32_t body)
 {
-    uint32_t i = 0;
-    while (plan && i < plan->num_bodies && (plan->bodies[i].op != op.id || plan->bodies[i].body != body)) {
-        i++;
+    uint32_t low = 0, high = plan ? plan->num_bodies : 0;
+    while (low < high) { /* by rising op, then body */
+        uint32_t middle = low + (high - low) / 2;
+        const npu__body_plan *b = &plan->bodies[middle];
+        if (b->op == op.id && b->body == body) {
+            return b->plan;
+        }
+        if (b->op < op.id || (b->op == op.id && b->body < body)) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
     }
-    return plan && i < plan->num_bodies ? plan->bodies[i].plan : NULL;
+    return NULL;
 }
 
 NPU_IR_API npu_status npu_plan_create(npu_plan **out, const npu_graph *g, const npu_plan_desc *desc,
@@ -47761,6 +47783,8 @@ struct npu_program {
     uint32_t num_buffers[NPU__MAX_BACKENDS];
     npu_buffer weights[NPU__MAX_BACKENDS][NPU_MAX_REGIONS];
     npu__context context;                /* while it is made */
+    void **beside;                       /* while it is made: see npu__list_beside */
+    uint32_t num_beside[NPU__MAX_BACKENDS];
 };
 
 /* ---- compiling ---- */
@@ -47965,20 +47989,29 @@ static bool npu__group_op(npu__group_build *b, const npu_group_op **out, uint32_
     return true;
 }
 
-/* The groups of the program that lends weights on the same backend. */
-static bool npu__group_beside(npu__group_build *b)
+static size_t npu__beside_bytes(const npu_plan *plan)
 {
-    const npu_program *from = b->plan->desc.weights_of;
-    void **beside = from && b->step->backend < b->plan->num_given
-        ? (void **)npu__arena_alloc(&b->arena, from->num_groups * sizeof *beside + 1)
-        : NULL;
-    for (uint32_t i = 0; beside && i < from->num_groups; i++) {
-        if (from->plan->given[from->groups[i].backend] == b->plan->given[b->step->backend]) {
-            beside[b->group.num_beside++] = from->groups[i].compiled.program;
+    return (plan->desc.weights_of->num_groups * (size_t)plan->num_given + 1) * sizeof(void *);
+}
+
+/* The compiled groups of the program that lends weights, by backend of this plan: a list for each, made once. */
+static bool npu__list_beside(npu_program *p)
+{
+    const npu_plan *plan = p->plan;
+    const npu_program *from = plan->desc.weights_of;
+    if (!from || p->beside) {
+        return true;
+    }
+    p->beside = (void **)npu__alloc(&p->allocator, npu__beside_bytes(plan));
+    for (uint32_t b = 0; b < plan->num_given && p->beside; b++) {
+        p->num_beside[b] = 0;
+        for (uint32_t i = 0; i < from->num_groups; i++) {
+            if (from->plan->given[from->groups[i].backend] == plan->given[b]) {
+                p->beside[b * (size_t)from->num_groups + p->num_beside[b]++] = from->groups[i].compiled.program;
+            }
         }
     }
-    b->group.beside = beside;
-    return beside || !from || b->step->backend >= b->plan->num_given;
+    return p->beside != NULL;
 }
 
 static bool npu__group_describe(npu__group_build *b)
@@ -48008,7 +48041,7 @@ static bool npu__group_describe(npu__group_build *b)
     b->group.num_values = b->num_values;
     b->group.ops = ops;
     b->group.values = b->value_pointers;
-    return ok && npu__group_beside(b);
+    return ok;
 }
 
 static void npu__group_release(npu_program *p, npu__group *group)
@@ -48260,6 +48293,10 @@ static npu_status npu__compile_step(npu_program *p, const npu_step *s, uint32_t 
     b.plan = p->plan;
     b.step = s;
     b.local = local;
+    if (p->beside && s->backend < p->plan->num_given) {
+        b.group.beside = p->beside + s->backend * (size_t)p->plan->desc.weights_of->num_groups;
+        b.group.num_beside = p->num_beside[s->backend];
+    }
     group->backend = s->backend;
     group->num_ops = s->num_ops;
     group->ops = (npu_op *)npu__alloc(&p->allocator, s->num_ops * sizeof *group->ops);
@@ -49068,11 +49105,15 @@ static npu_status npu__program_make(npu_program **out, const npu_plan *plan, con
         p->compiles_left = !plan->desc.max_compiles ? 32 : plan->desc.max_compiles - 1;
         p->context = *context;
         p->plan = npu__plan_clone(plan, diag);
-        status = p->plan ? npu__check_weights(plan->graph, diag) : NPU_ERR_NO_MEMORY;
+        status = p->plan && npu__list_beside(p) ? npu__check_weights(plan->graph, diag) : NPU_ERR_NO_MEMORY;
         status = status ? status : npu__make_groups(p, local, diag);
         status = status ? status : npu__make_bodies(p, plan, diag);
     }
     npu__free(&plan->allocator, local, plan->graph->num_values * sizeof *local);
+    if (p && p->beside) {
+        npu__free(&plan->allocator, p->beside, npu__beside_bytes(p->plan));
+        p->beside = NULL;
+    }
     if (status) {
         if (p) {
             p->allocator = plan->allocator;
@@ -49660,32 +49701,45 @@ static bool npu__slot_set(npu_exec *e, npu__slot *slot, uint32_t value, bool own
     return !own || slot->own;
 }
 
+/* The slot of a value among some by rising value; NULL = it has none. */
+static npu__slot *npu__find_slot(npu__slot *slots, uint32_t num, uint32_t value)
+{
+    uint32_t low = 0, high = num;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (slots[middle].value < value) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < num && slots[low].value == value ? &slots[low] : NULL;
+}
+
 /* The state of another exec that has the name of state i. */
 static npu_status npu__exec_borrow_state(npu_exec *e, uint32_t i, npu_diag *diag)
 {
     const npu_exec *from = e->desc.states_of;
     const npu_graph *g = e->program->plan->graph, *of = from->program->plan->graph;
-    const npu__value *v = &g->values[e->program->states[i]], *other;
+    const npu__value *v = &g->values[e->program->states[i]];
+    const npu_spec *x = g->specs[v->spec], *y;
     const char *name = g->names[v->name];
+    uint32_t found = name[0] ? npu_graph_find(of, name).id : 0;
+    const npu__slot *slot = found ? npu__find_slot(from->states, from->program->num_states, found) : NULL;
     char mine[64], theirs[64];
-    for (uint32_t k = 0; k < from->program->num_states; k++) {
-        const npu_spec *x = g->specs[v->spec], *y;
-        other = &of->values[from->states[k].value];
-        y = of->specs[other->spec];
-        if (!name[0] || strcmp(name, of->names[other->name]) != 0) {
-            continue;
-        }
-        if (!npu_spec_equal(x, y)) {
-            return npu__fail(diag, x->dtype == y->dtype ? NPU_ERR_SHAPE : NPU_ERR_DTYPE,
-                             "exec: state '%.60s' is %s, that of states_of %s", name, npu__spec_label(g, x, mine),
-                             npu__spec_label(of, y, theirs));
-        }
-        (void)npu__slot_set(e, &e->states[i], e->program->states[i], false);
-        e->states[i].own = from->states[k].own;
-        e->states[i].is_lent = true;
-        return NPU_OK;
+    if (!slot || strcmp(name, of->names[of->values[found].name]) != 0) {
+        return npu__fail(diag, NPU_ERR_NOT_FOUND, "exec: states_of has no state '%.60s'", name);
     }
-    return npu__fail(diag, NPU_ERR_NOT_FOUND, "exec: states_of has no state '%.60s'", name);
+    y = of->specs[of->values[found].spec];
+    if (!npu_spec_equal(x, y)) {
+        return npu__fail(diag, x->dtype == y->dtype ? NPU_ERR_SHAPE : NPU_ERR_DTYPE,
+                         "exec: state '%.60s' is %s, that of states_of %s", name, npu__spec_label(g, x, mine),
+                         npu__spec_label(of, y, theirs));
+    }
+    (void)npu__slot_set(e, &e->states[i], e->program->states[i], false);
+    e->states[i].own = slot->own;
+    e->states[i].is_lent = true;
+    return NPU_OK;
 }
 
 static npu_status npu__exec_states(npu_exec *e, npu_diag *diag)
@@ -51545,21 +51599,24 @@ static npu_status npu__run_move(npu_exec *e, const npu__move *m)
     return npu__run_staged(e, m, bytes);
 }
 
+/* The slot of an input or a state, which lie by rising value; NULL = it is neither. */
+static const npu__slot *npu__source_slot(const npu_exec *e, uint32_t value)
+{
+    const npu_graph *g = e->program->plan->graph;
+    bool is_input = g->values[value].role == NPU_ROLE_INPUT, is_state = g->values[value].role == NPU_ROLE_STATE;
+    return is_input ? npu__find_slot(e->inputs, g->num_inputs, value)
+        : is_state  ? npu__find_slot(e->states, e->program->num_states, value)
+                    : NULL;
+}
+
 /* Host memory that holds a value without a producer during a run. */
 static const void *npu__source_data(const npu_exec *e, uint32_t value)
 {
     const npu_graph *g = e->program->plan->graph;
-    for (uint32_t i = 0; i < g->num_inputs && g->values[value].role == NPU_ROLE_INPUT; i++) {
-        if (e->inputs[i].value == value) {
-            return e->inputs[i].staged ? e->inputs[i].own : e->inputs[i].given;
-        }
-    }
-    for (uint32_t i = 0; i < e->program->num_states && g->values[value].role == NPU_ROLE_STATE; i++) {
-        if (e->states[i].value == value) {
-            return e->states[i].own;
-        }
-    }
-    return g->data[g->values[value].data].data;
+    const npu__slot *slot = npu__source_slot(e, value);
+    return !slot ? g->data[g->values[value].data].data
+        : slot->staged || g->values[value].role == NPU_ROLE_STATE ? slot->own
+                                                                  : slot->given;
 }
 
 /* Does the op that makes an output read the input for the last time, and may its result stand there? */
@@ -51662,13 +51719,10 @@ static npu_status npu__fail_unbound(npu_exec *e, uint32_t input)
 /* An input or a state to a device; a buffer of that device is copied there. */
 static npu_status npu__run_feed(npu_exec *e, const npu__move *m, uint64_t bytes)
 {
-    for (uint32_t i = 0; i < e->program->plan->num_inputs; i++) {
-        npu__slot *slot = &e->inputs[i];
-        if (slot->value == m->value && slot->buffer && slot->backend == m->to &&
-            !npu__form_of(e->program->plan, m->value, m->to)) {
-            return npu__copy_buffer(e, m->to, npu__exec_buffer(e, m->to, m->target.buffer), m->target.offset, m->to,
-                                    slot->buffer, slot->offset, m->value, bytes);
-        }
+    const npu__slot *slot = npu__source_slot(e, m->value);
+    if (slot && slot->buffer && slot->backend == m->to && !npu__form_of(e->program->plan, m->value, m->to)) {
+        return npu__copy_buffer(e, m->to, npu__exec_buffer(e, m->to, m->target.buffer), m->target.offset, m->to,
+                                slot->buffer, slot->offset, m->value, bytes);
     }
     return npu__upload(e, m->to, &m->target, npu__source_data(e, m->value), m->value, bytes);
 }
