@@ -46402,8 +46402,9 @@ typedef struct npu__excess {
     uint32_t *op_at;  /* per tick: the op of the backend, 0 = none */
     uint64_t *live;   /* per tick: bytes in the arena; before that differences */
     uint8_t *leaves;  /* per op: 1 = it goes */
-    uint8_t *seen;    /* per storage: a weight that was counted */
+    uint8_t *seen;    /* per storage: a weight that was counted, a value that leaves */
     uint32_t num_leaving, unplaced; /* unplaced: an op that no other backend takes */
+    uint32_t round;                 /* from 0, of those that it takes until everything fits */
 } npu__excess;
 
 static bool npu__find_excess(npu_plan *plan, npu__excess *e)
@@ -46526,8 +46527,8 @@ static void npu__leave_by_weights(npu__excess *e, uint64_t held, uint64_t budget
     }
 }
 
-/* Marks the ops of the backend that touch a root, or counts them. */
-static uint32_t npu__touch_root(npu__excess *e, uint32_t root, bool marks)
+/* Marks the ops of the backend that touch what e->seen has, or counts them. */
+static uint32_t npu__touch_seen(npu__excess *e, bool marks)
 {
     const npu_graph *g = e->plan->graph;
     uint32_t count = 0;
@@ -46547,34 +46548,54 @@ static uint32_t npu__touch_root(npu__excess *e, uint32_t root, bool marks)
     return count;
 }
 
-/* The largest value that lives in all of first .. last; NPU_NO_INDEX = there is none. */
-static uint32_t npu__largest_root(const npu__excess *e, uint32_t first, uint32_t last)
+/* The largest values that live in all of first .. last, as many as make up for `excess`, into e->seen. False = they
+   do not, or there is no memory to find out. */
+static bool npu__see_largest(npu__excess *e, uint32_t first, uint32_t last, uint64_t excess)
 {
-    uint32_t best = NPU_NO_INDEX;
-    for (uint32_t i = 0; i < e->plan->num_storage; i++) {
-        const npu__storage *s = &e->plan->storage[i];
-        if (s->value && s->first <= first && s->until >= last && npu__excess_bytes(e, s) &&
-            (best == NPU_NO_INDEX || s->size > e->plan->storage[best].size)) {
-            best = i;
+    const npu_plan *plan = e->plan;
+    size_t bytes = (plan->num_storage + 1u) * sizeof(npu__keyed);
+    npu__keyed *keyed = (npu__keyed *)npu__alloc(&plan->allocator, bytes);
+    uint32_t num = 0;
+    for (uint32_t i = 0; keyed && i < plan->num_storage; i++) {
+        const npu__storage *s = &plan->storage[i];
+        if (s->value && s->first <= first && s->until >= last && npu__excess_bytes(e, s)) {
+            keyed[num].key = (double)npu__excess_bytes(e, s);
+            keyed[num++].entry = i;
         }
     }
-    return best;
+    if (num) {
+        qsort(keyed, num, sizeof *keyed, npu__keyed_compare);
+    }
+    for (uint32_t i = 0; i < num && excess; i++) {
+        uint64_t size = npu__excess_bytes(e, &plan->storage[keyed[i].entry]);
+        e->seen[keyed[i].entry] = 1;
+        excess = excess > size ? excess - size : 0;
+    }
+    npu__free(&plan->allocator, keyed, bytes);
+    return num && !excess;
 }
 
-/* Ticks first .. last are too full: their ops leave, or those that touch the largest value where these are fewer. */
-static void npu__leave_range(npu__excess *e, uint32_t first, uint32_t last, bool looks)
+/* Ticks first .. last are too full: their ops leave, or those that touch the largest values where these are fewer. */
+static void npu__leave_range(npu__excess *e, uint32_t first, uint32_t last, uint64_t most, bool looks)
 {
-    uint32_t count = 0, root = looks ? npu__largest_root(e, first, last) : NPU_NO_INDEX, touching = 0;
+    uint32_t count = 0, touching = 0;
+    uint64_t excess = 0;
     for (uint32_t t = first; t <= last; t++) {
         count += e->op_at[t] != 0;
+        excess = e->live[t] - most > excess ? e->live[t] - most : excess;
     }
-    touching = root == NPU_NO_INDEX ? 0 : npu__touch_root(e, root, false);
+    if (looks && npu__see_largest(e, first, last, excess)) {
+        touching = npu__touch_seen(e, false);
+    }
     if (touching && (count == 0 || touching < count)) {
-        npu__touch_root(e, root, true);
-        return;
+        npu__touch_seen(e, true);
+        first = last + 1;
     }
     for (uint32_t t = first; t <= last; t++) {
         npu__leave(e, e->op_at[t]);
+    }
+    if (looks) {
+        memset(e->seen, 0, e->plan->num_storage);
     }
 }
 
@@ -46588,13 +46609,18 @@ static void npu__leave_at_peaks(npu__excess *e, uint64_t most)
         peak = e->live[t] > peak ? e->live[t] : peak;
     }
     most = peak && most >= peak ? peak - 1 : most; /* gaps may be too small where the bytes would do */
+    /* a quarter of what is too much at a time, as what leaves takes other ops along; more in later rounds, so that
+       there are not as many as ops where what leaves is brought back for those that stay */
+    most = most < peak - (peak - most) / 4 ? peak - (peak - most) / 4 : most;
+    least = e->round < 256 ? peak - peak / 256 * e->round : 0;
+    most = most > least ? least : most;
     for (uint32_t t = 0; t < e->num_ticks; t++) {
         uint32_t first = t;
         while (t < e->num_ticks && e->live[t] > most) {
             t++;
         }
         if (t > first) {
-            npu__leave_range(e, first, t - 1, num++ < NPU__LOOKED_AT);
+            npu__leave_range(e, first, t - 1, most, num++ < NPU__LOOKED_AT);
         }
     }
 }
@@ -46752,7 +46778,8 @@ static npu_status npu__fit_all(npu_plan *plan, npu__excess *e, char largest[160]
 {
     npu_status status = npu__plan_memory(plan, diag);
     e->unplaced = 0;
-    while (status == NPU_OK && npu__find_excess(plan, e)) {
+    for (uint32_t round = 0; status == NPU_OK && npu__find_excess(plan, e); round++) {
+        e->round = round;
         npu__largest_values(plan, e->backend, e->region, largest, 160);
         status = npu__fit_round(e, diag);
         status = status ? status : npu__plan_memory(plan, diag);
@@ -49015,7 +49042,7 @@ static void npu__forget_steps(npu_program *p)
 }
 
 /* Moves ops to the next backends until no region is too small by what is known of the groups. */
-static npu_status npu__shrink(npu_program *p, npu_diag *diag)
+static npu_status npu__shrink(npu_program *p, uint32_t round, npu_diag *diag)
 {
     npu__excess e;
     char largest[160];
@@ -49024,6 +49051,7 @@ static npu_status npu__shrink(npu_program *p, npu_diag *diag)
     if (!npu__find_excess(p->plan, &e)) {
         return NPU_OK;
     }
+    e.round = round;
     npu__largest_values(p->plan, e.backend, e.region, largest, sizeof largest);
     npu__graph_log(p->plan->graph, 1, "%s: %.24s is too small for what compile gave; ops go to the backends after it",
                    p->plan->backends[e.backend]->name, npu__region_name(p->plan->backends[e.backend], e.region));
@@ -49034,7 +49062,7 @@ static npu_status npu__shrink(npu_program *p, npu_diag *diag)
 /* Groups, their memory and weights on the devices: where memory is too small, of a plan with fewer ops there. */
 static npu_status npu__make_groups(npu_program *p, uint32_t *local, npu_diag *diag)
 {
-    for (;;) {
+    for (uint32_t round = 0;; round++) {
         bool fits = false;
         npu_status status = npu__compile_all(p, local, diag);
         status = status ? status : npu__match_groups(p);
@@ -49050,7 +49078,7 @@ static npu_status npu__make_groups(npu_program *p, uint32_t *local, npu_diag *di
             }
             return status ? status : npu__load_weights(p, diag);
         }
-        status = status ? status : npu__shrink(p, diag);
+        status = status ? status : npu__shrink(p, round, diag);
         if (status) {
             return status;
         }
