@@ -33190,6 +33190,8 @@ NPU__COLD static npu_status npu__json_child(npu__loader *l, const npu__json *jso
     desc.allocator = &l->allocator;
     npu__loader_init(&inner, l->p.text, (size_t)(l->p.end - l->p.text), &desc);
     inner.is_static = l->is_static;
+    inner.counted = l->counted;
+    inner.p.line = l->p.line;
     inner.p.g = inner.p.stack[0] =
         npu_graph_add_child(l->p.g, npu__json_is(name, NPU__JSON_STRING) && name->as.str[0] ? name->as.str : out->name,
                             NPU_LEVEL_TENSOR, &index);
@@ -43456,6 +43458,7 @@ typedef struct npu__net {
     uint32_t from;           /* the node that makes it; NPU_NO_INDEX = it is there, in host memory */
     uint32_t first, num;     /* nodes that read it, other than that: in readers */
     bool is_fetched;         /* an output of the graph, or the next content of a state */
+    uint32_t wide;           /* where many read it: 1 + its row in counts */
     uint64_t bytes;
 } npu__net;
 
@@ -43472,6 +43475,7 @@ typedef struct npu__placer {
     uint8_t *best;           /* per node: labels to come back to */
     NPU__ARRAY(npu__net, nets);
     NPU__ARRAY(uint32_t, readers);
+    uint32_t *counts, num_wide; /* per net that many read: how many readers have each label */
     uint32_t *first_net;     /* per node: the nets that it makes or reads, in net_of */
     uint32_t *net_of;
     uint32_t *stamp, now;    /* per net */
@@ -43485,14 +43489,46 @@ static double npu__node_ns(const npu__placer *p, uint32_t node, uint32_t label)
     return label < p->num_backends ? p->ns[(size_t)node * p->num_backends + label] : 0;
 }
 
+static uint32_t *npu__wide_counts(const npu__placer *p, const npu__net *net)
+{
+    return p->counts + (net->wide - 1) * (size_t)(p->num_backends + 1);
+}
+
+/* Of all nets that many read, after labels were set without npu__set_label. */
+static void npu__count_labels(npu__placer *p)
+{
+    memset(p->counts, 0, p->num_wide * (size_t)(p->num_backends + 1) * sizeof *p->counts);
+    for (uint32_t k = 0; k < p->num_nets && p->num_wide; k++) {
+        const npu__net *net = &p->nets[k];
+        for (uint32_t i = 0; i < net->num && net->wide; i++) {
+            npu__wide_counts(p, net)[p->label[p->readers[net->first + i]]]++;
+        }
+    }
+}
+
+static void npu__set_label(npu__placer *p, uint32_t node, uint32_t label)
+{
+    for (uint32_t i = p->first_net[node]; i < p->first_net[node + 1] && p->num_wide; i++) {
+        const npu__net *net = &p->nets[p->net_of[i]];
+        if (net->wide && net->from != node) {
+            npu__wide_counts(p, net)[p->label[node]]--;
+            npu__wide_counts(p, net)[label]++;
+        }
+    }
+    p->label[node] = (uint8_t)label;
+}
+
 /* What moving a value takes with the labels as they are: once to each backend that reads it, and to the host. */
 static double npu__net_ns(const npu__placer *p, const npu__net *net)
 {
     uint32_t from = net->from == NPU_NO_INDEX ? p->num_backends : p->label[net->from];
     uint64_t to = net->is_fetched ? (uint64_t)1 << p->host : 0;
     double ns = 0;
-    for (uint32_t i = 0; i < net->num; i++) {
+    for (uint32_t i = 0; i < net->num && !net->wide; i++) {
         to |= (uint64_t)1 << p->label[p->readers[net->first + i]];
+    }
+    for (uint32_t b = 0; b <= p->num_backends && net->wide; b++) {
+        to |= (uint64_t)(npu__wide_counts(p, net)[b] != 0) << b;
     }
     to &= ~((uint64_t)1 << from);
     for (uint32_t b = 0; to; b++, to >>= 1) {
@@ -43531,7 +43567,7 @@ static double npu__relabel_ns(npu__placer *p, const uint32_t *nodes, uint32_t nu
         double sign = after ? 1 : -1;
         p->now++;
         for (uint32_t k = 0; k < num; k++) {
-            p->label[nodes[k]] = (uint8_t)now;
+            npu__set_label(p, nodes[k], now);
             ns += sign * npu__node_ns(p, nodes[k], now);
         }
         for (uint32_t k = 0; k < num; k++) {
@@ -43545,7 +43581,7 @@ static double npu__relabel_ns(npu__placer *p, const uint32_t *nodes, uint32_t nu
         }
     }
     for (uint32_t k = 0; k < num && !is_kept; k++) {
-        p->label[nodes[k]] = (uint8_t)old;
+        npu__set_label(p, nodes[k], old);
     }
     return ns;
 }
@@ -43628,6 +43664,8 @@ static void npu__placer_nodes(npu__placer *p)
     }
 }
 
+enum { NPU__WIDE_NET = 32 }; /* readers that are counted by label, as going through all of them takes longer */
+
 static bool npu__placer_net(npu__placer *p, uint32_t value, bool is_fetched)
 {
     const npu_graph *g = p->plan->graph;
@@ -43649,8 +43687,14 @@ static bool npu__placer_net(npu__placer *p, uint32_t value, bool is_fetched)
         }
     }
     net->num = p->num_readers - net->first;
+    net->wide = net->num > NPU__WIDE_NET ? ++p->num_wide : 0;
     p->num_nets += net->num || net->is_fetched; /* else a value inside a node */
     return true;
+}
+
+static size_t npu__counts_bytes(const npu__placer *p)
+{
+    return (p->num_wide * (size_t)(p->num_backends + 1) + 1) * sizeof *p->counts;
 }
 
 /* Which nets each node has to do with. */
@@ -43658,9 +43702,11 @@ static bool npu__placer_index(npu__placer *p)
 {
     p->net_of = (uint32_t *)npu__alloc(&p->allocator, (p->num_readers + p->num_nets + 1u) * sizeof *p->net_of);
     p->stamp = (uint32_t *)npu__alloc_zero(&p->allocator, (p->num_nets + 1u) * sizeof *p->stamp);
-    if (!p->net_of || !p->stamp) {
+    p->counts = (uint32_t *)npu__alloc(&p->allocator, npu__counts_bytes(p));
+    if (!p->net_of || !p->stamp || !p->counts) {
         return false;
     }
+    npu__count_labels(p);
     for (int fill = 0; fill < 2; fill++) {
         for (uint32_t i = 0; i < p->num_nets; i++) {
             const npu__net *net = &p->nets[i];
@@ -43745,6 +43791,7 @@ static void npu__placer_free(npu__placer *p)
     npu__free(a, p->seen, n * sizeof *p->seen);
     npu__free(a, p->net_of, (p->num_readers + p->num_nets + 1u) * sizeof *p->net_of);
     npu__free(a, p->stamp, (p->num_nets + 1u) * sizeof *p->stamp);
+    npu__free(a, p->counts, npu__counts_bytes(p));
     if (p->waves.allocator.resize) { /* was begun, for no nodes perhaps */
         npu__waves_free(&p->waves);
     }
@@ -44007,7 +44054,7 @@ static bool npu__place_window(npu__placer *p, uint32_t first, uint32_t end)
     }
     for (uint32_t i = first; i < end; i++) {
         if (f->vertex[i] && f->ok) {
-            p->label[i] = (uint8_t)f->labels[f->vertices[f->vertex[i]].level ? 0 : 1];
+            npu__set_label(p, i, f->labels[f->vertices[f->vertex[i]].level ? 0 : 1]);
         }
         f->vertex[i] = 0;
     }
@@ -44069,7 +44116,7 @@ static void npu__try_label(npu__climb *c, const uint32_t *nodes, uint32_t num, u
         return;
     }
     for (uint32_t i = 0; i < num; i++) {
-        p->label[nodes[i]] = (uint8_t)old;
+        npu__set_label(p, nodes[i], old);
     }
 }
 
@@ -44225,6 +44272,7 @@ static void npu__place_exhaustive(npu__placer *p, uint32_t num, double *best)
             }
         }
     }
+    npu__count_labels(p);
     for (uint32_t k = 0; k < num; k++) {
         npu__keep_better(p, npu__placer_ns(p), best);
         for (uint32_t i = 0, carry = 1; i < p->num_nodes && carry; i++) {
@@ -44237,7 +44285,7 @@ static void npu__place_exhaustive(npu__placer *p, uint32_t num, double *best)
             for (; !(rest & 1); rest >>= 1) {
                 step++;
             }
-            p->label[i] = (uint8_t)(carry ? step - 1 : p->label[i] + step);
+            npu__set_label(p, i, carry ? step - 1 : p->label[i] + step);
         }
     }
 }
@@ -44252,6 +44300,7 @@ static void npu__label_last(npu__placer *p, uint32_t first)
         }
         p->label[i] = first < p->num_backends && p->takes[i] >> first & 1 ? (uint8_t)first : p->label[i];
     }
+    npu__count_labels(p);
 }
 
 /* The labels to begin with: those of `start`, else of backend k - 1 where it takes a node. */
@@ -44259,6 +44308,7 @@ static void npu__label_start(npu__placer *p, const uint8_t *start, uint32_t k)
 {
     if (k == 0) {
         memcpy(p->label, start, p->num_nodes);
+        npu__count_labels(p);
     } else {
         npu__label_last(p, k - 1);
     }
@@ -44348,6 +44398,7 @@ static bool npu__placer_targets(npu__placer *p)
     bool ok = true;
     memset(said, 0, sizeof said);
     memcpy(p->label, p->best, p->num_nodes);
+    npu__count_labels(p);
     for (uint32_t id = 1; id < plan->graph->num_ops && ok; id++) {
         npu__target *t = &plan->targets[id];
         uint32_t node = p->node_of[id];
@@ -47556,6 +47607,7 @@ static npu_status npu__plan_bodies(npu_plan *plan, const npu_plan_desc *desc, np
         status = is_control ? npu_op_describe(plan->graph, npu__make_op(id), &info, &storage) : NPU_OK;
         for (uint32_t k = 0; is_control && k < 2 && status == NPU_OK; k++) {
             npu_plan *body = NULL;
+            own.weights_of = npu_op_body(&info, k)->num_data > 1 ? desc->weights_of : NULL; /* else there are none */
             status = npu_plan_create(&body, npu_op_body(&info, k), &own, diag);
             if (status == NPU_OK && !npu__add_body(plan, id, k, body, false)) {
                 npu_plan_destroy(body);
