@@ -119,7 +119,17 @@ $(IMPL): $(BUILD)/%.o: tests/%.c
 	@mkdir -p $(@D)
 	$(COMPILE) -c $< -o $@
 
-$(filter-out $(INNER:%=$(BUILD)/%),$(TESTS:%=$(BUILD)/%)): $(BUILD)/%: tests/%.c $(IMPL) $(TEST_HEADERS)
+# Its basic blocks are counted.
+STEPS = $(shell echo 'int x;' | $(CC) -fsanitize-coverage=trace-pc -x c -c - -o /dev/null 2> /dev/null \
+    && echo -fsanitize-coverage=trace-pc)
+$(BUILD)/npu_steps.o: tests/npu_impl.c npu_ir.h
+	@mkdir -p $(@D)
+	$(COMPILE) -O0 $(STEPS) -c $< -o $@
+$(BUILD)/test_scale: tests/test_scale.c $(BUILD)/npu_steps.o $(BUILD)/npu_ref_impl.o $(TEST_HEADERS)
+	$(COMPILE) $< $(BUILD)/npu_steps.o $(BUILD)/npu_ref_impl.o $(LIBS) -o $@
+
+OUTER = $(filter-out $(INNER) test_scale,$(TESTS))
+$(OUTER:%=$(BUILD)/%): $(BUILD)/%: tests/%.c $(IMPL) $(TEST_HEADERS)
 	$(COMPILE) $< $(IMPL) $(LIBS) -o $@
 
 $(INNER:%=$(BUILD)/%): $(BUILD)/%: tests/%.c $(TEST_HEADERS)
