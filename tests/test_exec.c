@@ -1161,6 +1161,35 @@ static void test_op_call_by_group(void)
     npu_sim_destroy(sim);
 }
 
+/* What a kernel found reaches the message of a run on a device, and of a call of one op by a group of it. */
+static void test_words_of_a_device(void)
+{
+    npu_sim_desc desc = { .emulate = npu_ref_backend(), .emulate_all = true };
+    rig r = rig_start(&desc, 1);
+    float x[8] = { 1, 0, 0, 1, 1, 2, 2, 4 }, y[8];
+    npu_value a = npu_input(r.graph, "x", F32(2, 2, 2));
+    npu_arg arg = npu_arg_tensor("A", a);
+    npu_output(r.graph, "y", npu_op_result(r.graph, npu_emit_name(r.graph, "aten.linalg_inv", &arg, 1), 0));
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    NPU_CHECK_EQ(npu_plan_op_backend(r.plan, (npu_op){ 1 }, NULL, NULL), 0);
+    npu_test_input(r.exec, "x", x, sizeof x);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_ERR_NUMERICAL);
+    NPU_CHECK_THAT(strstr(npu_exec_diag(r.exec)->message, ": matrix 1 of 0 to 1 is singular (A 'x'") != NULL, "%s",
+                   npu_exec_diag(r.exec)->message);
+    rig_end(&r);
+    npu_backend cpu = *npu_ref_backend();
+    npu_buffer buffers[2];
+    npu_tensor t[2];
+    npu_diag diag;
+    cpu.op_call = NULL;
+    npu_tensor_set_host(&t[0], &buffers[0], NPU_F32, 3, DIMS(2, 2, 2), x);
+    npu_tensor_set_host(&t[1], &buffers[1], NPU_F32, 3, DIMS(2, 2, 2), y);
+    NPU_CHECK_STATUS(npu_op_call(&cpu, NPU_TEST_CALL(NPU_ATEN_LINALG_INV, t, 1, &t[1], 1, 0, NULL, 0), &diag),
+                     NPU_ERR_NUMERICAL);
+    NPU_CHECK_STR(diag.message, "aten.linalg_inv.default on cpu: no result for these numbers: matrix 1 of 0 to 1 is "
+                                "singular (A f32[2,2,2])");
+}
+
 /* A device without op_call that cannot do it, in each of its slots; it gets scratch as it asks for it. */
 static void test_op_call_group_fails(void)
 {
@@ -1284,6 +1313,7 @@ int main(void)
     NPU_RUN(test_op_call_data);
     NPU_RUN(test_op_call_message);
     NPU_RUN(test_op_call_by_group);
+    NPU_RUN(test_words_of_a_device);
     NPU_RUN(test_op_call_group_fails);
     return npu_test_done();
 }

@@ -1880,7 +1880,7 @@ struct npu_sim__job {
     npu_tensor *tensors;           /* of one emulated op */
     const npu_tensor **tensor_pointers;
     npu_buffer *tensor_buffers;
-    npu_binding binding;           /* op_done and failed_op only, and only where the caller waits */
+    npu_binding binding;           /* op_done, failed_op, failed_text only, where the caller waits */
 };
 
 static void npu_sim__sleep(uint64_t ns)
@@ -1911,7 +1911,8 @@ static npu_status npu_sim__run_emulated(npu_sim *sim, npu_sim__job *job, const n
         job->tensor_pointers[i] = t;
     }
     npu_call call = { .size = sizeof call, .op = op->info, .in = job->tensor_pointers,
-                      .out = job->tensor_pointers + op->num_in };
+                      .out = job->tensor_pointers + op->num_in, .failed_text = job->binding.failed_text,
+                      .failed_text_size = job->binding.failed_text_size };
     return host->op_call(host->ctx, &call);
 }
 
@@ -2215,6 +2216,7 @@ static npu_status npu_sim__issue(npu_sim *sim, npu_sim__job *job, npu_fence *fen
     if (fence) {
         queued->binding.op_done = NULL; /* their owner may be gone when the work is done */
         queued->binding.failed_op = NULL;
+        queued->binding.failed_text = NULL;
         *fence = npu_sim__enqueue(sim, queued);
         return NPU_OK;
     }
@@ -2654,6 +2656,10 @@ static npu_status npu_sim__job_init(npu_sim *sim, npu_sim__job *job, const npu_s
     job->binding.op_done_ctx = binding->op_done_ctx;
     job->binding.clock = binding->clock;
     job->binding.failed_op = binding->failed_op;
+    if (NPU_HAS(binding, failed_text_size)) {
+        job->binding.failed_text = binding->failed_text;
+        job->binding.failed_text_size = binding->failed_text_size;
+    }
     return npu_sim__resolve(sim, job, binding);
 }
 
