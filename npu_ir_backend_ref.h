@@ -20523,7 +20523,9 @@ static npu_status npu__ref_unique_launch(const npu_launch *l, uint32_t part, uin
     } else if ((int64_t)groups != l->out[0].dims[s->axis]) {
         return NPU_ERR_RANGE;
     }
-    npu__ref_put_groups(l, s, slices, groups);
+    if ((int64_t)groups <= l->out[0].dims[s->axis] && (!s->counts || (int64_t)groups <= l->out[2].dims[0])) {
+        npu__ref_put_groups(l, s, slices, groups); /* else there are more than was promised, which the dims say */
+    }
     return NPU_OK;
 }
 

@@ -934,6 +934,9 @@ static void test_refused_by_the_run(void)
           "input x : f32[3]\ny = npu.call([x], body=graph 0)\noutput y = y\n", "aten.nonzero.default", NPU_ERR_NOT_IMPLEMENTED },
         /* an op of nobody's that makes what nothing bounds */
         { "symbol u 0 0\ninput x : f32[4]\nn = my.op(x) : f32[u]\noutput n = n\n", "my.op", NPU_ERR_NOT_IMPLEMENTED },
+        /* fewer were promised than an op makes that says so itself */
+        { "symbol one 0 1\ninput x : f32[4]\nu, v, w = aten.unique_consecutive.default(x, return_counts=true) : "
+          "f32[one], i64[0], i64[one]\noutput u = u\noutput w = w\n", "one in 0..1", NPU_ERR_RANGE },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         static const float x[4] = { 1, 2, 3, 4 }, zero[4];
