@@ -35341,10 +35341,10 @@ static npu_status npu__call_check_results(npu__call *c, const npu_op_def *def, n
    are not looked at. */
 static bool npu__tensor_fits(const npu_tensor *t, const npu_spec *spec, size_t len)
 {
-    size_t part, low = 0, end = 1, bits = npu_dtype_bits((npu_dtype)t->dtype);
+    size_t part, low = 0, end = 1, bits = npu_dtype_bits((npu_dtype)t->dtype), each = bits % 8 ? 8 / bits : 1;
     bool fits = t->offset <= SIZE_MAX;
-    if (!len || bits % 8) {
-        return !len || t->buffer->bytes > 0;
+    if (!len) {
+        return t->offset <= t->buffer->bytes;
     }
     for (uint32_t i = 0; i < spec->rank; i++) {
         int64_t stride = t->strides[i];
@@ -35353,6 +35353,9 @@ static bool npu__tensor_fits(const npu_tensor *t, const npu_spec *spec, size_t l
         fits = fits && step <= SIZE_MAX && npu_size_mul((size_t)(spec->dims[i] - 1), (size_t)step, &part) &&
             npu_size_add(*reach, part, reach);
     }
+    bits *= each;
+    low = low / each + (low % each != 0);
+    end = end / each + (end % each != 0);
     return fits && npu_size_mul(low, bits / 8, &low) && low <= t->offset && npu_size_mul(end, bits / 8, &end) &&
            npu_size_add(end, (size_t)t->offset, &end) && end <= t->buffer->bytes;
 }
@@ -35428,12 +35431,16 @@ static npu_status npu__call_bind(npu__call *c, const npu_backend *b, const npu_o
     status = npu_blob_bind(def->schema, c->blob, info->attrs_size, lists, num_in, c->args, diag);
     for (uint32_t a = 0; status == NPU_OK && a < info->num_args; a++) {
         const npu_schema_type *type = &def->schema->args[a].type;
+        bool hole_allowed = type->list ? type->element_optional : type->optional;
+        uint32_t count = !npu__is_operand(&def->schema->args[a]) || hole_allowed ? 0 : type->list ? c->args[a].count : 1;
         if (c->args[a].form == NPU_ARG_GRAPH) {
             status = npu__fail(diag, NPU_ERR_UNSUPPORTED, "%s: has a child graph, which a call has not", def->name);
-        } else if (npu__is_operand(&def->schema->args[a]) && !type->list && !type->optional &&
-            !info->in[c->args[a].first]) {
-            status = npu__fail(diag, NPU_ERR_ARITY, "%s: operand '%s' is missing", def->name,
-                               def->schema->args[a].name);
+        }
+        for (uint32_t i = 0; i < count && status == NPU_OK; i++) {
+            if (!info->in[c->args[a].first + i]) {
+                status = npu__fail(diag, NPU_ERR_ARITY, "%s: operand '%s' is missing", def->name,
+                                   def->schema->args[a].name);
+            }
         }
     }
     status = status ? status : npu__call_check_results(c, def, diag);

@@ -1014,6 +1014,7 @@ static void test_op_call_tensors(void)
         { "no handle", NPU_ERR_INVALID_ARGUMENT, 1, 4, 1, 0, 2 },
         { "nothing", NPU_OK, 1, 0, 1, 0, 0 }, { "nothing, nowhere", NPU_OK, 1, 0, 1, 0, 2 },
         { "nothing without a buffer", NPU_ERR_INVALID_ARGUMENT, 1, 0, 1, 0, 1 },
+        { "nothing at its end", NPU_OK, 1, 0, 1, 16, 0 }, { "nothing behind its end", NPU_ERR_SHAPE, 1, 0, 1, 17, 0 },
     };
     float memory[2][8] = { { 0 } };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -1044,13 +1045,14 @@ static void test_op_call_refused(void)
     static const char *const words[] = {
         "needs a desc that was zeroed", "the operands or results are NULL", "the operands or results are NULL",
         "1 operands and 64 results, at most 64 in all", "result 0 has no dtype", "operand 'other' is missing",
-        "2 results given, expected 1", "with 600 bytes, expected 0 and the packed blob", "but its buffer has 0 bytes",
+        "2 results given, expected 1", "with 600 bytes, expected 0 and the packed blob", "but its buffer has 3 bytes",
         "but its buffer has 64 bytes", "has 1 tensor lists, but the call says the sizes of 2",
-        "2 operands given, expected 0 and 3 in lists"
+        "2 operands given, expected 0 and 3 in lists", "operand 'tensors' is missing"
     };
     static const npu_status statuses[] = {
         NPU_ERR_INVALID_ARGUMENT, NPU_ERR_INVALID_ARGUMENT, NPU_ERR_INVALID_ARGUMENT, NPU_ERR_ARITY, NPU_ERR_DTYPE,
-        NPU_ERR_ARITY, NPU_ERR_ARITY, NPU_ERR_BAD_ATTR_SIZE, NPU_ERR_SHAPE, NPU_ERR_SHAPE, NPU_ERR_ARITY, NPU_ERR_ARITY
+        NPU_ERR_ARITY, NPU_ERR_ARITY, NPU_ERR_BAD_ATTR_SIZE, NPU_ERR_SHAPE, NPU_ERR_SHAPE, NPU_ERR_ARITY, NPU_ERR_ARITY,
+        NPU_ERR_ARITY
     };
     static float memory[3][16];
     static uint8_t blob[600];
@@ -1073,8 +1075,9 @@ static void test_op_call_refused(void)
         case 5: t[1].dtype = NPU_NONE; break;
         case 6: d.kind = NPU_ATEN_RELU, d.num_in = 1, d.out = t + 1, d.num_out = 2; break;
         case 7: d.blob = blob, d.blob_size = sizeof blob; break;
-        case 8: t[1].dtype = NPU_I4, buffers[1].bytes = 0; break;
+        case 8: t[1].dtype = NPU_I4, buffers[1].bytes = 3; break; /* of 4 */
         case 9: t[1].strides[0] = INT64_MAX / 4, t[1].strides[1] = INT64_MAX; break;
+        case 12: d.kind = NPU_ATEN_CAT, t[1].dtype = NPU_NONE; break;
         default: d.kind = NPU_ATEN_CAT, d.list_sizes = sizes, d.num_lists = i == 10 ? 2 : 1; break;
         }
         NPU_CHECK_STATUS(npu_op_call(npu_ref_backend(), &d, &diag), statuses[i]);
