@@ -5735,10 +5735,11 @@ typedef struct npu_op_call_desc {
 /* Runs it. Result specs are deduced, from the operands' data too where the op's sizes depend on it and the backend is
    host memory, and compared with `out`. A tensor that is there has a buffer, one without elements, too. Errors:
    NOT_FOUND (kind), BAD_SCHEMA, BAD_ATTR_SIZE, ARITY, RANK, DYNAMIC_SHAPE and OVERFLOW (dims that are no numbers, or
-   too many), INVALID_ARGUMENT (no memory), SHAPE (less than dims and strides reach), UNSUPPORTED (an op with a child
-   graph, an address that elements cannot have), those of the type rule, NOT_IMPLEMENTED (no kernel), NO_MEMORY; of what
-   the numbers are, RANGE and NUMERICAL, with what was found in the message, as a run has it; what else the backend
-   returns. Thread-safe where the backend's op_call is. Source: document 002, op_call. */
+   too many; a number read from an operand that is none in host memory), INVALID_ARGUMENT (no memory), SHAPE (less than
+   dims and strides reach), UNSUPPORTED (an op with a child graph, an address that elements cannot have), those of the
+   type rule, NOT_IMPLEMENTED (no kernel), NO_MEMORY; of what the numbers are, RANGE and NUMERICAL, with what was found
+   in the message, as a run has it; what else the backend returns. Thread-safe where the backend's op_call is.
+   Source: document 002, op_call. */
 NPU_IR_API npu_status npu_op_call(const npu_backend *backend, const npu_op_call_desc *desc, npu_diag *diag);
 /* A dense tensor over host memory, which is borrowed, for backends with NPU_BACKEND_HOST: fills `buffer` and `tensor`
    (which points to it). Errors: those of npu_spec_size. */
@@ -12460,11 +12461,11 @@ static bool npu__has_dynamic_args(const npu_graph *g, const npu__op *o)
 /* An integer or bool, of whatever rank, but one; false where it is not known. */
 static bool npu__read_dynamic_arg(const npu_spec *spec, const void *data, int64_t *value)
 {
-    uint32_t bytes = npu_dtype_bits((npu_dtype)spec->dtype) / 8;
+    uint32_t bytes = data ? npu_dtype_bits((npu_dtype)spec->dtype) / 8 : 0;
     int16_t i16;
     int32_t i32;
     size_t len = 0;
-    if (!data || bytes == 0 || bytes > 8 || npu_spec_len(spec, &len) || len != 1) {
+    if (bytes == 0 || bytes > 8 || npu_spec_len(spec, &len) || len != 1) {
         return false;
     }
     *value = 0;
@@ -12477,15 +12478,16 @@ static bool npu__read_dynamic_arg(const npu_spec *spec, const void *data, int64_
     case 8 + 4: memcpy(&i32, data, 4), *value = (uint32_t)i32; break;
     default: memcpy(value, data, 8); break;
     }
+    *value += *value == INT64_MIN; /* which stands for what is not known, and is as far out as its neighbour */
     return true;
 }
 
-/* Replaces the numbers read from values by what these hold; info is bound to s->args and s->blob. The argument
-   that has a value which is not known, or NULL. */
-static const char *npu__info_feed(const npu_op_info *info, npu_op_storage *s, const void *const *data)
+/* Replaces the numbers read from values by what these hold; info is bound to args and blob. The argument that
+   has a value which is not known, or NULL. */
+static const char *npu__info_feed(const npu_op_info *info, npu_bound_arg *args, uint8_t *blob, const void *const *data)
 {
     for (uint32_t a = 0; a < info->num_args; a++) {
-        npu_bound_arg *arg = &s->args[a];
+        npu_bound_arg *arg = &args[a];
         uint32_t at = arg->first;
         if (arg->form == NPU_ARG_INT && arg->count) {
             if (!npu__read_dynamic_arg(info->in[at], data[at], &arg->i)) {
@@ -12495,7 +12497,7 @@ static const char *npu__info_feed(const npu_op_info *info, npu_op_storage *s, co
             arg->count = 0;
         }
         for (uint32_t k = 0; arg->form == NPU_ARG_INTS && k < arg->count; k++) {
-            uint8_t *element = s->blob + (arg->data - s->blob) + 8u * k;
+            uint8_t *element = blob + (arg->data - blob) + 8u * k;
             int64_t value;
             if (npu__get_le(element, 8) != (uint64_t)INT64_MIN) {
                 continue;
@@ -35390,6 +35392,22 @@ static npu_status npu__call_check_tensor(const npu_backend *b, const npu_op_def 
     return NPU_OK;
 }
 
+/* Numbers that the blob leaves to operands. */
+static npu_status npu__call_feed(npu__call *c, const npu_backend *b, const npu_op_def *def, npu_diag *diag)
+{
+    const void *data[NPU__CALL_MAX];
+    const char *unknown;
+    for (uint32_t i = 0; i < c->info.num_in; i++) {
+        const npu_tensor *t = c->tensors[i];
+        bool is_here = t->dtype && (b->traits & NPU_BACKEND_HOST) && t->buffer->handle;
+        data[i] = is_here ? (const char *)t->buffer->handle + t->offset : NULL;
+    }
+    unknown = npu__info_feed(&c->info, c->args, c->blob, data);
+    return unknown ? npu__fail(diag, NPU_ERR_DYNAMIC_SHAPE, "%s: dynamic %s is no number in host memory", def->name,
+                               unknown)
+                   : NPU_OK;
+}
+
 static npu_status npu__call_bind(npu__call *c, const npu_backend *b, const npu_op_def *def,
                                  const npu_op_call_desc *d, npu_diag *diag)
 {
@@ -35432,10 +35450,11 @@ static npu_status npu__call_bind(npu__call *c, const npu_backend *b, const npu_o
     for (uint32_t a = 0; status == NPU_OK && a < info->num_args; a++) {
         const npu_schema_type *type = &def->schema->args[a].type;
         bool hole_allowed = type->list ? type->element_optional : type->optional;
-        uint32_t count = !npu__is_operand(&def->schema->args[a]) || hole_allowed ? 0 : type->list ? c->args[a].count : 1;
+        uint32_t count = type->list ? c->args[a].count : 1;
         if (c->args[a].form == NPU_ARG_GRAPH) {
             status = npu__fail(diag, NPU_ERR_UNSUPPORTED, "%s: has a child graph, which a call has not", def->name);
         }
+        count = npu__is_operand(&def->schema->args[a]) && !hole_allowed ? count : 0;
         for (uint32_t i = 0; i < count && status == NPU_OK; i++) {
             if (!info->in[c->args[a].first + i]) {
                 status = npu__fail(diag, NPU_ERR_ARITY, "%s: operand '%s' is missing", def->name,
@@ -35443,6 +35462,7 @@ static npu_status npu__call_bind(npu__call *c, const npu_backend *b, const npu_o
             }
         }
     }
+    status = status ? status : npu__call_feed(c, b, def, diag);
     status = status ? status : npu__call_check_results(c, def, diag);
     npu__info_device(info, b, c->device);
     return status;
@@ -50203,7 +50223,7 @@ static npu_status npu__deduce_again(npu__dims *d, const npu__op *o, const void *
     for (uint32_t i = 0; data && (is_fed || (o->def->traits & NPU_DATA)) && i < o->num_operands; i++) {
         d->storage.data[i] = data[i] ? data[i] : d->storage.data[i];
     }
-    unknown = is_fed ? npu__info_feed(&d->info, &d->storage, d->storage.data) : NULL;
+    unknown = is_fed ? npu__info_feed(&d->info, d->storage.args, d->storage.blob, d->storage.data) : NULL;
     if (unknown) {
         return npu__exec_fail(e, NPU_ERR_DYNAMIC_SHAPE, "%s (op %u): dynamic %s is no number in host memory",
                               o->def->name, (unsigned)d->info.op, unknown);

@@ -1105,6 +1105,41 @@ static void test_op_call_data(void)
     NPU_CHECK(y[0] == 1 && y[1] == 4 && y[2] == 0);
 }
 
+/* Attributes that leave a number to an operand: what that holds is checked as a number among them is. */
+static void test_op_call_fed(void)
+{
+    static const struct { int64_t k; npu_dtype dtype; npu_status status; } rows[] = {
+        { 2, NPU_I64, NPU_OK },        { 4, NPU_I64, NPU_OK },          { 0, NPU_I64, NPU_ERR_RANGE },
+        { 5, NPU_I64, NPU_ERR_RANGE }, { INT64_MIN, NPU_I64, NPU_ERR_RANGE }, { 2, NPU_NONE, NPU_ERR_DYNAMIC_SHAPE },
+    };
+    float x[4] = { 3, 1, 4, 2 };
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value self = npu_input(g, "x", npu_spec_tensor(NPU_F32, 1, DIMS(4)));
+    npu_arg args[2] = { npu_arg_tensor("self", self),
+                        npu_arg_tensor("k", npu_input(g, "k", npu_spec_tensor(NPU_I64, 0, NULL))) };
+    npu_op op = npu_emit_name(g, "aten.kthvalue.default", args, 2);
+    npu_op_storage storage = { 0 };
+    npu_op_info info = { 0 };
+    NPU_CHECK_STATUS(npu_op_describe(g, op, &info, &storage), NPU_OK);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        npu_buffer buffers[4];
+        npu_tensor in[2], out[2];
+        npu_diag diag;
+        float y = 0;
+        int64_t at = -1, k = rows[i].k;
+        npu_tensor_set_host(&in[0], &buffers[0], NPU_F32, 1, DIMS(4), x);
+        npu_tensor_set_host(&in[1], &buffers[1], NPU_I64, 0, NULL, &k);
+        npu_tensor_set_host(&out[0], &buffers[2], NPU_F32, 0, NULL, &y);
+        npu_tensor_set_host(&out[1], &buffers[3], NPU_I64, 0, NULL, &at);
+        in[1].dtype = rows[i].dtype;
+        npu_status status = call(info.kind, in, 2, out, 2, info.attrs, info.attrs_size, &diag);
+        NPU_CHECK_THAT(status == rows[i].status, "row %u: %s: %s", (unsigned)i, npu_status_name(status), diag.message);
+        NPU_CHECK(status || (y == (float)k && x[at] == y));
+    }
+    npu_op_storage_free(&storage);
+    npu_graph_destroy(g);
+}
+
 /* What failed is named: the op, the operand, and the status. */
 static void test_op_call_message(void)
 {
@@ -1314,6 +1349,7 @@ int main(void)
     NPU_RUN(test_op_call_tensors);
     NPU_RUN(test_op_call_refused);
     NPU_RUN(test_op_call_data);
+    NPU_RUN(test_op_call_fed);
     NPU_RUN(test_op_call_message);
     NPU_RUN(test_op_call_by_group);
     NPU_RUN(test_words_of_a_device);
