@@ -2,7 +2,7 @@
 #ifndef OPS_WORLD_H
 #define OPS_WORLD_H
 
-#include "ops_deep.h"
+#include "ops_far.h"
 
 /* Keeps the arguments alone: a conf_case takes many times their memory. */
 static void ops_keep_vector(ops_world *w, const conf_case *call)
