@@ -24493,39 +24493,89 @@ static void npu__ref_join_row(const npu__ref_byte_pair *s, const uint8_t *a, con
     }
 }
 
-/* Dense ones in float; vectors with a result near a half are left to the tables, and so is what is left in the end. */
+/* Dense ones in float; results near a half are left to the tables, and so is what is left in the end. */
 #ifdef NPU__REF_HAS_AVX2
-NPU__REF_INLINE NPU__REF_AVX512 __m512 npu__ref_near_avx512(const npu__ref_byte_pair *s, const uint8_t *x, uint32_t k)
+NPU__REF_INLINE NPU__REF_AVX512 __m512 npu__ref_near_avx512(const uint8_t *x, __mmask16 wanted, int32_t zero,
+                                                            const bool is_signed)
 {
-    __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)x);
-    __m512i e = s->is_signed ? _mm512_cvtepi8_epi32(bytes) : _mm512_cvtepu8_epi32(bytes);
-    return _mm512_cvtepi32_ps(_mm512_sub_epi32(e, _mm512_set1_epi32(s->zeros[k])));
+    __m128i bytes = _mm_maskz_loadu_epi8(wanted, x);
+    __m512i e = is_signed ? _mm512_cvtepi8_epi32(bytes) : _mm512_cvtepu8_epi32(bytes);
+    return _mm512_cvtepi32_ps(_mm512_sub_epi32(e, _mm512_set1_epi32(zero)));
 }
-/* The nearest whole number, ties to even whatever the mode of the machine is, of numbers that fit 32 bits. */
-NPU__REF_AVX512 static __m512 npu__ref_whole_avx512(__m512 x)
+/* The nearest whole number, ties to even whatever the mode of the machine is, of numbers that fit 32 bits. `most`
+   learns how far from it they are: as floats without signs, whose bits are in their order. */
+NPU__REF_INLINE NPU__REF_AVX512 __m512i npu__ref_near_whole(__m512 real, __m512i *most)
 {
-    return _mm512_cvtepi32_ps(_mm512_cvt_roundps_epi32(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    const __m512i rest = _mm512_castps_si512(_mm512_reduce_ps(real, _MM_FROUND_NO_EXC));
+    *most = _mm512_max_epu32(*most, _mm512_and_si512(rest, _mm512_set1_epi32(INT32_MAX)));
+    return _mm512_cvt_roundps_epi32(real, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+NPU__REF_INLINE NPU__REF_AVX512 __mmask16 npu__ref_is_near(__m512i most, float near)
+{
+    return _mm512_cmp_ps_mask(_mm512_castsi512_ps(most), _mm512_set1_ps(near), _CMP_GT_OQ);
+}
+/* Whole numbers as results: byte 16 i + 4 j + k is of lane 4 i + k of vector j. Bytes of a sign are clamped without. */
+NPU__REF_INLINE NPU__REF_AVX512 __m512i npu__ref_near_bytes(const __m512i whole[4], const npu__ref_quantised *q)
+{
+    const int32_t flip = q->low < 0 ? 128 : 0;
+    const __m512i zero = _mm512_set1_epi16((int16_t)(q->zero + flip)), sign = _mm512_set1_epi8((char)flip);
+    const __m512i low = _mm512_set1_epi8((char)(q->low + flip)), high = _mm512_set1_epi8((char)(q->high + flip));
+    __m512i a = _mm512_adds_epi16(_mm512_packs_epi32(whole[0], whole[1]), zero);
+    __m512i b = _mm512_adds_epi16(_mm512_packs_epi32(whole[2], whole[3]), zero);
+    a = _mm512_min_epu8(_mm512_max_epu8(_mm512_packus_epi16(a, b), low), high);
+    return _mm512_xor_si512(a, sign);
+}
+/* The same in order: byte 16 j + i is of lane i of vector j. */
+NPU__REF_INLINE NPU__REF_AVX512 __m512i npu__ref_near_ordered(const __m512i whole[4], const npu__ref_quantised *q)
+{
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    return _mm512_permutexvar_epi32(order, npu__ref_near_bytes(whole, q));
+}
+/* What bytes that are written might change is read before. */
+NPU__REF_INLINE NPU__REF_AVX512 void npu__ref_join_blocks(const npu__ref_byte_pair *s, const uint8_t *a,
+    const uint8_t *b, uint8_t *y, size_t n, const bool is_product, const bool is_signed)
+{
+    const npu__ref_quantised q = s->q;
+    const int32_t zeros[2] = { s->zeros[0], s->zeros[1] };
+    const float reals[2] = { s->real[0], s->real[1] }, near = s->near;
+    const __m512 low = _mm512_set1_ps((float)(q.low - q.zero)), high = _mm512_set1_ps((float)(q.high - q.zero));
+    const __m512 fa = _mm512_set1_ps(reals[0]), fb = _mm512_set1_ps(reals[1]);
+    for (size_t first = 0; first < n; first += 64, a += 64, b += 64, y += 64) {
+        uint64_t wanted = ~(uint64_t)0 >> (n - first < 64 ? 64 - (n - first) : 0), halves = 0;
+        __m512i whole[4], rest[4], most = _mm512_setzero_si512();
+        NPU__REF_UNROLL_LOOP
+        for (int32_t i = 0; i < 4; i++) {
+            const __mmask16 some = (__mmask16)(wanted >> (16 * i));
+            __m512 p = npu__ref_near_avx512(a + 16 * i, some, zeros[0], is_signed);
+            __m512 r = npu__ref_near_avx512(b + 16 * i, some, zeros[1], is_signed);
+            p = is_product ? _mm512_mul_ps(_mm512_mul_ps(p, r), fa) : _mm512_fmadd_ps(p, fa, _mm512_mul_ps(r, fb));
+            p = is_product ? _mm512_min_ps(_mm512_max_ps(p, low), high) : p; /* sums fit 32 bits */
+            rest[i] = _mm512_setzero_si512();
+            whole[i] = npu__ref_near_whole(p, &rest[i]);
+            most = _mm512_max_epu32(most, rest[i]);
+        }
+        _mm512_mask_storeu_epi8(y, wanted, npu__ref_near_ordered(whole, &q));
+        if (npu__ref_is_near(most, near)) {
+            NPU__REF_UNROLL_LOOP
+            for (int32_t i = 0; i < 4; i++) {
+                halves |= (uint64_t)npu__ref_is_near(rest[i], near) << (16 * i);
+            }
+            for (halves &= wanted; halves; halves &= halves - 1) {
+                const int32_t i = __builtin_ctzll(halves);
+                npu__ref_join_row(s, a + i, b + i, y + i, 1);
+            }
+        }
+    }
 }
 NPU__REF_AVX512 static size_t npu__ref_join_near_avx512(const npu__ref_byte_pair *s, const uint8_t *a, const uint8_t *b,
                                                         uint8_t *y, size_t n)
 {
-    const __m512 low = _mm512_set1_ps((float)(s->q.low - s->q.zero)), fa = _mm512_set1_ps(s->real[0]);
-    const __m512 high = _mm512_set1_ps((float)(s->q.high - s->q.zero)), fb = _mm512_set1_ps(s->real[1]);
-    size_t i = 0;
-    for (; i + 16 <= n; i += 16) {
-        __m512 p = npu__ref_near_avx512(s, a + i, 0), q = npu__ref_near_avx512(s, b + i, 1), whole, rest;
-        p = s->is_product ? _mm512_mul_ps(_mm512_mul_ps(p, q), fa) : _mm512_fmadd_ps(p, fa, _mm512_mul_ps(q, fb));
-        p = _mm512_min_ps(_mm512_max_ps(p, low), high);
-        whole = npu__ref_whole_avx512(p);
-        rest = _mm512_abs_ps(_mm512_sub_ps(p, whole));
-        if (_mm512_cmp_ps_mask(rest, _mm512_set1_ps(s->near), _CMP_GT_OQ)) {
-            npu__ref_join_row(s, a + i, b + i, y + i, 16);
-        } else {
-            __m512i e = _mm512_add_epi32(_mm512_cvttps_epi32(whole), _mm512_set1_epi32(s->q.zero));
-            _mm_storeu_si128((__m128i *)(void *)(y + i), _mm512_cvtepi32_epi8(e));
-        }
+    if (s->is_product) {
+        npu__ref_join_blocks(s, a, b, y, n, true, s->is_signed);
+    } else {
+        npu__ref_join_blocks(s, a, b, y, n, false, s->is_signed);
     }
-    return i;
+    return n;
 }
 NPU__REF_INLINE NPU__REF_AVX2 __m256 npu__ref_near_avx2(const npu__ref_byte_pair *s, const uint8_t *x, uint32_t k)
 {
@@ -25279,24 +25329,9 @@ NPU__REF_ON_WIDE(NPU__REF_LOOP_OF, byte_finish,
 #define npu__ref_byte_near_base npu__ref_byte_finish_base
 #define npu__ref_byte_near_neon npu__ref_byte_finish_neon
 #ifdef NPU__REF_HAS_AVX2
-/* A product as a whole number; `most` learns how far from one it is. */
 NPU__REF_INLINE NPU__REF_AVX512 __m512i npu__ref_byte_near_whole(__m512i sum, __m512 factor, __m512i *most)
 {
-    __m512 real = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), factor);
-    const __m512i rest = _mm512_castps_si512(_mm512_reduce_ps(real, _MM_FROUND_NO_EXC));
-    *most = _mm512_max_epu32(*most, _mm512_and_si512(rest, _mm512_set1_epi32(INT32_MAX))); /* floats, without signs */
-    return _mm512_cvt_roundps_epi32(real, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-}
-/* Byte i % 4 of lane i / 4 % 4 of 32 bits in quarter i / 16 comes of lane i % 16 of vector i / 16. */
-NPU__REF_INLINE NPU__REF_AVX512 __m512i npu__ref_byte_near_bytes(const __m512i whole[4], const npu__ref_quantised *q)
-{
-    const __m512i zero = _mm512_set1_epi16((int16_t)q->zero), byte = _mm512_set1_epi16(0xff);
-    const __m512i low = _mm512_set1_epi16((int16_t)q->low), high = _mm512_set1_epi16((int16_t)q->high);
-    __m512i a = _mm512_adds_epi16(_mm512_packs_epi32(whole[0], whole[1]), zero);
-    __m512i b = _mm512_adds_epi16(_mm512_packs_epi32(whole[2], whole[3]), zero);
-    a = _mm512_and_si512(_mm512_min_epi16(_mm512_max_epi16(a, low), high), byte);
-    b = _mm512_and_si512(_mm512_min_epi16(_mm512_max_epi16(b, low), high), byte);
-    return _mm512_packus_epi16(a, b);
+    return npu__ref_near_whole(_mm512_mul_ps(_mm512_cvtepi32_ps(sum), factor), most);
 }
 /* The same exactly, where scales are exact; `reals` of 16 channels, or of one (step 0). */
 NPU__REF_INLINE NPU__REF_AVX512 __m512i npu__ref_byte_exact_whole(__m512i sum, const double *reals, size_t step)
@@ -25309,15 +25344,10 @@ NPU__REF_INLINE NPU__REF_AVX512 __m512i npu__ref_byte_exact_whole(__m512i sum, c
     return _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvt_roundpd_epi32(a, _MM_FROUND_TO_NEAREST_INT |
                                                                                      _MM_FROUND_NO_EXC)), whole, 1);
 }
-NPU__REF_INLINE NPU__REF_AVX512 bool npu__ref_byte_is_near(__m512i most)
-{
-    return _mm512_cmp_ps_mask(_mm512_castsi512_ps(most), _mm512_set1_ps(NPU__REF_BYTE_NEAR), _CMP_GT_OQ) != 0;
-}
 /* 64 of them, or the `n` that there are, packed at once. */
 NPU__REF_INLINE NPU__REF_AVX512 void npu__ref_byte_near_block(uint8_t *y, const int32_t *sums, size_t n,
     const npu__ref_quantised *q, const npu__ref_byte_scales *s, size_t first, bool is_row, const bool is_whole)
 {
-    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     const __mmask64 wanted = is_whole ? ~(__mmask64)0 : ((__mmask64)1 << n) - 1;
     __m512i most = _mm512_setzero_si512();
     __m512i whole[4];
@@ -25331,10 +25361,10 @@ NPU__REF_INLINE NPU__REF_AVX512 void npu__ref_byte_near_block(uint8_t *y, const 
         __m512i sum = is_whole ? _mm512_loadu_si512(sums + 16 * i) : _mm512_maskz_loadu_epi32(some, sums + 16 * i);
         whole[i] = npu__ref_byte_near_whole(_mm512_add_epi32(sum, offset), factor, &most);
     }
-    if (npu__ref_byte_is_near(most)) {
+    if (npu__ref_is_near(most, NPU__REF_BYTE_NEAR)) {
         npu__ref_byte_finish_avx512(y, sums, n, q, s, first, is_row);
     } else {
-        _mm512_mask_storeu_epi8(y, wanted, _mm512_permutexvar_epi32(order, npu__ref_byte_near_bytes(whole, q)));
+        _mm512_mask_storeu_epi8(y, wanted, npu__ref_near_ordered(whole, q));
     }
 }
 NPU__REF_AVX512 static void npu__ref_byte_near_avx512(uint8_t *y, const int32_t *sums, size_t n,
@@ -25602,9 +25632,9 @@ static void npu__ref_byte_slab_turn(npu__ref_byte_slab *s)
     if (s->isa >= NPU__REF_ISA_avx512_vnni && is_fit && 100 * used <= 97 * sums) {
         s->turned = width % 7 == 0 ? 7 : width % 8 == 0 ? 8 : 0;
     }
-    s->is_fused = s->isa >= NPU__REF_ISA_avx512_vnni && !s->turned && !s->plain.q.is_twice && s->scales.is_small &&
+    s->is_fused = s->isa >= NPU__REF_ISA_avx512_vnni && !s->plain.q.is_twice && s->scales.is_small &&
                   !s->scales.is_bias_apart;
-    s->loops = s->is_fused ? &npu__ref_byte_fused_loops : s->loops;
+    s->loops = s->is_fused && !s->turned ? &npu__ref_byte_fused_loops : s->loops;
 #else
     (void)s;
 #endif
@@ -25895,11 +25925,9 @@ static void npu__ref_byte_fused_exact(const npu__ref_byte_band *band, size_t cha
 
 /* Results of n of 16 places, or of 64. */
 NPU__REF_INLINE NPU__REF_AVX512_VNNI void npu__ref_byte_fused_give(const npu__ref_byte_band *band, size_t channel,
-    const __m512i *sums, const int32_t vectors, size_t n, uint8_t *y)
+    const npu__ref_quantised *q, const __m512i *sums, const int32_t vectors, size_t n, uint8_t *y, float real)
 {
-    const npu__ref_quantised *q = &band->s->plain.q;
-    const __m512 factor = _mm512_set1_ps(band->scales.factors[channel]);
-    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512 factor = _mm512_set1_ps(real);
     const __mmask64 wanted = ~(__mmask64)0 >> (64 - n);
     __m512i most = _mm512_setzero_si512();
     __m512i whole[4];
@@ -25907,7 +25935,7 @@ NPU__REF_INLINE NPU__REF_AVX512_VNNI void npu__ref_byte_fused_give(const npu__re
     for (int32_t i = 0; i < vectors; i++) {
         whole[i] = npu__ref_byte_near_whole(sums[i], factor, &most);
     }
-    if (npu__ref_byte_is_near(most)) {
+    if (npu__ref_is_near(most, NPU__REF_BYTE_NEAR)) {
         int32_t in_memory[64];
         NPU__REF_UNROLL_LOOP
         for (int32_t i = 0; i < vectors; i++) {
@@ -25915,7 +25943,7 @@ NPU__REF_INLINE NPU__REF_AVX512_VNNI void npu__ref_byte_fused_give(const npu__re
         }
         npu__ref_byte_fused_exact(band, channel, in_memory, n, y);
     } else if (vectors == 4) {
-        _mm512_mask_storeu_epi8(y, wanted, _mm512_permutexvar_epi32(order, npu__ref_byte_near_bytes(whole, q)));
+        _mm512_mask_storeu_epi8(y, wanted, npu__ref_near_ordered(whole, q));
     } else {
         __m512i e = _mm512_max_epi32(whole[0], _mm512_set1_epi32(q->low - q->zero));
         e = _mm512_min_epi32(e, _mm512_set1_epi32(q->high - q->zero));
@@ -25929,6 +25957,8 @@ NPU__REF_INLINE NPU__REF_AVX512_VNNI void npu__ref_byte_fused_rows(const npu__re
 {
     const npu__ref_byte_slab *s = band->s;
     const int32_t *w = s->packed + (int64_t)channel * s->words;
+    const float *factors = band->scales.factors + channel;
+    const npu__ref_quantised q = s->plain.q; /* which bytes that are written might change */
     __m512i sums[NPU__REF_FUSED_ROWS][4];
     NPU__REF_UNROLL_LOOP
     for (int32_t i = 0; i < rows; i++) {
@@ -25958,7 +25988,7 @@ NPU__REF_INLINE NPU__REF_AVX512_VNNI void npu__ref_byte_fused_rows(const npu__re
         for (int32_t v = 0; v < vectors; v++) {
             __asm__("" : "+v"(sums[i][v])); /* gcc would move each sum twice in the loop above */
         }
-        npu__ref_byte_fused_give(band, channel + (size_t)i, sums[i], vectors, n, y + i * next);
+        npu__ref_byte_fused_give(band, channel + (size_t)i, &q, sums[i], vectors, n, y + i * next, factors[i]);
     }
 }
 #define NPU__REF_BYTE_FUSED(rows)                                                                                \
@@ -26045,17 +26075,57 @@ NPU__REF_INLINE NPU__REF_AVX512_VNNI void npu__ref_byte_lanes_store(uint8_t *y, 
     }
 }
 
-/* sums[i][j] of `places` that follow one another and 32 channels, their weights [words, 32]; rows are 64 apart. */
-NPU__REF_INLINE NPU__REF_AVX512_VNNI void npu__ref_byte_turned_rows(const int32_t places, int64_t words,
-    const int32_t *x, const int64_t *offsets, const int32_t *w, int32_t *sums)
+/* n sums of channels from `channel` on, which have their offset. */
+static void npu__ref_byte_turned_exact(const npu__ref_byte_band *band, size_t channel, int32_t *sums, size_t n,
+                                       uint8_t *y)
 {
+    for (size_t i = 0; i < n; i++) {
+        sums[i] = (int32_t)((uint32_t)sums[i] - (uint32_t)band->scales.offsets[channel + i]);
+    }
+    npu__ref_byte_finish(&band->s->plain.q, band->s->isa, y, sums, n, &band->scales, channel, false);
+}
+
+/* Results of 32 channels at two places. */
+NPU__REF_INLINE NPU__REF_AVX512_VNNI void npu__ref_byte_turned_two(const npu__ref_byte_band *band, size_t channel,
+    const npu__ref_quantised *q, const float *factors, const __m512i sums[4], uint8_t *y, uint8_t *next)
+{
+    __m512i whole[4], most = _mm512_setzero_si512();
+    NPU__REF_UNROLL_LOOP
+    for (int32_t i = 0; i < 4; i++) {
+        whole[i] = npu__ref_byte_near_whole(sums[i], _mm512_loadu_ps(factors + i % 2 * 16), &most);
+    }
+    if (npu__ref_is_near(most, NPU__REF_BYTE_NEAR)) {
+        int32_t in_memory[64];
+        NPU__REF_UNROLL_LOOP
+        for (int32_t i = 0; i < 4; i++) {
+            _mm512_storeu_si512(in_memory + i * 16, sums[i]);
+        }
+        npu__ref_byte_turned_exact(band, channel, in_memory, 32, y);
+        npu__ref_byte_turned_exact(band, channel, in_memory + 32, 32, next);
+    } else {
+        const __m512i e = npu__ref_near_ordered(whole, q);
+        _mm256_storeu_si256((__m256i *)(void *)next, _mm512_extracti64x4_epi64(e, 1));
+        _mm256_storeu_si256((__m256i *)(void *)y, _mm512_castsi512_si256(e));
+    }
+}
+
+/* Of `places` that follow one another and 32 channels from `channel` on, their weights [words, 32]: results, rows 64
+   apart, or, where `sums` is not NULL, sums in rows 64 apart. */
+NPU__REF_INLINE NPU__REF_AVX512_VNNI void npu__ref_byte_turned_rows(const npu__ref_byte_band *band, size_t channel,
+    const int32_t places, const int32_t *x, int32_t *sums, uint8_t *y)
+{
+    const npu__ref_byte_slab *s = band->s;
+    const int32_t *w = s->packed + (int64_t)channel * s->words;
+    const float *factors = band->scales.factors + channel;
+    const npu__ref_quantised q = s->plain.q; /* as above */
     __m512i sum[NPU__REF_TURNED_PLACES][2];
     NPU__REF_UNROLL_LOOP
     for (int32_t i = 0; i < places; i++) {
-        sum[i][0] = sum[i][1] = _mm512_setzero_si512();
+        sum[i][0] = sums ? _mm512_setzero_si512() : _mm512_loadu_si512(band->scales.offsets + channel);
+        sum[i][1] = sums ? _mm512_setzero_si512() : _mm512_loadu_si512(band->scales.offsets + channel + 16);
     }
-    for (; words > 0; words--, offsets++, w += 32) {
-        const int32_t *at = x + *offsets;
+    for (const int64_t *offset = s->offsets, *end = offset + s->words; offset < end; offset++, w += 32) {
+        const int32_t *at = x + *offset;
         const __m512i a = _mm512_loadu_si512(w), b = _mm512_loadu_si512(w + 16);
         NPU__REF_UNROLL_LOOP
         for (int32_t i = 0; i < places; i++) {
@@ -26066,17 +26136,36 @@ NPU__REF_INLINE NPU__REF_AVX512_VNNI void npu__ref_byte_turned_rows(const int32_
     }
     NPU__REF_UNROLL_LOOP
     for (int32_t i = 0; i < places; i++) {
-        _mm512_storeu_si512(sums + i * NPU__REF_TURNED_CHANNELS, sum[i][0]);
-        _mm512_storeu_si512(sums + i * NPU__REF_TURNED_CHANNELS + 16, sum[i][1]);
+        __asm__("" : "+v"(sum[i][0]), "+v"(sum[i][1])); /* as above */
+        if (sums) {
+            _mm512_storeu_si512(sums + i * NPU__REF_TURNED_CHANNELS, sum[i][0]);
+            _mm512_storeu_si512(sums + i * NPU__REF_TURNED_CHANNELS + 16, sum[i][1]);
+        }
+    }
+    NPU__REF_UNROLL_LOOP
+    for (int32_t i = 0; i < places && !sums; i += 2) {
+        const int32_t k = i + 1 < places ? i + 1 : i;
+        const __m512i four[4] = { sum[i][0], sum[i][1], sum[k][0], sum[k][1] };
+        npu__ref_byte_turned_two(band, channel, &q, factors, four, y + i * NPU__REF_TURNED_CHANNELS,
+                                 y + k * NPU__REF_TURNED_CHANNELS);
     }
 }
-NPU__REF_AVX512_VNNI static void npu__ref_byte_turned_tile(const npu__ref_byte_slab *s, const int32_t *x,
-                                                           const int32_t *w, int32_t *sums)
+NPU__REF_AVX512_VNNI static void npu__ref_byte_turned_sums(const npu__ref_byte_band *band, size_t channel,
+                                                           const int32_t *x, int32_t *sums)
 {
-    if (s->turned == 7) {
-        npu__ref_byte_turned_rows(7, s->words, x, s->offsets, w, sums);
+    if (band->s->turned == 7) {
+        npu__ref_byte_turned_rows(band, channel, 7, x, sums, NULL);
     } else {
-        npu__ref_byte_turned_rows(8, s->words, x, s->offsets, w, sums);
+        npu__ref_byte_turned_rows(band, channel, 8, x, sums, NULL);
+    }
+}
+NPU__REF_AVX512_VNNI static void npu__ref_byte_turned_results(const npu__ref_byte_band *band, size_t channel,
+                                                              const int32_t *x, uint8_t *y)
+{
+    if (band->s->turned == 7) {
+        npu__ref_byte_turned_rows(band, channel, 7, x, NULL, y);
+    } else {
+        npu__ref_byte_turned_rows(band, channel, 8, x, NULL, y);
     }
 }
 
@@ -26111,15 +26200,19 @@ static void npu__ref_byte_turned_run(const npu__ref_byte_band *band, const int32
     int64_t width = s->c.out[2], places = rows * width, plane = npu__ref_volume(s->c.out), n;
     for (int64_t i = first; i < end; i += n) {
         size_t channel = band->channel + (size_t)i;
-        const int32_t *w = s->packed + (int64_t)channel * s->words;
         n = npu__ref_min(NPU__REF_TURNED_CHANNELS, end - i);
         for (int64_t at = 0; at < places; at += s->turned) {
             int32_t sums[NPU__REF_TURNED_PLACES * NPU__REF_TURNED_CHANNELS];
             const int32_t *x = slab + at / width * s->row + at % width;
             for (int64_t k = 0; k < n; k += 32) {
-                npu__ref_byte_turned_tile(s, x, w + k * s->words, sums + k);
+                if (s->is_fused) {
+                    npu__ref_byte_turned_results(band, channel + (size_t)k, x,
+                                                 bytes + at * NPU__REF_TURNED_CHANNELS + k);
+                } else {
+                    npu__ref_byte_turned_sums(band, channel + (size_t)k, x, sums + k);
+                }
             }
-            for (int64_t k = 0; k < s->turned; k++) {
+            for (int64_t k = 0; k < s->turned && !s->is_fused; k++) {
                 npu__ref_byte_finish(&s->plain.q, s->isa, bytes + (at + k) * NPU__REF_TURNED_CHANNELS,
                                      sums + k * NPU__REF_TURNED_CHANNELS, (size_t)n, &band->scales, channel, false);
             }
@@ -26690,7 +26783,7 @@ NPU__REF_AVX512_VNNI static void npu__ref_byte_lanes_exact(const npu__ref_byte_l
         for (int32_t i = 0; i < 4; i++) {
             whole[i] = npu__ref_byte_exact_whole(_mm512_loadu_si512(sums + i * 16), reals + i * 16, 1);
         }
-        _mm512_storeu_si512(y, npu__ref_byte_near_bytes(whole, &s->planes.plain.q));
+        _mm512_storeu_si512(y, npu__ref_near_bytes(whole, &s->planes.plain.q));
         return;
     }
     for (int64_t i = 0; i < 64; i++) {
@@ -26714,14 +26807,14 @@ NPU__REF_INLINE NPU__REF_AVX512_VNNI void npu__ref_byte_lanes_finish(const npu__
         __m512 factor = _mm512_loadu_ps(s->scales.factors + block * 64 + i * 16);
         whole[i] = npu__ref_byte_near_whole(sums[i], factor, &most);
     }
-    if (q->is_twice || !s->scales.is_small || npu__ref_byte_is_near(most)) {
+    if (q->is_twice || !s->scales.is_small || npu__ref_is_near(most, NPU__REF_BYTE_NEAR)) {
         int32_t in_memory[64];
         for (int32_t i = 0; i < 4; i++) {
             _mm512_storeu_si512(in_memory + i * 16, sums[i]);
         }
         npu__ref_byte_lanes_exact(s, block, in_memory, y);
     } else {
-        _mm512_storeu_si512(y, npu__ref_byte_near_bytes(whole, q));
+        _mm512_storeu_si512(y, npu__ref_near_bytes(whole, q));
     }
 }
 
