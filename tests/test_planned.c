@@ -1447,11 +1447,24 @@ static npu_status write_for_unit(const npu_graph *g, bool has_library, npu_text 
     return status;
 }
 
+enum { MOST_KERNELS = 64 };
+
+/* With the kernels of the core, then those of the unit. */
+static npu_planned_desc desc_with_unit(const npu_text *file, npu_planned_kernel *kernels)
+{
+    const npu_planned_library *core = npu_ref_planned(), *unit = vector_unit_library();
+    npu_planned_desc d = desc_of(file);
+    memcpy(kernels, core->kernels, core->num_kernels * sizeof *kernels);
+    memcpy(kernels + core->num_kernels, unit->kernels, unit->num_kernels * sizeof *kernels);
+    d.kernels = kernels;
+    d.num_kernels = core->num_kernels + unit->num_kernels;
+    return d;
+}
+
 /* Both kinds of steps in one file, BUSY in between; a unit that is missing, hangs, or gets a spoiled program. */
 static void test_accelerator(void)
 {
-    const npu_planned_library *unit = vector_unit_library(), *core = npu_ref_planned();
-    npu_planned_kernel kernels[64];
+    npu_planned_kernel kernels[MOST_KERNELS];
     npu_graph *g = graph_of("input x : f32[4,6]\nparam w : f32[6,6]\nm = aten.matmul.default(x, w)\n"
                             "a = aten.add.Tensor(m, x)\nb = aten.mul.Tensor(a, m)\nc = aten.relu.default(b)\n"
                             "d = aten.softmax.int(c, 1)\nu = aten.relu.default(d)\noutput y = u\noutput c = c\n");
@@ -1463,12 +1476,11 @@ static void test_accelerator(void)
     NPU_CHECK_STATUS(write_for_unit(g, true, &file, &calls, &diag), NPU_OK);
     NPU_CHECK(calls.data && strstr(calls.data, "while (status == NPU_ERR_BUSY)") &&
               strstr(calls.data, "npu_status model_poll(void *arena, uint32_t step, uint32_t waits);"));
-    npu_planned_desc d = desc_of(&file);
-    memcpy(kernels, core->kernels, core->num_kernels * sizeof *kernels);
-    memcpy(kernels + core->num_kernels, unit->kernels, unit->num_kernels * sizeof *kernels);
-    d.kernels = kernels;
+    npu_planned_desc d = desc_with_unit(&file, kernels);
+    uint32_t num = d.num_kernels;
+    d.num_kernels = npu_ref_planned()->num_kernels;
     NPU_CHECK_STATUS(npu_planned_open(&m, &d), NPU_ERR_NOT_FOUND);
-    d.num_kernels = core->num_kernels + unit->num_kernels;
+    d.num_kernels = num;
     NPU_CHECK_STATUS(npu_planned_open(&m, &d), NPU_OK);
     compare_runs("accelerator", g, &m, &d);
     npu_planned_start(&m);
@@ -1488,6 +1500,30 @@ static void test_accelerator(void)
     NPU_CHECK_STATUS(npu_planned_check_data(&m), NPU_ERR_CHECKSUM);
     NPU_CHECK_STATUS(npu_planned_run(&m), NPU_ERR_RANGE);
     check_guards(&d);
+    npu_text_free(&file);
+    npu_text_free(&calls);
+    npu_graph_destroy(g);
+}
+
+/* A unit that works in an iteration is asked again, as often as there are iterations. */
+static void test_accelerator_in_loop(void)
+{
+    npu_planned_kernel kernels[MOST_KERNELS];
+    npu_graph *g = graph_of(CHILD("more", "input x : f32[4,6]\nm = aten.mean.default(x)\nc = aten.lt.Scalar(m, 4)\n"
+                                  "output c = c\n")
+                            CHILD("turn", "input x : f32[4,6]\na = aten.exp.default(x)\nb = aten.add.Tensor(a, x)\n"
+                                  "output b = b\n")
+                            "input x : f32[4,6]\ny = npu.while([x], [], condition=graph 0, body=graph 1, "
+                            "max_iterations=8)\nz = aten.mul.Tensor(y, x)\noutput y = y\noutput z = z\n");
+    npu_text file = npu_text_init(NULL), calls = npu_text_init(NULL);
+    npu_diag diag = { 0 };
+    npu_planned m;
+    npu_status status = write_for_unit(g, true, &file, &calls, &diag);
+    NPU_CHECK_THAT(status == NPU_OK, "%s", diag.message);
+    NPU_CHECK(calls.data && strstr(calls.data, "model_poll(") && strstr(calls.data, "uint32_t model_next("));
+    npu_planned_desc d = desc_with_unit(&file, kernels);
+    NPU_CHECK_STATUS(npu_planned_open(&m, &d), NPU_OK);
+    compare_runs("accelerator in a loop", g, &m, &d);
     npu_text_free(&file);
     npu_text_free(&calls);
     npu_graph_destroy(g);
@@ -1687,6 +1723,7 @@ int main(void)
     NPU_RUN(test_two_models);
     NPU_RUN(test_own_kernel);
     NPU_RUN(test_accelerator);
+    NPU_RUN(test_accelerator_in_loop);
     NPU_RUN(test_index);
     NPU_RUN(test_aligned_index);
     NPU_RUN(test_bytes);
