@@ -29561,7 +29561,7 @@ static npu_status npu__ref_place(void *ctx, void *program, const npu_places *pla
     return NPU_OK;
 }
 
-#if defined(__GNUC__)
+#if defined(__GNUC__) && __GCC_ATOMIC_INT_LOCK_FREE == 2 /* else a machine of one core, such as a Cortex-M0 */
 #define NPU__REF_LOCK(flag) while (__atomic_exchange_n((flag), 1, __ATOMIC_ACQUIRE)) { }
 #define NPU__REF_UNLOCK(flag) __atomic_store_n((flag), 0, __ATOMIC_RELEASE)
 #else
