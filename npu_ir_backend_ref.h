@@ -8149,8 +8149,15 @@ NPU__REF_INLINE NPU__REF_TILE_BF16 void npu__ref_tile_avx512_bf16_rows(const int
     __m512 sum[12][2];
     (void)end; /* sums are not taken in place */
     NPU__REF_UNROLL_LOOP
-    for (int32_t i = 0; i < 2 * rows; i++) {
-        sum[i / 2][i % 2] = add ? _mm512_loadu_ps(c + i / 2 * c_row + i % 2 * 16) : _mm512_setzero_ps();
+    for (int32_t i = 0; i < rows; i++) {
+        sum[i][0] = sum[i][1] = _mm512_setzero_ps();
+    }
+    if (add) {
+        NPU__REF_UNROLL_LOOP
+        for (int32_t i = 0; i < rows; i++) {
+            sum[i][0] = _mm512_loadu_ps(c + i * c_row);
+            sum[i][1] = _mm512_loadu_ps(c + i * c_row + 16);
+        }
     }
     for (; k > 0; k--, a++, offsets++) {
         const int32_t *from = b + *offsets;
@@ -8163,8 +8170,9 @@ NPU__REF_INLINE NPU__REF_TILE_BF16 void npu__ref_tile_avx512_bf16_rows(const int
         }
     }
     NPU__REF_UNROLL_LOOP
-    for (int32_t i = 0; i < 2 * rows; i++) {
-        _mm512_storeu_ps(c + i / 2 * c_row + i % 2 * 16, sum[i / 2][i % 2]);
+    for (int32_t i = 0; i < rows; i++) {
+        _mm512_storeu_ps(c + i * c_row, sum[i][0]);
+        _mm512_storeu_ps(c + i * c_row + 16, sum[i][1]);
     }
 }
 static NPU__REF_TILE_BF16 void npu__ref_tile_avx512_bf16_product(int32_t rows, int64_t k, const void *a, int64_t a_row,
@@ -9694,14 +9702,30 @@ typedef struct npu__ref_pixel_loops {
                 }                                                                                                \
             }                                                                                                    \
         }                                                                                                        \
+        if (add) {                                                                                               \
+            NPU__REF_UNROLL_LOOP                                                                                 \
+            for (int32_t i = 0; i < count; i++) {                                                                \
+                NPU__REF_UNROLL_LOOP                                                                             \
+                for (int32_t v = 0; v < VECTORS; v++) {                                                          \
+                    sum[i][v] = FMA(SET(1), LOAD(c + (i * VECTORS + v) * WIDTH), sum[i][v]);                     \
+                }                                                                                                \
+            }                                                                                                    \
+        }                                                                                                        \
+        if (bias) {                                                                                              \
+            const vector low = SET(limits[0]), high = SET(limits[1]);                                            \
+            NPU__REF_UNROLL_LOOP                                                                                 \
+            for (int32_t i = 0; i < count; i++) {                                                                \
+                NPU__REF_UNROLL_LOOP                                                                             \
+                for (int32_t v = 0; v < VECTORS; v++) {                                                          \
+                    sum[i][v] = LIMIT(FMA(SET(1), sum[i][v], LOAD(bias + v * WIDTH)), low, high);                \
+                }                                                                                                \
+            }                                                                                                    \
+        }                                                                                                        \
         NPU__REF_UNROLL_LOOP                                                                                     \
         for (int32_t i = 0; i < count; i++) {                                                                    \
             NPU__REF_UNROLL_LOOP                                                                                 \
             for (int32_t v = 0; v < VECTORS; v++) {                                                              \
-                float *to = c + (i * VECTORS + v) * WIDTH;                                                       \
-                vector all = add ? FMA(SET(1), LOAD(to), sum[i][v]) : sum[i][v];                                 \
-                STORE(to, bias ? LIMIT(FMA(SET(1), all, LOAD(bias + v * WIDTH)), SET(limits[0]), SET(limits[1])) \
-                               : all);                                                                           \
+                STORE(c + (i * VECTORS + v) * WIDTH, sum[i][v]);                                                 \
             }                                                                                                    \
         }                                                                                                        \
     }                                                                                                            \
