@@ -46834,7 +46834,7 @@ static npu_status npu__fail_capacity(const npu__excess *e, const char *largest, 
 }
 
 /* Moves ops off the backend of an excess and builds the steps anew. e->unplaced: nobody takes them. */
-static npu_status npu__fit_round(npu__excess *e, npu_diag *diag)
+NPU__COLD static npu_status npu__fit_round(npu__excess *e, npu_diag *diag)
 {
     npu_plan *plan = e->plan;
     npu_status status = npu__excess_init(e) ? NPU_OK : NPU_ERR_NO_MEMORY;
@@ -50530,8 +50530,8 @@ static npu_status npu__check_workers(const npu_program *p, const npu_parallel *p
                              "for %u: set num_workers in npu_plan_desc", (unsigned)parallel->width, (unsigned)planned);
 }
 
-NPU_IR_API npu_status npu_exec_create(npu_exec **out, npu_program *program, const npu_exec_desc *desc,
-                                      npu_diag *diag)
+NPU__COLD NPU_IR_API npu_status npu_exec_create(npu_exec **out, npu_program *program, const npu_exec_desc *desc,
+                                                npu_diag *diag)
 {
     npu_diag local;
     npu_allocator a;
@@ -58105,7 +58105,7 @@ static npu_status npu__planned_run_call(npu_planned_writer *w, npu_op_info *info
 
 /* An op whose operands are all known runs here, on the backend that it was placed on: its results are constants.
    False = it does not, and stays a step. */
-static bool npu__planned_compute(npu_planned_writer *w, const npu_op_info *given)
+NPU__COLD static bool npu__planned_compute(npu_planned_writer *w, const npu_op_info *given)
 {
     npu__planned_call_data c;
     npu_op_info info = *given;
@@ -58174,7 +58174,7 @@ static void npu__planned_lower_ops(npu_planned_writer *w, const npu_graph *body,
 }
 
 /* A call, and a fused op, are the ops of their body. */
-static npu_status npu__planned_lower_body(npu_planned_writer *w, const npu_op_info *info)
+NPU__COLD static npu_status npu__planned_lower_body(npu_planned_writer *w, const npu_op_info *info)
 {
     const npu_graph *outer = w->g, *body = npu_op_body(info, 0);
     uint32_t operands[NPU__PLANNED_MAX_BODY], results[NPU__PLANNED_MAX_BODY], *memory_of = w->memory_of;
@@ -58545,7 +58545,7 @@ static npu_status npu__planned_describe(npu_planned_writer *w, npu_op op, npu_op
     return status;
 }
 
-static npu_status npu__planned_lower_op(npu_planned_writer *w, npu_op op, npu_op_storage *storage)
+NPU__COLD static npu_status npu__planned_lower_op(npu_planned_writer *w, npu_op op, npu_op_storage *storage)
 {
     npu_op_info info;
     bool is_needed = w->outer.id || w->live[op.id];

@@ -725,8 +725,9 @@ enum {
 #define NPU__REF_PREFETCH(address) ((void)(address))
 #endif
 
-/* NPU__REF_COLD stands before what prepares an op, once per program: it is compiled for size, which takes a fifth
-   less time. What packs weights is without, and so are elementwise ops, of which a program may have a million. */
+/* NPU__REF_COLD stands before what prepares an op, once per program, and what writes it into a planned model: it is
+   compiled for size, which takes a fifth less time. What packs weights is without, and so are elementwise ops, of which
+   a program may have a million. */
 #if defined(__GNUC__)
 #define NPU__REF_COLD __attribute__((cold))
 #else
@@ -34837,7 +34838,7 @@ static npu_status npu__ref_plan_conv_volume(npu_planned_writer *w, const npu_op_
 }
 
 /* Over a row, images or volumes. */
-static npu_status npu__ref_plan_conv_f32(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_conv_f32(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_conv_words c;
     if (!npu__ref_plan_is(op, NPU_F32)) {
@@ -34849,7 +34850,7 @@ static npu_status npu__ref_plan_conv_f32(npu_planned_writer *w, const npu_op_inf
                : NPU_ERR_UNSUPPORTED;
 }
 
-static npu_status npu__ref_plan_conv_i8(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_conv_i8(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_conv_words c;
     if (!npu__ref_plan_is_i8(op)) {
@@ -34861,7 +34862,7 @@ static npu_status npu__ref_plan_conv_i8(npu_planned_writer *w, const npu_op_info
                : NPU_ERR_UNSUPPORTED;
 }
 
-static npu_status npu__ref_plan_linear_i8(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_linear_i8(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_linear_i8_words s;
     if (!npu__ref_plan_is_i8(op)) {
@@ -34892,7 +34893,7 @@ static npu_status npu__ref_plan_matmul(npu_planned_writer *w, npu_planned_matmul
     return npu_planned_emit(w, NPU_PLANNED_matmul_f32, s, sizeof *s, 4, offsetof(npu_planned_matmul_words, low) / 4);
 }
 
-static npu_status npu__ref_plan_linear_f32(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_linear_f32(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_matmul_words s;
     if (!npu__ref_plan_is(op, NPU_F32) || op->in[1]->rank != 2 || op->in[0]->rank < 1) {
@@ -34911,7 +34912,7 @@ static npu_status npu__ref_plan_linear_f32(npu_planned_writer *w, const npu_op_i
 }
 
 /* Weights of 8 bits with a scale for each row, of f32: as f32, where they are known. */
-static npu_status npu__ref_plan_linear_packed(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_linear_packed(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_matmul_words s;
     const int8_t *weights = (const int8_t *)op->in_data[1];
@@ -34969,7 +34970,7 @@ static uint32_t npu__ref_plan_batched(npu_planned_writer *w, const npu_op_info *
 }
 
 /* Matrices of a batch, and their rows and columns from `rank - 2` on; a vector is a row, or a column. */
-static npu_status npu__ref_plan_product(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_product(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_matmul_words s;
     const npu_spec *a = op->in[0], *b = op->in[1], *y = op->out[0];
@@ -35004,7 +35005,7 @@ static npu_status npu__ref_plan_product(npu_planned_writer *w, const npu_op_info
 }
 
 /* beta c + alpha a b: with a row as c, and no factors, one step; else the product, then the sum. */
-static npu_status npu__ref_plan_addmm(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_addmm(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_matmul_words s;
     npu_planned_binary_words sum;
@@ -35144,7 +35145,7 @@ static bool npu__ref_plan_is_volume(const npu_op_info *op)
     return npu_op_list_len(op, npu_op_arg(op, "kernel_size") ? "kernel_size" : "output_size") == 3;
 }
 
-static npu_status npu__ref_plan_max_pool_f32(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_max_pool_f32(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_pool_words s;
     if (npu__ref_plan_is_volume(op) && op->in[0]->dtype == NPU_F32) {
@@ -35155,7 +35156,7 @@ static npu_status npu__ref_plan_max_pool_f32(npu_planned_writer *w, const npu_op
                : NPU_ERR_UNSUPPORTED;
 }
 
-static npu_status npu__ref_plan_avg_pool_f32(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_avg_pool_f32(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_pool_words s;
     if (npu__ref_plan_is_volume(op) && op->in[0]->dtype == NPU_F32) {
@@ -35166,7 +35167,7 @@ static npu_status npu__ref_plan_avg_pool_f32(npu_planned_writer *w, const npu_op
                : NPU_ERR_UNSUPPORTED;
 }
 
-static npu_status npu__ref_plan_max_pool_i8(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_max_pool_i8(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_pool_i8_words s;
     bool ok = npu__ref_plan_is_i8(op);
@@ -35228,7 +35229,7 @@ static bool npu__ref_plan_depths_as_rows(npu_planned_writer *w, const npu_op_inf
     return true;
 }
 
-static npu_status npu__ref_plan_avg_pool_i8(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_avg_pool_i8(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_avg_pool_i8_words s;
     int32_t *factors;
@@ -35266,7 +35267,7 @@ static bool npu__ref_plan_along(const npu_op_info *op, npu_planned_rows_words *s
     return npu__ref_plan_rows(op, axis, rank ? axis + 1 : 0, s);
 }
 
-static npu_status npu__ref_plan_softmax_f32(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_softmax_f32(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_rows_words s;
     bool is_log = op->kind == NPU_ATEN_LOG_SOFTMAX || op->kind == NPU_ATEN_LOG_SOFTMAX_RAW;
@@ -35279,7 +35280,7 @@ static npu_status npu__ref_plan_softmax_f32(npu_planned_writer *w, const npu_op_
     return npu_planned_emit(w, is_log ? NPU_PLANNED_log_softmax_f32 : NPU_PLANNED_softmax_f32, &s, sizeof s, 3, 0);
 }
 
-static npu_status npu__ref_plan_softmax_i8(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_softmax_i8(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_softmax_i8_words s;
     npu__ref_byte_softmax tables;
@@ -35319,7 +35320,7 @@ static bool npu__ref_plan_mean(const npu_op_info *op, npu_planned_rows_words *s)
 }
 
 /* A sum is the mean times their number. */
-static npu_status npu__ref_plan_mean_f32(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_mean_f32(npu_planned_writer *w, const npu_op_info *op)
 {
     bool is_sum = op->kind == NPU_ATEN_SUM || op->kind == NPU_ATEN_SUM_DIM;
     npu_spec single = npu_spec_tensor(NPU_F32, 0, NULL);
@@ -35338,7 +35339,7 @@ static npu_status npu__ref_plan_mean_f32(npu_planned_writer *w, const npu_op_inf
 }
 
 /* The largest along neighbouring dims is a pool's of one window. */
-static npu_status npu__ref_plan_amax(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_amax(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_rows_words rows;
     npu_planned_pool_words s;
@@ -35359,7 +35360,7 @@ static npu_status npu__ref_plan_amax(npu_planned_writer *w, const npu_op_info *o
     return npu_planned_emit(w, NPU_PLANNED_max_pool_f32, &s, sizeof s, 3, 0);
 }
 
-static npu_status npu__ref_plan_mean_i8(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_mean_i8(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_mean_i8_words s;
     if (!npu__ref_plan_is_i8(op) || !npu__ref_plan_mean(op, &s.rows) || s.rows.n > 0x400000) {
@@ -35373,7 +35374,7 @@ static npu_status npu__ref_plan_mean_i8(npu_planned_writer *w, const npu_op_info
     return npu_planned_emit(w, NPU_PLANNED_mean_i8, &s, sizeof s, 3, 0);
 }
 
-static npu_status npu__ref_plan_layer_norm(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_layer_norm(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_layer_norm_words s;
     uint32_t lead = op->in[0]->rank - npu_op_list_len(op, "normalized_shape");
@@ -35394,7 +35395,7 @@ static npu_status npu__ref_plan_layer_norm(npu_planned_writer *w, const npu_op_i
     return npu_planned_emit(w, NPU_PLANNED_layer_norm_f32, &s, sizeof s, 4, 0);
 }
 
-static npu_status npu__ref_plan_layer_norm_i8(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_layer_norm_i8(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_layer_norm_i8_words s;
     uint32_t lead = op->in[0]->rank - npu_op_list_len(op, "normalized_shape");
@@ -35419,7 +35420,7 @@ static npu_status npu__ref_plan_layer_norm_i8(npu_planned_writer *w, const npu_o
 }
 
 /* With given statistics it is a product and a sum for each channel: a convolution of one tap. */
-static npu_status npu__ref_plan_batch_norm(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_batch_norm(npu_planned_writer *w, const npu_op_info *op)
 {
     const npu_spec *x = op->in[0];
     npu_planned_conv_f32_words s;
@@ -35471,7 +35472,7 @@ static npu_status npu__ref_plan_batch_norm(npu_planned_writer *w, const npu_op_i
 
 /* A layer norm of groups of channels, or of each, as a batch norm of one image by its own statistics is; then what each
    channel has of its own. */
-static npu_status npu__ref_plan_group_norm(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_group_norm(npu_planned_writer *w, const npu_op_info *op)
 {
     const npu_spec *x = op->in[0];
     npu_planned_layer_norm_words s;
@@ -35523,7 +35524,7 @@ static uint32_t npu__ref_plan_binary_mode(npu_kind kind)
     }
 }
 
-static npu_status npu__ref_plan_binary(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_binary(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_binary_words s;
     npu_scalar one = npu_scalar_int(1), number = npu_op_scalar(op, "other", one);
@@ -35565,7 +35566,7 @@ static npu_status npu__ref_plan_map_of(npu_planned_writer *w, const npu_op_info 
 }
 
 /* A square is a product; roots have modes of their own. */
-static npu_status npu__ref_plan_power(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_power(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_binary_words s;
     npu_scalar two = npu_scalar_int(2);
@@ -35586,7 +35587,7 @@ static npu_status npu__ref_plan_power(npu_planned_writer *w, const npu_op_info *
 }
 
 /* The weight is one number, or one for each channel, which is dim 1. */
-static npu_status npu__ref_plan_prelu(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_prelu(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_binary_words s;
     const npu_spec *x = op->in[0], *slope = op->in[1];
@@ -35606,7 +35607,7 @@ static npu_status npu__ref_plan_prelu(npu_planned_writer *w, const npu_op_info *
 }
 
 /* where, and masked_fill, which is a number where the mask is true. */
-static npu_status npu__ref_plan_where(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_where(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_where_words s;
     npu_scalar none = npu_scalar_int(0);
@@ -35692,7 +35693,7 @@ static bool npu__ref_plan_is_grouped(const npu_spec *q, const npu_spec *k)
 }
 
 /* softmax(q k' scale + mask) v, of equal batches. */
-static npu_status npu__ref_plan_attention(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_attention(npu_planned_writer *w, const npu_op_info *op)
 {
     const npu_spec *q = op->in[0], *k = op->in[1], *v = op->in[2];
     uint32_t rank = q->rank, scores, y, groups, square;
@@ -35767,7 +35768,7 @@ static void npu__ref_plan_sum_once(npu_planned_add_i8_words *s, double a, double
     s->b_factor[0] = b > 2147483647.0 ? INT32_MAX : (int32_t)b;
 }
 
-static npu_status npu__ref_plan_bytes(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_bytes(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_add_i8_words s;
     double a = npu__ref_in_scale(op, 0), b = npu__ref_in_scale(op, 1), scale = npu_op_float(op, "scale", 1.0);
@@ -35805,7 +35806,7 @@ static float npu__ref_plan_number(const npu_op_info *op, const char *name, float
 }
 
 /* relu, relu6, hardtanh and clamp, which steps do by the way where they can. */
-static npu_status npu__ref_plan_clamp(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_clamp(npu_planned_writer *w, const npu_op_info *op)
 {
     float low = 0.0f, high = op->kind == NPU_ATEN_RELU6 ? 6.0f : INFINITY;
     if (op->kind == NPU_ATEN_HARDTANH) {
@@ -35821,7 +35822,7 @@ static npu_status npu__ref_plan_clamp(npu_planned_writer *w, const npu_op_info *
     return npu_planned_fold_clamp(w, low, high) ? NPU_OK : npu__ref_plan_map_of(w, op, NPU_PLANNED_CLAMP, low, high);
 }
 
-static npu_status npu__ref_plan_map(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_map(npu_planned_writer *w, const npu_op_info *op)
 {
     static const struct { npu_kind kind; uint32_t mode;
     } modes[] = { { NPU_ATEN_SIGMOID, NPU_PLANNED_SIGMOID },
@@ -35856,18 +35857,18 @@ static npu_status npu__ref_plan_map(npu_planned_writer *w, const npu_op_info *op
     return NPU_ERR_UNSUPPORTED;
 }
 
-static npu_status npu__ref_plan_gelu(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_gelu(npu_planned_writer *w, const npu_op_info *op)
 {
     bool is_tanh = npu_op_str_is(op, "approximate", "tanh");
     return npu__ref_plan_map_of(w, op, is_tanh ? NPU_PLANNED_GELU_TANH : NPU_PLANNED_GELU, 0.0f, 0.0f);
 }
 
-static npu_status npu__ref_plan_leaky_relu(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_leaky_relu(npu_planned_writer *w, const npu_op_info *op)
 {
     return npu__ref_plan_map_of(w, op, NPU_PLANNED_LEAKY_RELU, npu__ref_plan_number(op, "negative_slope", 0.01f), 0.0f);
 }
 
-static npu_status npu__ref_plan_elu(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_elu(npu_planned_writer *w, const npu_op_info *op)
 {
     bool is_selu = op->kind == NPU_ATEN_SELU;
     float scale = is_selu ? 1.0507009873554805f : npu__ref_plan_number(op, "scale", 1.0f);
@@ -35877,7 +35878,7 @@ static npu_status npu__ref_plan_elu(npu_planned_writer *w, const npu_op_info *op
                : NPU_ERR_UNSUPPORTED;
 }
 
-static npu_status npu__ref_plan_threshold(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_threshold(npu_planned_writer *w, const npu_op_info *op)
 {
     float lambda = npu__ref_plan_number(op, "lambd", 0.5f);
     switch (op->kind) {
@@ -35892,7 +35893,7 @@ static npu_status npu__ref_plan_threshold(npu_planned_writer *w, const npu_op_in
 }
 
 /* 1 / x, and logarithms to other bases: a function and a product with a number. */
-static npu_status npu__ref_plan_scaled(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_scaled(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_spec single = npu_spec_tensor(NPU_F32, 0, NULL);
     npu_planned_binary_words s;
@@ -35916,7 +35917,7 @@ static npu_status npu__ref_plan_scaled(npu_planned_writer *w, const npu_op_info 
                                                 npu_planned_add_data(w, NPU_F32, 1, &factor));
 }
 
-static npu_status npu__ref_plan_softplus(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_softplus(npu_planned_writer *w, const npu_op_info *op)
 {
     return npu__ref_plan_map_of(w, op, NPU_PLANNED_SOFTPLUS, npu__ref_plan_number(op, "beta", 1.0f),
                                 npu__ref_plan_number(op, "threshold", 20.0f));
@@ -35940,7 +35941,7 @@ static uint32_t npu__ref_plan_table(npu_planned_writer *w, const npu_op_info *op
     return npu_planned_add_data(w, NPU_I8, 256, table);
 }
 
-static npu_status npu__ref_plan_byte_map(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_byte_map(npu_planned_writer *w, const npu_op_info *op)
 {
     static const struct { npu_kind kind; uint32_t mode; } modes[] = {
         { NPU_NPU_REQUANTISE, NPU__Q_COPY }, { NPU_NPU_QSIGMOID, NPU__Q_SIGMOID }, { NPU_NPU_QTANH, NPU__Q_TANH },
@@ -35966,7 +35967,7 @@ static npu_status npu__ref_plan_byte_map(npu_planned_writer *w, const npu_op_inf
     return npu_planned_emit(w, NPU_PLANNED_map_i8, &s, sizeof s, 3, 0);
 }
 
-static npu_status npu__ref_plan_quantise(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_quantise(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_quantise_words s;
     bool is_back = op->kind == NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR;
@@ -36018,7 +36019,7 @@ static uint32_t npu__ref_plan_source(const npu_op_info *op, uint32_t i)
     return i == a ? b : i == b ? a : i;
 }
 
-static npu_status npu__ref_plan_permute(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_permute(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_copy_words s;
     uint32_t x_strides[NPU_MAX_RANK], y_strides[NPU_MAX_RANK], at = 5;
@@ -36033,7 +36034,7 @@ static npu_status npu__ref_plan_permute(npu_planned_writer *w, const npu_op_info
 }
 
 /* slice and select: a stride times a step, from a first element on. */
-static npu_status npu__ref_plan_slice(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_slice(npu_planned_writer *w, const npu_op_info *op)
 {
     const npu_spec *x = op->in[0], *y = op->out[0];
     npu_planned_copy_words s;
@@ -36058,7 +36059,7 @@ static npu_status npu__ref_plan_slice(npu_planned_writer *w, const npu_op_info *
     return ok && npu__ref_plan_len(y) ? npu__ref_plan_emit_copy(w, &s, 0) : NPU_ERR_UNSUPPORTED;
 }
 
-static npu_status npu__ref_plan_expand(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_expand(npu_planned_writer *w, const npu_op_info *op)
 {
     const npu_spec *x = op->in[0], *y = op->out[0];
     npu_planned_copy_words s;
@@ -36101,7 +36102,7 @@ static npu_status npu__ref_plan_copy_of(npu_planned_writer *w, const npu_op_info
 }
 
 /* cat and stack: a part of the result for each operand. */
-static npu_status npu__ref_plan_cat(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_cat(npu_planned_writer *w, const npu_op_info *op)
 {
     const npu_spec *y = op->out[0];
     uint32_t axis = npu__ref_axis(npu_op_int(op, "dim", 0), y->rank), inner = npu__ref_plan_dims(y, axis + 1u, y->rank);
@@ -36126,7 +36127,7 @@ static npu_status npu__ref_plan_cat(npu_planned_writer *w, const npu_op_info *op
 }
 
 /* split and what is like it, and unbind: a part of the operand for each result. */
-static npu_status npu__ref_plan_split(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_split(npu_planned_writer *w, const npu_op_info *op)
 {
     const npu_spec *x = op->in[0];
     uint32_t axis = npu__ref_axis(npu_op_int(op, "dim", 0), x->rank), inner = npu__ref_plan_dims(x, axis + 1u, x->rank);
@@ -36148,7 +36149,7 @@ static npu_status npu__ref_plan_split(npu_planned_writer *w, const npu_op_info *
 }
 
 /* A constant around, or less than all where a number is negative. */
-static npu_status npu__ref_plan_pad(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_pad(npu_planned_writer *w, const npu_op_info *op)
 {
     const npu_spec *x = op->in[0], *y = op->out[0];
     npu_scalar none = npu_scalar_int(0);
@@ -36182,7 +36183,7 @@ static npu_status npu__ref_plan_pad(npu_planned_writer *w, const npu_op_info *op
 }
 
 /* Copies of a dim stand before it. */
-static npu_status npu__ref_plan_repeat(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_repeat(npu_planned_writer *w, const npu_op_info *op)
 {
     const npu_spec *x = op->in[0], *y = op->out[0];
     npu_planned_copy_words s;
@@ -36199,7 +36200,7 @@ static npu_status npu__ref_plan_repeat(npu_planned_writer *w, const npu_op_info 
 }
 
 /* Images that grow by whole numbers: each element stands in a square. */
-static npu_status npu__ref_plan_nearest(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_nearest(npu_planned_writer *w, const npu_op_info *op)
 {
     const npu_spec *x = op->in[0], *y = op->out[0];
     uint32_t h = npu__ref_plan_dims(x, 2, 3), width = npu__ref_plan_dims(x, 3, 4), at = 5;
@@ -36313,7 +36314,7 @@ static npu_status npu__ref_plan_resize_volume(npu_planned_writer *w, const npu_o
 }
 
 /* Any change of size: which elements with which weights are a result, of each axis. */
-static npu_status npu__ref_plan_resize(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_resize(npu_planned_writer *w, const npu_op_info *op)
 {
     const npu_spec *x = op->in[0], *y = op->out[0];
     npu__ref_resize_way way = { npu__ref_plan_resize_mode(op->kind), { 0, 1 } };
@@ -36397,7 +36398,7 @@ static int64_t npu__ref_plan_from(const npu_op_info *op, uint32_t axis, int64_t 
 }
 
 /* flip, roll, repeat_interleave, and borders of elements: one dim after another. */
-static npu_status npu__ref_plan_moved(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_moved(npu_planned_writer *w, const npu_op_info *op)
 {
     const npu_spec *x = op->in[0], *y = op->out[0];
     uint32_t bytes = npu_dtype_bits((npu_dtype)x->dtype) / 8, memory, left = 0, moves[NPU_MAX_RANK];
@@ -36433,7 +36434,7 @@ static npu_status npu__ref_plan_moved(npu_planned_writer *w, const npu_op_info *
     return left ? NPU_ERR_NO_MEMORY : NPU_OK;
 }
 
-static npu_status npu__ref_plan_index_select(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_index_select(npu_planned_writer *w, const npu_op_info *op)
 {
     const npu_spec *x = op->in[0], *index = op->in[1];
     uint32_t axis = x->rank ? npu__ref_axis(npu_op_int(op, "dim", 0), x->rank) : 0;
@@ -36469,7 +36470,7 @@ static npu_status npu__ref_plan_reordered(npu_planned_writer *w, const npu_op_in
 }
 
 /* Squares of r elements and channels change places. */
-static npu_status npu__ref_plan_pixels(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_pixels(npu_planned_writer *w, const npu_op_info *op)
 {
     const npu_spec *x = op->in[0];
     bool is_back = op->kind == NPU_ATEN_PIXEL_UNSHUFFLE;
@@ -36493,7 +36494,7 @@ static npu_status npu__ref_plan_pixels(npu_planned_writer *w, const npu_op_info 
     }
 }
 
-static npu_status npu__ref_plan_channel_shuffle(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_channel_shuffle(npu_planned_writer *w, const npu_op_info *op)
 {
     const npu_spec *x = op->in[0];
     uint32_t groups = (uint32_t)npu_op_int(op, "groups", 1), n, inner, dims[4], steps[4];
@@ -36510,7 +36511,7 @@ static npu_status npu__ref_plan_channel_shuffle(npu_planned_writer *w, const npu
 }
 
 /* Windows along a dim, which may overlap: the last dim of the result is a window's. */
-static npu_status npu__ref_plan_unfold(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_unfold(npu_planned_writer *w, const npu_op_info *op)
 {
     const npu_spec *x = op->in[0], *y = op->out[0];
     uint32_t axis = x->rank ? npu__ref_axis(npu_op_int(op, "dimension", 0), x->rank) : 0;
@@ -36529,7 +36530,7 @@ static npu_status npu__ref_plan_unfold(npu_planned_writer *w, const npu_op_info 
 
 /* ---- planned: lowering of comparisons, orders, conversions ---- */
 
-static npu_status npu__ref_plan_convert(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_convert(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_convert_words s;
     if (!npu__ref_plan_can_convert(op->in[0]->dtype) || !npu__ref_plan_can_convert(op->out[0]->dtype)) {
@@ -36581,7 +36582,7 @@ static bool npu__ref_plan_holds(uint32_t dtype, double number)
 }
 
 /* Both operands in one dtype: as they are, or f32, which a number that is no whole one asks for, too. */
-static npu_status npu__ref_plan_compare(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_compare(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_compare_words s;
     npu_spec single = npu_spec_tensor(NPU_F32, 0, NULL);
@@ -36609,7 +36610,7 @@ static npu_status npu__ref_plan_compare(npu_planned_writer *w, const npu_op_info
 }
 
 /* Whole numbers, which others than indices seldom are: counters, positions. */
-static npu_status npu__ref_plan_binary_int(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_binary_int(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_binary_int_words s;
     npu_spec single = npu_spec_tensor(NPU_I32, 0, NULL);
@@ -36638,7 +36639,7 @@ static npu_status npu__ref_plan_binary_int(npu_planned_writer *w, const npu_op_i
 }
 
 /* Between numbers: no less than one, then no more than the other. */
-static npu_status npu__ref_plan_clamp_int(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_clamp_int(npu_planned_writer *w, const npu_op_info *op)
 {
     static const char *const names[2] = { "min", "max" };
     const npu_spec *x = op->in[0];
@@ -36677,7 +36678,7 @@ static npu_status npu__ref_plan_clamp_int(npu_planned_writer *w, const npu_op_in
 }
 
 /* The largest, or least, elements along a dim, their places, or both. */
-static npu_status npu__ref_plan_top_k(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_top_k(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_top_k_words s;
     npu_planned_rows_words rows;
@@ -36709,7 +36710,7 @@ static npu_status npu__ref_plan_top_k(npu_planned_writer *w, const npu_op_info *
 }
 
 /* max along a dim: as amax, where nobody asks for the place. */
-static npu_status npu__ref_plan_max_dim(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_max_dim(npu_planned_writer *w, const npu_op_info *op)
 {
     return npu_planned_is_used(w, 1) ? npu__ref_plan_top_k(w, op) : npu__ref_plan_amax(w, op);
 }
@@ -36743,7 +36744,7 @@ static npu_status npu__ref_plan_squares(npu_planned_writer *w, const npu_planned
 }
 
 /* Variance, or its root: the mean of squares of what is left without the mean. */
-static npu_status npu__ref_plan_variance(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_variance(npu_planned_writer *w, const npu_op_info *op)
 {
     bool is_root = op->kind == NPU_ATEN_STD || op->kind == NPU_ATEN_STD_DIM || op->kind == NPU_ATEN_STD_CORRECTION;
     npu_scalar one = npu_scalar_int(1);
@@ -36778,7 +36779,7 @@ static npu_status npu__ref_plan_variance(npu_planned_writer *w, const npu_op_inf
 }
 
 /* The root of a sum of squares. */
-static npu_status npu__ref_plan_norm(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_norm(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_scalar two = npu_scalar_int(2);
     npu_planned_rows_words s;
@@ -36796,7 +36797,7 @@ static npu_status npu__ref_plan_norm(npu_planned_writer *w, const npu_op_info *o
 }
 
 /* a sigmoid(b), of the halves along a dim. */
-static npu_status npu__ref_plan_glu(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_glu(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_copy_words half;
     npu_planned_map_words map;
@@ -36826,7 +36827,7 @@ static npu_status npu__ref_plan_glu(npu_planned_writer *w, const npu_op_info *op
 }
 
 /* Running sums: a product with a triangle of ones. */
-static npu_status npu__ref_plan_cumsum(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_cumsum(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_matmul_words s;
     npu_planned_rows_words rows;
@@ -36851,7 +36852,7 @@ static npu_status npu__ref_plan_cumsum(npu_planned_writer *w, const npu_op_info 
 }
 
 /* Bags of equal length, known: rows of the table, then their mean, or sum. */
-static npu_status npu__ref_plan_bags(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_bags(npu_planned_writer *w, const npu_op_info *op)
 {
     const npu_spec *table = op->in[0], *index = op->in[1], *offsets = op->in[2];
     const uint8_t *data = (const uint8_t *)op->in_data[2];
@@ -36894,7 +36895,7 @@ static npu_status npu__ref_plan_bags(npu_planned_writer *w, const npu_op_info *o
     return status || mode == 1 ? status : npu__ref_plan_times(w, op->out[0], rows.y, rows.y, (float)each);
 }
 
-static npu_status npu__ref_plan_embedding(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_embedding(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_gather_words s;
     uint32_t bits = npu_dtype_bits((npu_dtype)op->in[0]->dtype), index = npu_dtype_bits((npu_dtype)op->in[1]->dtype);
@@ -36921,7 +36922,7 @@ static uint32_t npu__ref_plan_recurrent_kernel(npu_kind kind)
 
 /* A step for each layer and each way; between layers rows are [length, batch]. Operands: input, the states before, then
    the weights and biases of each. */
-static npu_status npu__ref_plan_recurrent(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_recurrent(npu_planned_writer *w, const npu_op_info *op)
 {
     const npu_spec *x = op->in[0], *h = op->in[1];
     bool is_lstm = op->kind == NPU_ATEN_LSTM, has_biases = npu_op_int(op, "has_biases", 0) != 0;
@@ -36977,7 +36978,7 @@ static npu_status npu__ref_plan_recurrent(npu_planned_writer *w, const npu_op_in
 }
 
 /* A layer of length 1, whose output is its state. */
-static npu_status npu__ref_plan_cell(npu_planned_writer *w, const npu_op_info *op)
+NPU__REF_COLD static npu_status npu__ref_plan_cell(npu_planned_writer *w, const npu_op_info *op)
 {
     const npu_spec *x = op->in[0];
     bool is_lstm = op->kind == NPU_ATEN_LSTM_CELL;
