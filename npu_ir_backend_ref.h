@@ -261,7 +261,8 @@ typedef struct npu_accel {
        "dim", 0)), and a list argument says how many of the tensors are its own. As document 002 has it, the same op is
        device_kind, device_schema and device_attrs[device_size] of call->op: the device's form where the ABI table has
        the kind, else the npu_kind, 0 and the packed blob (>>schema). Tensors are dense, results overlap no operand; the
-       first element is at byte in[i]->offset of in[i]->buffer->handle, dtype 0 is an absent operand. */
+       first element is at byte in[i]->offset of in[i]->buffer->handle, dtype 0 is an absent operand. A failure may say
+       what was found in call->failed_text, for the message of the run. */
     npu_status (*op_call)(void *ctx, const npu_call *call);
     npu_status (*finish)(void *ctx, uint64_t stream); /* optional: waits for what op_call has queued */
     uint64_t stream;             /* given to op_call; 0 = default */
