@@ -44116,34 +44116,55 @@ typedef struct npu__climb {
     bool is_better;
 } npu__climb;
 
-/* Tries a label for some nodes with one label; keeps it where all is predicted to take less. */
-static void npu__try_label(npu__climb *c, const uint32_t *nodes, uint32_t num, uint32_t label)
+/* Keeps the labels as they are where all is predicted to take less; `fixed`: what ops and transfers take. */
+static bool npu__climb_keeps(npu__climb *c, double fixed)
 {
-    npu__placer *p = c->p;
-    uint32_t old = num ? p->label[nodes[0]] : label;
     uint32_t again;
-    double fixed, ns;
-    for (uint32_t i = 0; i < num; i++) {
-        if (old == label || !(p->takes[nodes[i]] >> label & 1) || p->label[nodes[i]] != old) {
-            return;
-        }
-    }
-    if (old == label) {
-        return;
-    }
-    fixed = c->fixed + npu__relabel_ns(p, nodes, num, label, true);
-    ns = fixed;
+    double ns = fixed;
     if (fixed < c->ns * (1 - 1e-9)) { /* else no launches could make it less */
-        ns += npu__waves_least(&p->waves, &again);
+        ns += npu__waves_least(&c->p->waves, &again);
     }
     if (ns < c->ns * (1 - 1e-9)) {
         c->ns = ns;
         c->fixed = fixed;
         c->is_better = true;
+        return true;
+    }
+    return false;
+}
+
+/* Tries a label for some nodes with one label. */
+static void npu__try_label(npu__climb *c, const uint32_t *nodes, uint32_t num, uint32_t label)
+{
+    npu__placer *p = c->p;
+    uint32_t old = num ? p->label[nodes[0]] : label;
+    for (uint32_t i = 0; i < num; i++) {
+        if (old == label || !(p->takes[nodes[i]] >> label & 1) || p->label[nodes[i]] != old) {
+            return;
+        }
+    }
+    if (old == label || npu__climb_keeps(c, c->fixed + npu__relabel_ns(p, nodes, num, label, true))) {
         return;
     }
     for (uint32_t i = 0; i < num; i++) {
         npu__set_label(p, nodes[i], old);
+    }
+}
+
+/* Tries two nodes with each other's labels: an op joins a group once another that it waits for has left that. */
+static void npu__try_exchange(npu__climb *c, uint32_t x, uint32_t y)
+{
+    npu__placer *p = c->p;
+    uint32_t a = p->label[x], b = p->label[y];
+    double fixed = c->fixed;
+    if (a == b || a >= p->num_backends || b >= p->num_backends || !(p->takes[x] >> b & 1) || !(p->takes[y] >> a & 1)) {
+        return;
+    }
+    fixed += npu__relabel_ns(p, &x, 1, b, true);
+    fixed += npu__relabel_ns(p, &y, 1, a, true);
+    if (!npu__climb_keeps(c, fixed)) {
+        npu__set_label(p, x, a);
+        npu__set_label(p, y, b);
     }
 }
 
@@ -44206,6 +44227,11 @@ static double npu__place_climb(npu__placer *p)
                     nodes[1] = i;
                     npu__try_label(&c, nodes, 2, b);
                 }
+            }
+        }
+        for (uint32_t i = 0; i < p->num_nodes && p->num_nodes <= NPU__CLIMB_PAIRS_MAX; i++) {
+            for (uint32_t k = 0; k < i; k++) {
+                npu__try_exchange(&c, k, i);
             }
         }
     }

@@ -894,6 +894,34 @@ static void test_one_of_two_alike(void)
     NPU_CHECK_NEAR(planned_ns(&c, 1, &last) / cost_least(&c, last), 1, 1e-5);
 }
 
+/* One launch pays for ops behind others that the accelerator refuses only where an op that these wait for leaves it: no
+   step that moves ops one way finds that. */
+static void test_exchanged(void)
+{
+    static const struct { uint32_t needs; double accelerator, cpu, bytes; } ops[11] = {
+        { 0, -1, 763, 4 }, { 0, 346, 1153, 328 }, { 0, 4396, 26398, 16 }, { 0, 127, 215, 328 }, { 0, 1763, 4168, 4 },
+        { 1 << 4, 103, 279, 4 }, { 1 << 4, -1, 310, 4 }, { 1 << 4, 212, 738, 4 }, { 1 | 1 << 6, 221, 996, 4 },
+        { 1 << 7 | 1, 228, 1379, 4 }, { 1 << 9 | 1 << 8, 2144, 6220, 4 }
+    };
+    cost_graph c;
+    double last;
+    memset(&c, 0, sizeof c);
+    c.num_ops = 11;
+    c.num_backends = 2;
+    c.input_bytes = 328;
+    c.fetched = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 5 | 1 << 10;
+    c.launch[0] = 19402;
+    c.byte_ns[0] = 0.8;
+    for (uint32_t i = 0; i < c.num_ops; i++) {
+        c.needs[i] = ops[i].needs;
+        c.reads_input |= ops[i].needs ? 0 : 1u << i;
+        c.bytes[i] = ops[i].bytes;
+        c.ns[i][0] = ops[i].accelerator;
+        c.ns[i][1] = ops[i].cpu;
+    }
+    NPU_CHECK_NEAR(planned_ns(&c, 1, &last) / cost_least(&c, last), 1, 1e-5);
+}
+
 /* A backend whose costs are the names': in any order of emission the same. */
 typedef struct named {
     npu_backend backend;
@@ -2090,6 +2118,7 @@ int main(void)
     NPU_RUN(test_grouped_runs);
     NPU_RUN(test_least_cost);
     NPU_RUN(test_one_of_two_alike);
+    NPU_RUN(test_exchanged);
     NPU_RUN(test_refused_and_too_small);
     NPU_RUN(test_shuffled_by_cost);
     NPU_RUN(test_bad_rates);
