@@ -2,7 +2,8 @@
 
    `bench peers`: products and convolutions with weights that are constants, beside OpenBLAS, oneDNN, PyTorch.
    `bench models [FILE.onnx]...`: whole models, on one thread and on two, beside ONNX Runtime, whose library ORT_LIB
-   names; without files some of torchvision's, which are exported first. The least of interleaved repetitions. */
+   names; without files some of torchvision's, which are exported first. What of a file is quantised (QDQ) runs in 8
+   bits, as there. The least of interleaved repetitions. */
 #ifndef BENCH_PEERS_H
 #define BENCH_PEERS_H
 
@@ -300,7 +301,7 @@ static void race(void (*const call[2])(void *ctx), void *const ctx[2], double le
     }
 }
 
-/* The model on so many threads, after all passes. */
+/* The model on so many threads. */
 static npu_exec *model_exec(const npu_graph *g, npu_parallel *threads, npu_program **program)
 {
     const npu_backend *cpu = npu_ref_backend();
@@ -348,7 +349,9 @@ static void bench_model_threads(const char *path, const npu_graph *g, void *cons
 static void bench_model(const char *path, const ort_table *ort)
 {
     npu_onnx_desc desc = { .backend = npu_ref_backend() };
-    npu_graph *read = NULL, *g = NULL;
+    const npu_backend *cpu = desc.backend;
+    const npu_optimize_desc integer = { .backends = &cpu, .num_backends = 1, .passes = 1u << NPU_PASS_INTEGER };
+    npu_graph *read = NULL, *quantised = NULL, *g = NULL;
     npu_diag diag = { 0 };
     npu_map file;
     void *data[BENCH_MAX_PORTS] = { NULL };
@@ -357,7 +360,8 @@ static void bench_model(const char *path, const ort_table *ort)
         return;
     }
     npu_status status = npu_onnx_read(&read, file.bytes.data, file.bytes.size, &desc, &diag);
-    status = status ? status : npu_graph_optimize(&g, read, NULL, NULL, &diag);
+    status = status ? status : npu_graph_optimize(&quantised, read, &integer, NULL, &diag);
+    status = status ? status : npu_graph_optimize(&g, quantised, NULL, NULL, &diag);
     bool fits = !status && npu_graph_num_inputs(g) <= BENCH_MAX_PORTS;
     for (uint32_t i = 0; fits && i < npu_graph_num_inputs(g); i++) {
         const npu_spec *spec = npu_value_spec(g, npu_graph_input(g, i));
@@ -376,6 +380,7 @@ static void bench_model(const char *path, const ort_table *ort)
         free(data[i]);
     }
     npu_graph_destroy(g);
+    npu_graph_destroy(quantised);
     npu_graph_destroy(read);
     npu_map_close(&file);
 }
