@@ -35,7 +35,7 @@ static bool read_tensor(node_case *c, npu_text *file, npu_array *out)
     r->status = NPU_OK;
     r->file = r->at = message.at = (const uint8_t *)file->data;
     message.end = message.at + file->len;
-    npu_value v = onnx_tensor(r, message);
+    npu_value v = onnx_widened(r, onnx_tensor(r, message));
     out->name = onnx_str(r, onnx_member(r, message, ONNX_TENSOR_NAME));
     if (v.id) {
         out->spec = *npu_value_spec(c->holder, v);

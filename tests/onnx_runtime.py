@@ -44,7 +44,8 @@ def integers(low, high, *dims, dtype=I64):
 
 
 def case(name, op, operands, outputs=1, domain="com.microsoft", expected=None, **attributes):
-    """outputs: how many, or how many and which is not asked for; expected: what they are, where ONNX Runtime is not
+    """op: its name, or nodes of x0, x1 .. that make y0. outputs: how many, or how many and which is not asked for;
+    expected: what they are, where ONNX Runtime is not
     asked."""
     cases.append((name, op, operands, outputs, domain, expected, attributes))
 
@@ -74,10 +75,11 @@ def write(folder, name, op, operands, outputs, domain, expected, attributes):
         feeds.append({"name": names[-1], "type": str(x.dtype), "dims": x.shape,
                        "data": base64.b64encode(x.tobytes()).decode()})
     results = [f"y{i}" for i in range(outputs)] if isinstance(outputs, int) else outputs.split(",")
-    node = helper.make_node(op, names, results, domain=domain, **attributes)
+    nodes = op if isinstance(op, list) else [helper.make_node(op, names, results, domain=domain, **attributes)]
     outputs = [helper.make_empty_tensor_value_info(y) for y in results if y]
-    graph = helper.make_graph([node], name, inputs, outputs, initializers)
-    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    graph = helper.make_graph(nodes, name, inputs, outputs, initializers)
+    opsets = [helper.make_opsetid("", 25 if name in ("weight_25", "weight_26") else 21),
+              helper.make_opsetid("com.microsoft", 1)]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
     model.producer_name = ""
     with open(os.path.join(at, "model.onnx"), "wb") as f:
@@ -363,6 +365,31 @@ numbers = [Known(np.array([0.003], F32)), Known(np.array([2], I8)), Known(np.arr
            Known(np.array([0], I8))]
 case("dynamic_lstm", "DynamicQuantizeLSTM", [sequence, Known(w), Known(r), bias, None, None, None, None] + numbers, 3,
      expected=lstm(sequence, (w[0] - 2.0) * 0.003, r[0] * 0.004, bias.data[0], 6), hidden_size=6)
+
+
+# ---- dtypes of few bits
+
+node = helper.make_node
+edges = np.array([0, 1, -1, 0.3, 2.7, 300, 448, 464, 465, 1e5, -1e5, 1e-3, 2 ** -10, 240, 57344, 61439, 1e-8, np.inf,
+                  -np.inf, np.nan], F32)
+for code in (17, 18, 19, 20):
+    for saturate in (1, 0):
+        case(f"cast_{code}_{saturate}", [node("Cast", ["x0"], ["a"], to=code, saturate=saturate),
+                                         node("Cast", ["a"], ["y0"], to=1)], [edges])
+for code in (17, 18, 19, 20, 21, 22, 25, 26):
+    size = 40 * {21: 4, 22: 4, 25: 2, 26: 2}.get(code, 8) // 8
+    weight = Known(integers(0, 110, size, dtype=U8), code, (8, 5))
+    zero = Known(np.zeros(1 if code < 23 else 0, U8), code, ())
+    case(f"weight_{code}", [node("DequantizeLinear", ["x1", "x2"], ["a"], axis=1), node("MatMul", ["x0", "a"], ["y0"])],
+         [floats(2, 8), weight, Known(np.abs(floats(5)))])
+    if code < 23:
+        case(f"round_{code}", [node("QuantizeLinear", ["x0", "x1", "x2"], ["a"]),
+                               node("DequantizeLinear", ["a", "x1", "x2"], ["y0"])],
+             [edges[:-3], Known(F32(0.5)), zero])
+for code in (21, 22):
+    case(f"blocks_{code}", [node("DequantizeLinear", ["x1", "x2"], ["a"], axis=0, block_size=16),
+                            node("MatMul", ["x0", "a"], ["y0"])],
+         [floats(2, 32), Known(integers(0, 256, 80, dtype=U8), code, (32, 5)), Known(np.abs(floats(2, 5)))])
 
 
 def field(number, data):

@@ -967,7 +967,7 @@ static void runtime_case_read(onnx_reader *r, onnx_span message, runtime_case *c
 
 static void check_runtime_case(const runtime_case *c)
 {
-    const npu_tolerance t = { .rtol = 1e-3, .atol = 1e-5, .has_rtol = true, .has_atol = true };
+    const npu_tolerance t = { .rtol = 1e-3, .atol = 1e-5, .has_rtol = true, .has_atol = true, .equal_nan = true };
     const npu_backend *cpu = npu_ref_backend();
     npu_onnx_desc desc = reading();
     npu_exec *exec = NULL;
@@ -1261,9 +1261,12 @@ static void test_bad_tensors(void)
 {
     pb t = pb_tensor("w", 1, "3", "12345678", 8), m = with_tensor(&t);
     check_bad(&m, NPU_ERR_SHAPE, "a tensor of 12 bytes has 8 bytes of data");
-    t = pb_tensor("w", 18, "3", "", 0);
+    t = pb_tensor("w", 24, "3", "", 0);
     m = with_tensor(&t);
-    check_bad(&m, NPU_ERR_UNSUPPORTED, "dtype 18 is not supported");
+    check_bad(&m, NPU_ERR_UNSUPPORTED, "dtype 24 is not supported");
+    t = pb_tensor("w", 23, "3", "1", 1);
+    m = with_tensor(&t);
+    check_bad(&m, NPU_ERR_SHAPE, "a tensor of 2 bytes has 1 bytes of data");
     t = pb_tensor("w", 1, "111111111", "1234", 4);
     m = with_tensor(&t);
     check_bad(&m, NPU_ERR_PARSE, "field 1: too many numbers");

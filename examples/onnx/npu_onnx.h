@@ -12,6 +12,8 @@
    result: shapes that an exporter computes become numbers, an If whose condition is then known one of its branches, and a
    Loop with a known number of turns its turns one after the other. What data decides becomes npu.if and npu.while, where all
    dims are known and a loop gives out its last turn alone. A dim with a name is what the desc says, else a symbol.
+   Floats of 8 and 4 bits are f16 in the graph, integers of 4 and 2 bits u8 and i8, of the same numbers: inputs and
+   outputs, too.
    Quantised models, with QuantizeLinear and DequantizeLinear or QLinear ops, become ops of quantized_decomposed, as PyTorch
    exports them: the pass integer-ops makes integers of them.
 
@@ -122,6 +124,7 @@ typedef struct onnx_reader {
     uint32_t scopes[ONNX_MAX_DEPTH + 1], depth; /* of the graph that is built, and those around it */
     uint32_t num_scopes, num_nodes;
     onnx_level levels[ONNX_MAX_DEPTH + 1];
+    struct onnx_mark *marks;      /* see onnx_narrow */
     uint32_t level;               /* of g */
     int64_t first_symbol, last_symbol; /* falling; 0 = none */
     onnx_block *blocks;           /* memory until the end */
@@ -574,10 +577,90 @@ static npu_dtype onnx_dtype(onnx_reader *r, int64_t code)
     return dtype;
 }
 
+/* Dtypes of few bits that values do not have in the graph: it holds their numbers in the next wider one. Known values
+   are marked with what they are, so that a zero point says what it is quantised to (known integers of 4 bits are kept
+   as they are, see onnx_widened). mantissa, least: of floats, bits behind the point and the smallest exponent. */
+typedef struct onnx_narrow {
+    uint8_t code, bits, mantissa;
+    int8_t least;
+    uint8_t dtype;                /* that holds it */
+    bool is_signed, has_infinity, has_zero; /* has_zero: of both signs; else -0 is NaN, the only one */
+    double most;
+} onnx_narrow;
+
+static const onnx_narrow onnx_narrows[] = {
+    { 17, 8, 3, -6, NPU_F16, true, false, true, 448 }, { 18, 8, 3, -7, NPU_F16, true, false, false, 240 },
+    { 19, 8, 2, -14, NPU_F16, true, true, true, 57344 }, { 20, 8, 2, -15, NPU_F16, true, false, false, 57344 },
+    { 21, 4, 0, 0, NPU_U8, false, false, false, 15 }, { 22, 4, 0, 0, NPU_I8, true, false, false, 7 },
+    { 23, 4, 1, 0, NPU_F16, true, false, true, 6 }, { 25, 2, 0, 0, NPU_U8, false, false, false, 3 },
+    { 26, 2, 0, 0, NPU_I8, true, false, false, 1 }
+};
+
+typedef struct onnx_mark {
+    struct onnx_mark *next;
+    const npu_graph *g;
+    uint32_t id;
+    const onnx_narrow *dtype;
+} onnx_mark;
+
+/* Of a dtype's number in ONNX; NULL = it is none of these. */
+static const onnx_narrow *onnx_narrow_of(int64_t code)
+{
+    for (size_t i = 0; i < sizeof onnx_narrows / sizeof onnx_narrows[0]; i++) {
+        if (onnx_narrows[i].code == code) {
+            return &onnx_narrows[i];
+        }
+    }
+    return NULL;
+}
+
+/* What a value was marked as; NULL = it is what its dtype says. */
+static const onnx_narrow *onnx_marked(const onnx_reader *r, npu_value v)
+{
+    npu_dtype dtype = v.id ? (npu_dtype)npu_value_spec(r->g, v)->dtype : NPU_NONE;
+    for (const onnx_mark *m = r->marks; m; m = m->next) {
+        if (m->g == r->g && m->id == v.id) {
+            return m->dtype;
+        }
+    }
+    return onnx_narrow_of(dtype == NPU_U4 ? 21 : dtype == NPU_I4 ? 22 : 0);
+}
+
+static npu_value onnx_mark_as(onnx_reader *r, npu_value v, const onnx_narrow *t)
+{
+    onnx_mark *mark = v.id && t ? (onnx_mark *)onnx_alloc(r, sizeof *mark) : NULL;
+    if (mark) {
+        mark->next = r->marks;
+        mark->g = r->g;
+        mark->id = v.id;
+        mark->dtype = t;
+        r->marks = mark;
+    }
+    return v;
+}
+
+/* The number that some bits are. */
+static double onnx_narrow_value(const onnx_narrow *t, unsigned bits)
+{
+    unsigned sign = t->is_signed ? bits >> (t->bits - 1) : 0, rest = bits & ((1u << (t->bits - t->is_signed)) - 1);
+    unsigned fraction = rest & ((1u << t->mantissa) - 1), exponent = rest >> t->mantissa;
+    double x = ldexp((double)fraction + (exponent ? 1 << t->mantissa : 0),
+                     t->least + (exponent ? (int)exponent - 1 : 0) - t->mantissa);
+    if (t->mantissa == 0) {
+        return (double)rest - (sign ? 1 << (t->bits - 1) : 0);
+    }
+    if (x > t->most || (!t->has_zero && sign && !rest)) {
+        x = t->has_infinity && !fraction ? HUGE_VAL : (double)NAN;
+    }
+    return sign ? -x : x;
+}
+
 static bool onnx_tensor_spec(onnx_reader *r, onnx_span message, npu_spec *spec)
 {
     uint64_t dims[NPU_MAX_RANK];
-    npu_dtype dtype = onnx_dtype(r, onnx_member_int(r, message, ONNX_DTYPE, 0));
+    int64_t code = onnx_member_int(r, message, ONNX_DTYPE, 0);
+    const onnx_narrow *narrow = code == 21 || code == 22 ? NULL : onnx_narrow_of(code);
+    npu_dtype dtype = narrow ? (npu_dtype)narrow->dtype : onnx_dtype(r, code);
     uint32_t rank = onnx_repeated(r, message, ONNX_DIMS, 0, dims, NPU_MAX_RANK);
     for (uint32_t i = 0; i < rank; i++) {
         if (dims[i] > INT64_MAX) {
@@ -742,9 +825,47 @@ static npu_value onnx_nibbles(onnx_reader *r, const npu_spec *spec, const uint8_
     return own ? npu_constant(r->g, NULL, *spec, own) : onnx_none();
 }
 
+static uint8_t *onnx_typed_data(onnx_reader *r, const npu_spec *spec, onnx_span message, size_t size);
+
+/* Few bits as they lie in a file, those of the first number lowest. */
+static const uint8_t *onnx_narrow_bytes(onnx_reader *r, onnx_span message, size_t size)
+{
+    int64_t dim = (int64_t)size;
+    npu_spec bytes = npu_spec_tensor(NPU_U8, 1, &dim);
+    onnx_span raw = onnx_member_int(r, message, ONNX_LOCATION, 0) == 1 ? onnx_external(r, message, size)
+                                                                       : onnx_member(r, message, ONNX_RAW);
+    if (r->status || (raw.at && onnx_len(raw) != size)) {
+        onnx_fail(r, NPU_ERR_SHAPE, "a tensor of %llu bytes has %llu bytes of data", (unsigned long long)size,
+                  (unsigned long long)onnx_len(raw));
+        return NULL;
+    }
+    return raw.at ? raw.at : onnx_typed_data(r, &bytes, message, size);
+}
+
+static npu_value onnx_narrow_tensor(onnx_reader *r, onnx_span message, npu_spec spec, const onnx_narrow *t)
+{
+    size_t len = 0;
+    npu_status status = npu_spec_len(&spec, &len);
+    const uint8_t *bytes = status ? NULL : onnx_narrow_bytes(r, message, (len * t->bits + 7) / 8);
+    uint32_t each = npu_dtype_bits((npu_dtype)t->dtype) / 8;
+    uint8_t *own = bytes ? (uint8_t *)onnx_alloc(r, len * each) : NULL;
+    for (size_t i = 0; own && i < len; i++) {
+        unsigned few = (unsigned)(bytes[i * t->bits / 8] >> (i * t->bits % 8)) & ((1u << t->bits) - 1);
+        double x = onnx_narrow_value(t, few);
+        uint16_t half = npu_f32_to_f16((float)x);
+        int8_t small = (int8_t)(int)(t->mantissa ? 0 : x);
+        memcpy(own + i * each, each == 2 ? (const void *)&half : &small, each);
+    }
+    if (status) {
+        onnx_fail(r, status, "a tensor: %s", npu_status_text(status));
+    }
+    return own ? onnx_mark_as(r, npu_constant(r->g, NULL, spec, own), t) : onnx_none();
+}
+
 /* The value of a TensorProto. */
 static npu_value onnx_tensor(onnx_reader *r, onnx_span message)
 {
+    const onnx_narrow *narrow = onnx_narrow_of(onnx_member_int(r, message, ONNX_DTYPE, 0));
     npu_spec spec;
     size_t size = 0, stored = 0;
     onnx_span raw = { NULL, NULL };
@@ -752,6 +873,9 @@ static npu_value onnx_tensor(onnx_reader *r, onnx_span message)
     npu_status status;
     if (!onnx_tensor_spec(r, message, &spec)) {
         return onnx_none();
+    }
+    if (narrow && spec.dtype == narrow->dtype) {
+        return onnx_narrow_tensor(r, message, spec, narrow);
     }
     status = npu_spec_size(&spec, &size);
     status = status ? status : npu_spec_len(&spec, &stored);
@@ -1373,12 +1497,70 @@ static npu_value onnx_hard_sigmoid(onnx_reader *r, onnx_node *n)
     return onnx_emit(r, n, "aten.clamp.default(v, f, f)", onnx_emit(r, n, "aten.add.Scalar(v, beta:0.5)", v), 0.0, 1.0);
 }
 
-static npu_value onnx_cast_op(onnx_reader *r, onnx_node *n)
+static npu_value onnx_widened(onnx_reader *r, npu_value v);
+
+/* Floats rounded to those of few bits: what is beyond them is the largest, or no number. */
+static npu_value onnx_narrow_floats(onnx_reader *r, npu_value x, const onnx_narrow *t, bool saturates)
 {
-    return onnx_cast(r, onnx_x(n, 0), onnx_dtype(r, onnx_i(r, n, "to", 0)));
+    npu_value parts[2], unit, back, y = onnx_cast(r, x, NPU_F32);
+    y = saturates ? onnx_emit(r, NULL, "aten.clamp.default(v, f, f)", y, -t->most, t->most) : y;
+    onnx_emit_many(r, NULL, parts, 2, "aten.frexp.Tensor(v)", y);
+    unit = onnx_emit(r, NULL, "aten.clamp_min.default(v, i)", parts[1], (int64_t)t->least + 1);
+    unit = onnx_emit(r, NULL, "aten.sub.Scalar(v, i)", unit, (int64_t)t->mantissa + 1);
+    back = onnx_unary(r, "round", onnx_binary(r, "ldexp", y, onnx_unary(r, "neg", unit)));
+    y = onnx_binary(r, "ldexp", back, unit);
+    if (!saturates) {
+        npu_value over = onnx_emit(r, NULL, "aten.gt.Scalar(v, f)", onnx_unary(r, "abs", y), t->most);
+        npu_value beyond = onnx_emit(r, NULL, "aten.mul.Scalar(v, f)", y, t->has_infinity ? HUGE_VAL : (double)NAN);
+        y = onnx_where(r, over, beyond, y);
+    }
+    if (t->bits == 4) { /* which have no NaN */
+        y = onnx_where(r, onnx_unary(r, "isnan", y), onnx_like(r, y, -0.0), y);
+    }
+    return onnx_cast(r, y, NPU_F16);
 }
 
-static npu_value onnx_cast_like(onnx_reader *r, onnx_node *n) { return onnx_cast(r, onnx_x(n, 0), onnx_type(r, onnx_x(n, 1))); }
+/* Integers of few bits, of floats or others; what is beyond them is the next, or counts in a circle. */
+static npu_value onnx_narrow_integers(onnx_reader *r, npu_value x, const onnx_narrow *t, bool saturates)
+{
+    int64_t low = t->is_signed ? (int64_t)-t->most - 1 : 0;
+    x = onnx_is_float(r, x) ? onnx_unary(r, "round", x) : onnx_cast(r, onnx_widened(r, x), NPU_I32);
+    if (saturates) {
+        x = onnx_emit(r, NULL, "aten.clamp.default(v, f, f)", x, (double)low, t->most);
+    } else {
+        x = onnx_emit(r, NULL, "aten.sub.Scalar(v, i)", onnx_cast(r, x, NPU_I32), low);
+        x = onnx_emit(r, NULL, "aten.bitwise_and.Scalar(v, i)", x, ((int64_t)1 << t->bits) - 1);
+        x = onnx_emit(r, NULL, "aten.add.Scalar(v, i)", x, low);
+    }
+    return onnx_cast(r, x, (npu_dtype)t->dtype);
+}
+
+/* Numbers as a dtype of few bits has them, in the one that holds it. */
+static npu_value onnx_narrowed(onnx_reader *r, npu_value x, const onnx_narrow *t, bool saturates)
+{
+    x = t->mantissa ? onnx_narrow_floats(r, x, t, saturates || t->bits == 4) : onnx_narrow_integers(r, x, t, saturates);
+    return onnx_mark_as(r, x, t);
+}
+
+/* As a cast does it. */
+static npu_value onnx_narrow_cast(onnx_reader *r, const onnx_node *n, const onnx_narrow *t)
+{
+    return onnx_narrowed(r, onnx_x(n, 0), t, t->mantissa && onnx_i(r, n, "saturate", 1) != 0);
+}
+
+static npu_value onnx_cast_op(onnx_reader *r, onnx_node *n)
+{
+    int64_t to = onnx_i(r, n, "to", 0);
+    const onnx_narrow *narrow = onnx_narrow_of(to);
+    return narrow ? onnx_narrow_cast(r, n, narrow) : onnx_cast(r, onnx_widened(r, onnx_x(n, 0)), onnx_dtype(r, to));
+}
+
+static npu_value onnx_cast_like(onnx_reader *r, onnx_node *n)
+{
+    const onnx_narrow *narrow = onnx_marked(r, onnx_x(n, 1));
+    return narrow ? onnx_narrow_cast(r, n, narrow)
+                  : onnx_cast(r, onnx_widened(r, onnx_x(n, 0)), onnx_type(r, onnx_x(n, 1)));
+}
 
 static npu_value onnx_bit_cast(onnx_reader *r, onnx_node *n)
 {
@@ -2148,7 +2330,7 @@ static npu_value onnx_widened(onnx_reader *r, npu_value v)
 static npu_value onnx_rescaled(onnx_reader *r, npu_value x, npu_value scale, npu_value zero, int64_t axis)
 {
     npu_value v = x = onnx_widened(r, x);
-    if (zero.id) {
+    if (zero.id && !onnx_is_float(r, x)) { /* that of floats is 0 */
         zero = onnx_cast(r, onnx_widened(r, zero), NPU_I32);
         v = onnx_binary(r, "sub", onnx_cast(r, x, NPU_I32), onnx_along(r, zero, onnx_rank(r, x), axis));
     }
@@ -2182,11 +2364,33 @@ static npu_value onnx_of_blocks(onnx_reader *r, npu_value x, npu_value v, int64_
     return onnx_slice(r, v, axis, 0, onnx_dim(r, x, (uint32_t)axis));
 }
 
+/* To few bits: x / scale and, of integers, the zero point, rounded. */
+static npu_value onnx_quantised_narrow(onnx_reader *r, const onnx_node *n, const onnx_narrow *t, int64_t axis)
+{
+    int64_t block = onnx_i(r, n, "block_size", 0);
+    npu_value x = onnx_x(n, 0), zero = onnx_of_blocks(r, x, onnx_x(n, 2), block, axis);
+    npu_value scale = onnx_of_blocks(r, x, onnx_x(n, 1), block, axis);
+    if (!t) {
+        return onnx_refuse(r, "a zero point of floats is not supported");
+    }
+    x = onnx_binary(r, "div", onnx_cast(r, x, onnx_type(r, scale)), onnx_along(r, scale, onnx_rank(r, x), axis));
+    if (zero.id && !t->mantissa) {
+        zero = onnx_cast(r, onnx_widened(r, zero), NPU_F32);
+        x = onnx_binary(r, "add", onnx_unary(r, "round", x), onnx_along(r, zero, onnx_rank(r, x), axis));
+    }
+    return onnx_narrowed(r, x, t, onnx_i(r, n, "saturate", 1) != 0);
+}
+
 static npu_value onnx_quantize(onnx_reader *r, onnx_node *n)
 {
     npu_value zero = onnx_x(n, 2);
     int64_t axis = onnx_scale_axis(r, n), block = onnx_i(r, n, "block_size", 0), to = onnx_i(r, n, "output_dtype", 0);
-    npu_dtype dtype = zero.id ? onnx_type(r, zero) : to ? onnx_dtype(r, to) : NPU_U8;
+    const onnx_narrow *narrow = zero.id ? onnx_marked(r, zero) : onnx_narrow_of(to);
+    npu_dtype dtype = zero.id ? onnx_type(r, zero) : narrow ? (npu_dtype)narrow->dtype : to ? onnx_dtype(r, to)
+        : NPU_U8;
+    if (narrow || npu_dtype_is_float(dtype)) {
+        return onnx_quantised_narrow(r, n, narrow, axis);
+    }
     if (r->status == NPU_OK && block) {
         return onnx_saturated(r, onnx_x(n, 0), onnx_of_blocks(r, onnx_x(n, 0), onnx_x(n, 1), block, axis),
                               onnx_of_blocks(r, onnx_x(n, 0), zero, block, axis), dtype, axis);
@@ -5982,13 +6186,14 @@ static npu_spec onnx_input_spec(onnx_reader *r, onnx_span info, const char *name
 {
     onnx_span type = onnx_member(r, onnx_member(r, info, 2), 1), shape = onnx_member(r, type, 2);
     npu_dtype dtype;
-    int64_t dims[NPU_MAX_RANK];
+    int64_t dims[NPU_MAX_RANK], code;
     uint32_t rank = 0;
     onnx_field f;
     if (!type.at) {
         onnx_fail(r, NPU_ERR_UNSUPPORTED, "input '%.60s' is no tensor: sequences, maps and optionals are not supported", name);
     }
-    dtype = r->status ? NPU_NONE : onnx_dtype(r, onnx_member_int(r, type, 1, 0));
+    code = onnx_member_int(r, type, 1, 0);
+    dtype = r->status ? NPU_NONE : onnx_narrow_of(code) ? (npu_dtype)onnx_narrow_of(code)->dtype : onnx_dtype(r, code);
     while (onnx_next(r, &shape, &f)) {
         if (f.number == 1 && rank == NPU_MAX_RANK) {
             onnx_fail(r, NPU_ERR_RANK, "input '%.60s' has more than %d dims", name, NPU_MAX_RANK);
@@ -6016,6 +6221,8 @@ static void onnx_input(onnx_reader *r, onnx_span info)
     onnx_span name = onnx_member(r, info, 1);
     char *text = onnx_str(r, name);
     const npu_array *given = text ? onnx_given(r, text) : NULL;
+    onnx_span type = onnx_member(r, onnx_member(r, info, 2), 1);
+    const onnx_narrow *narrow = onnx_narrow_of(onnx_member_int(r, type, 1, 0));
     npu_spec spec;
     npu_value v;
     if (!text || onnx_find(r, name).id) { /* an initializer is its default */
@@ -6029,6 +6236,7 @@ static void onnx_input(onnx_reader *r, onnx_span info)
     if (r->status == NPU_OK) {
         v = given ? npu_constant(r->g, NULL, given->spec, given->data) : npu_input(r->g, text, spec);
         if (onnx_check(r)) {
+            onnx_mark_as(r, v, narrow);
             onnx_set(r, name, v);
         }
     }
