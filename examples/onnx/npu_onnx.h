@@ -1,4 +1,4 @@
-/* npu_onnx.h - reads ONNX files, opset 7 to 26 (and what older ones say the same way), through the public functions of
+/* npu_onnx.h - reads ONNX files, opset 7 to 28 (and what older ones say the same way), through the public functions of
    npu_ir.h alone: protobuf by hand, one row for each ONNX op, and what ONNX computes of shapes folded to numbers.
 
        #define NPU_ONNX_IMPLEMENTATION      // in one C file
@@ -2154,7 +2154,9 @@ static npu_value onnx_group_norm(onnx_reader *r, onnx_node *n)
 static npu_value onnx_lp_norm(onnx_reader *r, onnx_node *n)
 {
     int64_t axis = onnx_i(r, n, "axis", -1);
-    return onnx_binary(r, "div", onnx_x(n, 0), onnx_emit(r, n, "aten.linalg_vector_norm.default(0, p:2, I, b)", &axis, (uint32_t)1, true));
+    npu_value norm = onnx_emit(r, n, "aten.linalg_vector_norm.default(0, p:2, I, b)", &axis, (uint32_t)1, true);
+    npu_value is_none = onnx_emit(r, n, "aten.eq.Scalar(v, f)", norm, 0.0); /* zeros stay */
+    return onnx_binary(r, "div", onnx_x(n, 0), onnx_where(r, is_none, onnx_like(r, norm, 1), norm));
 }
 
 static npu_value onnx_mvn(onnx_reader *r, onnx_node *n)
@@ -3406,7 +3408,9 @@ static npu_value onnx_one_hot(onnx_reader *r, onnx_node *n)
         dims[i] = i == axis ? -1 : 1;
     }
     classes = onnx_reshape(r, onnx_emit(r, n, "aten.arange.default(i)", (int64_t)depth), dims, rank);
-    index = onnx_emit(r, n, "aten.remainder.Scalar(v, i)", onnx_cast(r, index, NPU_I64), (int64_t)depth);
+    index = onnx_cast(r, index, NPU_I64); /* one that is out of range is no class */
+    index = onnx_where(r, onnx_emit(r, n, "aten.lt.Scalar(v, i)", index, (int64_t)0),
+                       onnx_emit(r, n, "aten.add.Scalar(v, i)", index, (int64_t)depth), index);
     index = onnx_binary(r, "eq", onnx_emit(r, n, "aten.unsqueeze.default(v, i)", index, axis), classes);
     return onnx_where(r, index, onnx_emit(r, n, "aten.select.int(v, i, i)", values, (int64_t)0, (int64_t)1),
                       onnx_emit(r, n, "aten.select.int(v, i, i)", values, (int64_t)0, (int64_t)0));
@@ -4180,17 +4184,33 @@ static npu_value onnx_pairs(onnx_reader *r, npu_value x)
     return onnx_emit(r, NULL, "aten.cat.default(V, i)", both, (uint32_t)2, (int64_t)-1);
 }
 
-/* Along an axis of pairs, cut or filled up with zeros to a length (0 = as it is). */
-static npu_value onnx_transform(onnx_reader *r, npu_value x, int64_t axis, int64_t len, bool is_inverse, bool is_onesided)
+/* Along an axis cut, or filled up with zeros. */
+static npu_value onnx_of_length(onnx_reader *r, npu_value x, int64_t axis, int64_t len)
 {
     int64_t pads[2 * NPU_MAX_RANK] = { 0 }, size = onnx_dim(r, x, (uint32_t)axis);
     uint32_t rank = onnx_rank(r, x);
-    len = len > 0 ? len : size;
-    if (len != size) {
-        pads[2 * (rank - 1 - (uint32_t)axis) + 1] = len - size;
-        x = onnx_emit(r, NULL, "aten.constant_pad_nd.default(v, I)", x, pads, 2 * rank);
+    if (len == size || r->status) {
+        return x;
     }
-    x = onnx_unary(r, "view_as_complex", x);
+    pads[2 * (rank - 1 - (uint32_t)axis) + 1] = len - size;
+    return onnx_emit(r, NULL, "aten.constant_pad_nd.default(v, I)", x, pads, 2 * rank);
+}
+
+/* Numbers of a spectrum of which half is there; as a last dim of one. */
+static npu_value onnx_from_half(onnx_reader *r, npu_value x, int64_t axis, int64_t len)
+{
+    len = len > 0 ? len : 2 * (onnx_dim(r, x, (uint32_t)axis) - 1);
+    x = onnx_unary(r, "view_as_complex", onnx_of_length(r, x, axis, len / 2 + 1));
+    x = onnx_emit(r, NULL, "aten._fft_c2r.default(v, I, i, i)", x, &axis, (uint32_t)1, (int64_t)2, len);
+    return onnx_emit(r, NULL, "aten.unsqueeze.default(v, i)", x, (int64_t)-1);
+}
+
+/* Along an axis of pairs, of a length (0 = as it is). */
+static npu_value onnx_transform(onnx_reader *r, npu_value x, int64_t axis, int64_t len, bool is_inverse,
+                                bool is_onesided)
+{
+    len = len > 0 ? len : onnx_dim(r, x, (uint32_t)axis);
+    x = onnx_unary(r, "view_as_complex", onnx_of_length(r, x, axis, len));
     x = onnx_emit(r, NULL, "aten._fft_c2c.default(v, I, i, b)", x, &axis, (uint32_t)1, (int64_t)(is_inverse ? 2 : 0), !is_inverse);
     x = onnx_unary(r, "view_as_real", x);
     return is_onesided ? onnx_slice(r, x, axis, 0, len / 2 + 1) : x;
@@ -4201,7 +4221,10 @@ static npu_value onnx_dft(onnx_reader *r, onnx_node *n)
     npu_value x = onnx_pairs(r, onnx_x(n, 0));
     int64_t len = onnx_x(n, 1).id ? onnx_known_int(r, onnx_x(n, 1), "dft_length") : 0;
     int64_t axis = onnx_x(n, 2).id ? onnx_known_int(r, onnx_x(n, 2), "the axis") : onnx_i(r, n, "axis", r->opset < 20 ? 1 : -2);
-    return onnx_transform(r, x, onnx_axis(r, axis, onnx_rank(r, x)), len, onnx_i(r, n, "inverse", 0) != 0, onnx_i(r, n, "onesided", 0) != 0);
+    bool is_inverse = onnx_i(r, n, "inverse", 0) != 0, is_onesided = onnx_i(r, n, "onesided", 0) != 0;
+    axis = onnx_axis(r, axis, onnx_rank(r, x));
+    return is_inverse && is_onesided ? onnx_from_half(r, x, axis, len)
+                                     : onnx_transform(r, x, axis, len, is_inverse, is_onesided);
 }
 
 /* Frames [N,F,len,2] of a signal [N,L,1 or 2], times the window. */
@@ -5387,9 +5410,9 @@ static npu_value onnx_rfft(onnx_reader *r, onnx_node *n)
         x = onnx_emit(r, n, "aten._fft_r2c.default(v, I, i, b)", x, &last, (uint32_t)1, (int64_t)0, true);
         return onnx_unary(r, "view_as_real", x);
     }
-    x = onnx_unary(r, "view_as_complex", x);
-    return onnx_emit(r, n, "aten._fft_c2r.default(v, I, i, i)", x, &last, (uint32_t)1, (int64_t)2,
-                     r->status ? 1 : 2 * (onnx_dim(r, x, onnx_rank(r, x) - 1) - 1));
+    x = onnx_rank(r, x) > 1 ? onnx_from_half(r, x, (int64_t)onnx_rank(r, x) - 2, 0)
+                            : onnx_refuse(r, "a spectrum without pairs is not supported");
+    return onnx_emit(r, n, "aten.squeeze.dim(v, i)", x, last);
 }
 
 /* ---- ops: quantised ops of ONNX Runtime (com.microsoft) ---------------------------------------------------------- */
@@ -6296,8 +6319,8 @@ static void onnx_model(onnx_reader *r, onnx_span model)
     if (r->status == NPU_OK && r->has_refused) {
         r->status = NPU_ERR_NOT_FOUND;
     }
-    if (r->status == NPU_OK && (r->opset < 1 || r->opset > 26)) {
-        onnx_fail(r, NPU_ERR_VERSION, "opset %lld, expected 1 to 26", (long long)r->opset);
+    if (r->status == NPU_OK && (r->opset < 1 || r->opset > 28)) {
+        onnx_fail(r, NPU_ERR_VERSION, "opset %lld, expected 1 to 28", (long long)r->opset);
     }
     if (r->status == NPU_OK) {
         onnx_graph(r, graph);
