@@ -31150,7 +31150,7 @@ typedef struct npu__loader {
     npu__name_map constants;   /* json = the entry, first = the number of the one given, from 1 */
     npu__name_map keys;        /* placeholder: json = the state_dict key */
     bool is_static;            /* dims must be numbers */
-    const npu__json *ranges;   /* of names of dims; NULL = the file says none */
+    npu__name_map ranges;      /* of names of dims: json = the bounds */
     npu__name_map dims;        /* names of dims that have another name in the graph: first = the symbol's index */
     NPU__ARRAY(uint32_t, results);
     NPU__ARRAY(npu_value, in); /* of the node */
@@ -31593,7 +31593,8 @@ NPU__COLD static npu_status npu__json_bound(npu__loader *l, const npu__json *ran
 
 NPU__COLD static npu_status npu__json_range(npu__loader *l, const char *name, int64_t *min, int64_t *max)
 {
-    const npu__json *range = npu__json_get(l->ranges, name);
+    const npu__name_entry *entry = npu__map_find(&l->ranges, name);
+    const npu__json *range = entry ? entry->json : NULL;
     npu_status status = range && range->type != NPU__JSON_OBJECT
                             ? npu__json_fail(l, range, NPU_ERR_PARSE, "range_constraints: '%.80s' is no object", name)
                             : npu__json_bound(l, range, "min_val", min);
@@ -33145,7 +33146,7 @@ NPU__COLD static npu_status npu__json_graph(npu__loader *l, const npu__json *roo
 {
     const npu__json *inputs = NULL, *weights = NULL, *nodes = NULL, *outputs = NULL;
     const npu__json *keys = npu__json_get(root, "weight_name_mapping"), *states = npu__json_get(root, "states"),
-                    *constants = npu__json_get(root, "constants");
+                    *constants = npu__json_get(root, "constants"), *ranges = NULL;
     npu_status status = root->type == NPU__JSON_OBJECT
                             ? NPU_OK
                             : npu__json_fail(l, root, NPU_ERR_PARSE, "the text is no object");
@@ -33160,7 +33161,14 @@ NPU__COLD static npu_status npu__json_graph(npu__loader *l, const npu__json *roo
     status = status || !states ? status : npu__json_need(l, root, "states", NPU__JSON_ARRAY, &states);
     status = status || !npu__json_get(root, "range_constraints")
                  ? status
-                 : npu__json_need(l, root, "range_constraints", NPU__JSON_OBJECT, &l->ranges);
+                 : npu__json_need(l, root, "range_constraints", NPU__JSON_OBJECT, &ranges);
+    for (const npu__json *m = status || !ranges ? NULL : ranges->as.first; m && status == NPU_OK; m = m->next) {
+        npu__name_entry *entry = npu__map_add(&l->ranges, m->key);
+        status = entry ? NPU_OK : npu__parse_no_memory(&l->p);
+        if (entry) {
+            entry->json = entry->json ? entry->json : m;
+        }
+    }
     status = status ? status : npu__json_index(l, &l->keys, keys, NPU__JSON_STRING);
     status = status ? status : npu__json_index(l, &l->constants, constants, NPU__JSON_OBJECT);
     status = status ? status : npu__json_index_given(l);
@@ -33237,7 +33245,7 @@ NPU__COLD static void npu__loader_init(npu__loader *l, const char *text, size_t 
     l->allocator = l->p.allocator = l->p.scratch.allocator = l->tree.allocator =
         npu__allocator(desc ? desc->allocator : NULL);
     l->producers.allocator = l->shadowed.allocator = l->constants.allocator = l->keys.allocator =
-        l->dims.allocator = l->p.allocator;
+        l->dims.allocator = l->ranges.allocator = l->p.allocator;
     l->p.file = "json";
     l->p.text = l->p.at = l->counted = npu__or_empty(text);
     l->p.end = l->p.at + (text ? len : 0);
@@ -33255,6 +33263,7 @@ NPU__COLD static void npu__loader_release(npu__loader *l)
     npu__map_free(&l->constants);
     npu__map_free(&l->keys);
     npu__map_free(&l->dims);
+    npu__map_free(&l->ranges);
     npu__arena_free(&l->p.scratch);
     npu__arena_free(&l->tree);
 }
@@ -58675,13 +58684,17 @@ static bool npu__planned_meets(const npu__planned_memory *m, uint32_t a, uint64_
 static uint32_t npu__planned_room(const npu_planned_writer *w, uint32_t i, const uint32_t *placed, uint32_t num)
 {
     uint64_t at = 0;
+    bool is_alone = !w->memories[i].next;
     for (uint32_t k = 0; k < num && at < NPU_PLANNED_ARENA; k++) {
         const npu__planned_memory *other = &w->memories[placed[k]];
+        if (is_alone && other->place >= at + w->memories[i].size) {
+            break;
+        }
         if (npu__planned_meets(w->memories, i, at, placed[k])) {
             uint32_t end = npu__planned_align(w, (uint64_t)other->place + other->size);
             if (end > at) {
                 at = end;
-                k = NPU_NO_INDEX; /* those before may be in the way there, as parts of the chain differ in size */
+                k = is_alone ? k : NPU_NO_INDEX; /* those before may be in the way of parts of another size */
             }
         }
     }
