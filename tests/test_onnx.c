@@ -1264,6 +1264,14 @@ static void test_bad_tensors(void)
     t = pb_tensor("w", 24, "3", "", 0);
     m = with_tensor(&t);
     check_bad(&m, NPU_ERR_UNSUPPORTED, "dtype 24 is not supported");
+    const int64_t huge[2] = { (int64_t)1 << 31, (int64_t)1 << 31 }; /* their bits do not fit a size */
+    t = (pb){ .len = 0 };
+    pb_int(&t, 1, huge[0]);
+    pb_int(&t, 1, huge[1]);
+    pb_int(&t, 2, 17);
+    pb_bytes(&t, 9, "", 0);
+    m = with_tensor(&t);
+    check_bad(&m, NPU_ERR_SHAPE, "a tensor: ");
     t = pb_tensor("w", 23, "3", "1", 1);
     m = with_tensor(&t);
     check_bad(&m, NPU_ERR_SHAPE, "a tensor of 2 bytes has 1 bytes of data");

@@ -232,6 +232,18 @@ static void *onnx_alloc(onnx_reader *r, size_t size)
     return (uint8_t *)block + (sizeof *block + 15) / 16 * 16;
 }
 
+/* The same for as many elements as sizes from a file multiply to. */
+static void *onnx_alloc_rows(onnx_reader *r, int64_t rows, int64_t len, size_t each)
+{
+    size_t most = (size_t)-1 / 2 / each;
+    if (rows < 0 || len < 0 || (uint64_t)rows > most || (rows && (uint64_t)len > most / (size_t)rows)) {
+        onnx_fail(r, NPU_ERR_NO_MEMORY, "%lld rows of %lld elements are more than there is memory for", (long long)rows,
+                  (long long)len);
+        return NULL;
+    }
+    return onnx_alloc(r, (size_t)rows * (size_t)len * each);
+}
+
 static void onnx_free_blocks(onnx_reader *r)
 {
     while (r->blocks) {
@@ -845,7 +857,7 @@ static const uint8_t *onnx_narrow_bytes(onnx_reader *r, onnx_span message, size_
 static npu_value onnx_narrow_tensor(onnx_reader *r, onnx_span message, npu_spec spec, const onnx_narrow *t)
 {
     size_t len = 0;
-    npu_status status = npu_spec_len(&spec, &len);
+    npu_status status = npu_spec_len(&spec, &len) || len > (size_t)-1 / 16 ? NPU_ERR_SHAPE : NPU_OK;
     const uint8_t *bytes = status ? NULL : onnx_narrow_bytes(r, message, (len * t->bits + 7) / 8);
     uint32_t each = npu_dtype_bits((npu_dtype)t->dtype) / 8;
     uint8_t *own = bytes ? (uint8_t *)onnx_alloc(r, len * each) : NULL;
@@ -1012,6 +1024,18 @@ static int64_t onnx_dim(onnx_reader *r, npu_value v, uint32_t i)
         return 1;
     }
     return spec->dims[i];
+}
+
+/* Two for each element of a dim. */
+static int64_t onnx_twice(onnx_reader *r, npu_value v, uint32_t i)
+{
+    int64_t size = onnx_dim(r, v, i);
+    if (size > INT32_MAX) {
+        onnx_fail(r, NPU_ERR_SHAPE, "dim %u is %lld, expected at most %d", (unsigned)i, (long long)size,
+                  (int)INT32_MAX);
+        return 2;
+    }
+    return 2 * size;
 }
 
 static int64_t onnx_axis(onnx_reader *r, int64_t axis, uint32_t rank)
@@ -4199,7 +4223,7 @@ static npu_value onnx_of_length(onnx_reader *r, npu_value x, int64_t axis, int64
 /* Numbers of a spectrum of which half is there; as a last dim of one. */
 static npu_value onnx_from_half(onnx_reader *r, npu_value x, int64_t axis, int64_t len)
 {
-    len = len > 0 ? len : 2 * (onnx_dim(r, x, (uint32_t)axis) - 1);
+    len = len > 0 ? len : onnx_twice(r, x, (uint32_t)axis) - 2;
     x = onnx_unary(r, "view_as_complex", onnx_of_length(r, x, axis, len / 2 + 1));
     x = onnx_emit(r, NULL, "aten._fft_c2r.default(v, I, i, i)", x, &axis, (uint32_t)1, (int64_t)2, len);
     return onnx_emit(r, NULL, "aten.unsqueeze.default(v, i)", x, (int64_t)-1);
@@ -4827,7 +4851,7 @@ static const uint8_t *onnx_packed_bytes(onnx_reader *r, npu_value v, const char 
 {
     size_t len;
     const void *data = onnx_data(r, v, what, &len);
-    if (data && (onnx_type(r, v) != NPU_U8 || len != (size_t)size)) {
+    if (data && (onnx_type(r, v) != NPU_U8 || (uint64_t)len != (uint64_t)size)) {
         onnx_fail(r, NPU_ERR_SHAPE, "%s: %llu of %s, expected %lld bytes of u8", what, (unsigned long long)len,
                   npu_dtype_name(onnx_type(r, v)), (long long)size);
         return NULL;
@@ -4839,7 +4863,7 @@ static const uint8_t *onnx_packed_bytes(onnx_reader *r, npu_value v, const char 
 static npu_value onnx_unpacked(onnx_reader *r, const uint8_t *bytes, int64_t rows, int64_t len, int64_t bits)
 {
     int64_t dims[2] = { rows, len }, stride = (len * bits + 7) / 8;
-    uint8_t *own = bytes ? (uint8_t *)onnx_alloc(r, (size_t)(rows * len)) : NULL;
+    uint8_t *own = bytes ? (uint8_t *)onnx_alloc_rows(r, rows, len, 1) : NULL;
     for (int64_t i = 0; own && i < rows * len; i++) {
         own[i] = (uint8_t)onnx_bits_at(bytes + i / len * stride, i % len, bits);
     }
@@ -4904,7 +4928,7 @@ static npu_value onnx_block_floats(onnx_reader *r, const onnx_blocks *w)
 static npu_value onnx_int4_rows(onnx_reader *r, const onnx_blocks *w, int64_t rows)
 {
     int64_t dims[2] = { rows, w->cols / 2 };
-    uint8_t *own = (uint8_t *)onnx_alloc(r, (size_t)(rows * dims[1]));
+    uint8_t *own = (uint8_t *)onnx_alloc_rows(r, rows, dims[1], 1);
     for (int64_t i = 0; own && i < w->rows; i++) {
         int64_t first = i / 64 * 64, at = i - first, some = rows - first < 64 ? rows - first : 64;
         int64_t column = some == 64 ? at % 32 : at / 2, shift = 4 * (some == 64 ? at / 32 : at % 2);
@@ -4969,12 +4993,17 @@ static bool onnx_block_table(onnx_reader *r, const onnx_node *n, int64_t block, 
     for (uint32_t i = 0; i < 3; i++) {
         part[i] = onnx_widened(r, onnx_x(n, i ? i + 1 : 0));
     }
-    if (onnx_rank(r, part[0]) != 2 || onnx_i(r, n, "gather_axis", 0) || block < 16 || (bits != 4 && bits != 8) ||
+    if (onnx_rank(r, part[0]) != 2 || onnx_i(r, n, "gather_axis", 0) || block < 16 || block > 1 << 30 ||
+        (bits != 4 && bits != 8) ||
         onnx_axis(r, onnx_i(r, n, "quantize_axis", 1), 2) != 1) {
         return false;
     }
     rows = onnx_dim(r, part[0], 0);
-    len = onnx_dim(r, part[0], 1) * (is_packed ? 2 : 1);
+    len = onnx_dim(r, part[0], 1);
+    if (rows < 1 || rows > INT32_MAX || len < 1 || len > INT32_MAX) {
+        return false;
+    }
+    len *= is_packed ? 2 : 1;
     if (is_packed) {
         int64_t groups = (len + block - 1) / block;
         part[0] = onnx_unpacked(r, onnx_packed_bytes(r, part[0], "the table", rows * len / 2), rows, len, 4);
@@ -5020,7 +5049,7 @@ static npu_value onnx_key_mask(onnx_reader *r, const onnx_node *n, npu_value q, 
     uint32_t rank = onnx_rank(r, mask);
     int64_t dims[4] = { -1, 1, 1, 1 }, num = onnx_dim(r, q, 0), len = rank == 1 ? onnx_dim(r, mask, 0) : 0;
     npu_value at = onnx_places(r, k, 0, false), holds;
-    if (rank == 1 && (len == num || len == 2 * num)) {
+    if (rank == 1 && (len == num || (len % 2 == 0 && len / 2 == num))) {
         holds = onnx_emit(r, n, "aten.lt.Tensor(v, v)", at, onnx_reshape(r, onnx_slice(r, mask, 0, 0, num), dims, 4));
         if (len > num) {
             mask = onnx_reshape(r, onnx_slice(r, mask, 0, num, len), dims, 4);
@@ -5158,7 +5187,7 @@ static npu_value onnx_runtime_rotary(onnx_reader *r, onnx_node *n)
         return onnx_refuse(r, "a scale, and packed batches, are not supported");
     }
     if (onnx_rank(r, x) == 3 && heads < 1) {
-        heads = onnx_dim(r, onnx_x(n, 2), 1) * 2;
+        heads = onnx_twice(r, onnx_x(n, 2), 1);
         heads = heads ? onnx_dim(r, x, 2) / heads : 0;
     }
     x = onnx_by_heads(r, x, heads);
@@ -5193,7 +5222,7 @@ static bool onnx_grouped_heads(onnx_reader *r, const onnx_node *n, onnx_grouped 
         x = onnx_by_heads(r, x, num[i]);
         if (i < 2 && onnx_i(r, n, "do_rotary", 0)) {
             npu_value at = onnx_x(n, 9).id ? onnx_x(n, 9) : a->at;
-            x = onnx_turned(r, x, onnx_x(n, 7), onnx_x(n, 8), at, 2 * onnx_dim(r, onnx_x(n, 7), 1),
+            x = onnx_turned(r, x, onnx_x(n, 7), onnx_x(n, 8), at, onnx_twice(r, onnx_x(n, 7), 1),
                             onnx_i(r, n, "rotary_interleaved", 0) != 0);
         }
         a->qkv[i] = x;
@@ -5604,7 +5633,7 @@ static npu_value onnx_matmul_bnb(onnx_reader *r, onnx_node *n)
     }
     len = dims[0] * dims[1];
     bytes = onnx_packed_bytes(r, onnx_x(n, 1), "the weight", (len + 1) / 2);
-    own = bytes ? (float *)onnx_alloc(r, (size_t)len * sizeof *own) : NULL;
+    own = bytes ? (float *)onnx_alloc_rows(r, dims[0], dims[1], sizeof *own) : NULL;
     for (int64_t i = 0; own && i < len; i++) {
         own[i] = table[bytes[i / 2] >> (i % 2 ? 0 : 4) & 15];
     }
