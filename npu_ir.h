@@ -51771,7 +51771,7 @@ static bool npu__may_overwrite(npu_exec *e, uint32_t input, uint32_t output)
     npu_op_storage storage;
     npu_op_info info;
     bool ok = false;
-    if (npu__is_output(g, input) || home == NPU_NO_INDEX) {
+    if (home == NPU_NO_INDEX) {
         return false;
     }
     from = npu__storage_find(plan, input, home);
@@ -51794,15 +51794,28 @@ static bool npu__may_overwrite(npu_exec *e, uint32_t input, uint32_t output)
         npu__inplace_is_safe(plan, o, home, from, 0, plan->storage[from].size);
 }
 
+/* Is a value copied when everything has run: as an output, or as what a state is next? */
+static bool npu__is_read_last(const npu_exec *e, uint32_t value)
+{
+    const npu_program *p = e->program;
+    bool is_last = npu__is_output(p->plan->graph, value);
+    for (uint32_t i = 0; i < p->num_states && !is_last; i++) {
+        is_last = p->results[p->plan->graph->num_outputs + i].value == value;
+    }
+    return is_last;
+}
+
 /* Memory of the caller that is an input and an output at once. */
 static npu_status npu__check_overlap(npu_exec *e, const npu__slot *in, const npu__slot *out)
 {
     const char *x = (const char *)in->given, *y = (const char *)out->given;
     char a[64], b[64];
-    if (!x || !y || in->staged || out->staged || y >= x + in->given_size || x >= y + out->given_size) {
+    bool is_read_last = npu__is_read_last(e, in->value);
+    if (!x || !y || in->staged || (out->staged && !is_read_last) || y >= x + in->given_size ||
+        x >= y + out->given_size) {
         return NPU_OK;
     }
-    if (x == y && npu__may_overwrite(e, in->value, out->value)) {
+    if (x == y && !is_read_last && npu__may_overwrite(e, in->value, out->value)) {
         e->shares_bound = true;
         return NPU_OK;
     }
