@@ -366,10 +366,9 @@ static void ops_odd_memory(ops_case *c, const ops_result *want)
         status = status == NPU_ERR_NOT_FOUND ? NPU_OK : status;
     }
     for (uint32_t i = 0; i < want->num && !status; i++) {
-        size_t odd = ops_below(&c->r, 2),
-               more = npu_spec_is_static(npu_value_spec(c->g, npu_graph_output(c->g, i))) ? 0 : 64;
-        rooms[i] = (uint8_t *)ops_take(&c->keep, want->outs[i].size + odd + more) + odd;
-        status = npu_exec_set_output_at(exec, i, rooms[i], want->outs[i].size + more);
+        size_t odd = ops_below(&c->r, 2);
+        rooms[i] = (uint8_t *)ops_take(&c->keep, want->outs[i].size + odd) + odd;
+        status = npu_exec_set_output_at(exec, i, rooms[i], want->outs[i].size);
     }
     status = status ? status : npu_exec_run(exec);
     if (ops_must(c, status, npu_exec_diag(exec)) && !c->is_random) {
