@@ -22460,6 +22460,9 @@ NPU__COLD NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*re
         if (g->outputs[i].a == 0 || g->outputs[i].a >= g->num_values) {
             npu__violation(&v, 0, g->outputs[i].a, NPU_ERR_GRAPH, "output %u: value out of range",
                            (unsigned)i);
+        } else if (!g->values[g->outputs[i].a].is_output) {
+            npu__violation(&v, 0, g->outputs[i].a, NPU_ERR_GRAPH, "output %u: its value does not say that it is one",
+                           (unsigned)i);
         }
     }
     npu_op_storage_free(&storage);
