@@ -23916,7 +23916,7 @@ static npu__ref_lean_row npu__ref_dyn_row(const float *x, int64_t n, int8_t *y)
     row.scale = steps != 0.0f ? 1.0f / steps : 0.0f;
     below = -128.0f + least * steps, above = 127.0f + largest * steps;
     zero = below + above > 0.0f ? -128.0f - least * steps : 127.0f - largest * steps;
-    zero = zero < -128.0f ? -128.0f : zero > 127.0f ? 127.0f : zero;
+    zero = zero > 127.0f ? 127.0f : zero > -128.0f ? zero : -128.0f; /* as NaN, of an infinite row */
     row.zero = npu__ref_to_i32(npu__math_rint((double)zero));
     for (int64_t i = 0; i < n; i++) {
         float q = x[i] * steps;
@@ -23948,13 +23948,18 @@ NPU__REF_COLD static npu_status npu__ref_dyn_prepare(npu_prepare *p)
     return npu__ref_lean_prepare(p);
 }
 
+/* 4 bits of a weight that is stored as floats, which may be any. */
+static int32_t npu__ref_dyn_weight(const float *bytes, int64_t k)
+{
+    return (npu__ref_to_i32((double)bytes[k / 2]) >> (k % 2 ? 4 : 0) & 15) - 8;
+}
+
 /* The sum of a group: integers, which wrap. */
 static int32_t npu__ref_dyn_sum(const float *bytes, const int8_t *x, int32_t zero, int64_t first, int64_t len)
 {
     uint32_t sum = 0;
     for (int64_t k = first; k < first + len; k++) {
-        int32_t w = ((int32_t)bytes[k / 2] >> (k % 2 ? 4 : 0) & 15) - 8;
-        sum += (uint32_t)((x[k] - zero) * w);
+        sum += (uint32_t)((x[k] - zero) * npu__ref_dyn_weight(bytes, k));
     }
     return (int32_t)sum;
 }
@@ -24035,7 +24040,7 @@ static npu_status npu__ref_dyn_pack(npu_prepare *p, npu__ref_dyn *s)
         for (int64_t i = 0; i < w.n * lean->k; i++) {
             int64_t n = first + i / lean->k, at = n * s->groups + i % lean->k / lean->group;
             int64_t to = i % lean->k / lean->group * lean->n + n;
-            rows[i] = (int8_t)(((int32_t)bytes[first * lean->k / 2 + i / 2] >> (i % 2 ? 4 : 0) & 15) - 8);
+            rows[i] = (int8_t)npu__ref_dyn_weight(bytes + first * lean->k / 2, i);
             s->wholes[to] += rows[i];
             s->scales[to] = scales[at];
         }

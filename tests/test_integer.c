@@ -955,9 +955,11 @@ static void test_dequantise(void)
     }
 }
 
-/* 4-bit weights with and without a bias; a weight that is fed is not packed. */
+/* 4-bit weights with and without a bias; a weight that is fed is not packed. Some are no bytes, some rows no
+   numbers. */
 static void test_fast_dynamic(void)
 {
+    static const float wrong[] = { INFINITY, NAN, -INFINITY, 1e30f };
     static float packed[1 << 16], x[1 << 14];
     for (int i = 0; i < 40; i++) {
         int64_t group = 32 * pick(1, 2), k = group * pick(1, 4), n = pick(1, 100), m = pick(1, 30);
@@ -970,6 +972,10 @@ static void test_fast_dynamic(void)
         }
         for (int64_t j = 0; j < m * k; j++) {
             x[j] = (float)pick(-1000, 1000 * (i % 4)) / 64.0f;
+        }
+        for (int j = 0; j < 4 && i % 8 == 5; j++) {
+            packed[j] = wrong[j];
+            x[pick(0, (int)(m * k) - 1)] = wrong[j];
         }
         snprintf(what, sizeof what, "_dyn_quant_matmul_4bit %d x %d x %d, groups of %d", (int)m, (int)k, (int)n, (int)group);
         npu_arg args[] = { npu_arg_tensor("inp", npu_input(g, "x", npu_spec_tensor(NPU_F32, 2, (int64_t[]){ m, k }))),
