@@ -24064,7 +24064,7 @@ static npu_status npu__ref_dyn_prepare_packed(npu_prepare *p)
     }
     s->loops = &npu__ref_byte_loops_of[p->isa];
     s->off = npu__ref_byte_off(s->loops, true, 0);
-    s->groups = s->lean.k / s->lean.group, s->words = s->lean.group / s->loops->depth;
+    s->groups = s->lean.k / s->lean.group, s->words = npu__ref_byte_words(s->loops, s->lean.group);
     sums = (size_t)(s->groups * s->lean.n);
     s->steps = (int64_t *)npu_prepare_alloc(p, (size_t)s->words * sizeof *s->steps + 1);
     s->wholes = (int32_t *)npu_prepare_alloc(p, sums * sizeof *s->wholes + 1);
