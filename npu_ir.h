@@ -38554,9 +38554,8 @@ static npu_value npu__aten_gemm(npu_rewrite *rw, npu_op op)
     a = npu_op_int(info, "transA", 0) ? npu_transpose(to, a, 0, 1) : a;
     if (npu_op_int(info, "transB", 0)) {
         y = npu_linear(to, a, b, bias);
-    } else {
-        y = npu_mm(to, a, b);
-        y = fused ? npu_add(to, y, bias) : y;
+    } else { /* f16 and bf16 are rounded behind the bias alone */
+        y = fused ? npu_linear(to, a, npu_transpose(to, b, 0, 1), bias) : npu_mm(to, a, b);
     }
     return fused && npu_op_int(info, "relu", 1) ? npu_relu(to, y) : y;
 }
