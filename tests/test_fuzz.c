@@ -29,12 +29,12 @@
 static const uint32_t seeds[] = {
 #include "fuzz/reach.txt"
 };
-/* Those that failed once and are no smaller numbers, and the first of OPS_DEEP and OPS_FAR. */
+/* Those that failed once and are no smaller numbers, and the first of OPS_DEEP, OPS_FAR and OPS_FIT. */
 static const uint64_t large_seeds[] = {
     10000001559, 10000020326, 20000003299, 20000015779, 20000021643, 20000039258, 1000000000185, 1000000000668,
     1000000002263, 1000000007068, 1000001000126, 3141592653595326, 3141592653601401, 3141592653595862, 3141592653613110,
     3141592653614847, 10000000000000190, 10000000000000239, 10000000000000445, 10000000000001378, 1000099003641,
-    30000000000001497
+    30000000000001497, 100000000000003046, 100000000000003087, 100000000000004354
 };
 enum { FIRST_SEEDS = 60 };
 
@@ -63,6 +63,7 @@ static void test_graphs(void)
     for (uint64_t i = 0; i < FIRST_SEEDS; i++) {
         check_graph(&w, OPS_DEEP + i);
         check_graph(&w, OPS_FAR + i);
+        check_graph(&w, OPS_FIT + i);
     }
     ops_world_end(&w);
 }

@@ -1,5 +1,5 @@
-/* ops_far.h - what graphs of seeds from OPS_FAR on go through besides: bindings that are wrong or overlap, buffers of
-   the caller, the text with something in it changed, ops cut out and run, calls of one op with spoilt tensors, and
+/* ops_far.h - what graphs of seeds from OPS_FAR on go through besides: bindings that are wrong or overlap, inputs
+   as tensors, the text with something in it changed, ops cut out and run, calls of one op with spoilt tensors, and
    memory that runs out on the ways of ops_deep.h. */
 #ifndef OPS_FAR_H
 #define OPS_FAR_H
@@ -117,7 +117,7 @@ static void ops_overlap(ops_case *c, const ops_result *want)
     npu_exec_destroy(exec);
 }
 
-/* Inputs and outputs in buffers of a device, or of the CPU, as tensors. */
+/* Inputs as tensors, in buffers of the CPU: some are at an offset that is not theirs or have another dim. */
 static void ops_buffers(ops_case *c, const ops_result *want)
 {
     npu_exec *exec = want->status || c->is_huge ? NULL : ops_exec(c, c->g);
@@ -269,16 +269,8 @@ static void ops_changed_text(ops_case *c, bool is_json)
 
 static void ops_run_extracted(ops_case *c)
 {
-    npu_op ops[64];
-    uint32_t n = 0;
-    npu_graph *g = NULL;
-    npu_diag diag;
-    memset(&diag, 0, sizeof diag);
-    for (uint32_t i = 1; i <= npu_graph_num_ops(c->g) && n < 64; i++) {
-        ops[n].id = i;
-        n += ops_chance(&c->r, 60);
-    }
-    if (n && ops_must(c, npu_graph_extract(&g, c->g, ops, n, &diag), &diag)) {
+    npu_graph *g = ops_extract_some(c, 60);
+    if (g) {
         ops_run_any(c, g);
     }
     npu_graph_destroy(g);

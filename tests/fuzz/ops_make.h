@@ -11,6 +11,7 @@
 #define OPS_WIDE UINT64_C(10000000000)
 #define OPS_DEEP UINT64_C(1000000000000)
 #define OPS_FAR UINT64_C(10000000000000000)
+#define OPS_FIT UINT64_C(100000000000000000)
 enum { OPS_MAX_POOL = 128, OPS_MAX_INPUTS = 40, OPS_MAX_SYMBOLS = 12, OPS_MAX_DEPTH = 3, OPS_MAX_LEN = 1 << 12 };
 
 /* The arguments of one vector. */
@@ -66,6 +67,7 @@ typedef struct ops_case {
     bool wide; /* also views before ops, longer dims, numbers fed by one element: from seed OPS_WIDE on, so that the graphs
                   of the seeds before stay what they were */
     bool deep; /* from seed OPS_DEEP on: npu.if and npu.while, more complex numbers, and all of ops_deep.h */
+    bool fits; /* from seed OPS_FIT on: calls of ops_fit.h */
     bool is_random, is_huge, has_state, no_data;
     bool not_typed; /* a call with its results said was refused */
     bool writes;    /* a JSON file reads as another graph: an op writes to an operand */
@@ -1081,6 +1083,8 @@ static void ops_make_updates(ops_case *c, ops_scope *s)
     }
 }
 
+static void ops_call_fit(ops_case *c, ops_scope *s);
+
 /* Builds c->g from the seed; false where memory ran out. */
 static bool ops_make(ops_case *c, ops_world *w, uint64_t seed)
 {
@@ -1093,6 +1097,7 @@ static bool ops_make(ops_case *c, ops_world *w, uint64_t seed)
     c->r.state = seed * 0x2545f4914f6cdd1du + 99;
     c->wide = seed >= OPS_WIDE;
     c->deep = seed >= OPS_DEEP;
+    c->fits = seed >= OPS_FIT;
     c->hostile = ops_chance(&c->r, 25);
     c->tame = !c->hostile && ops_chance(&c->r, 60);
     c->symbolic = ops_chance(&c->r, 15);
@@ -1103,7 +1108,9 @@ static bool ops_make(ops_case *c, ops_world *w, uint64_t seed)
     s.g = c->g = npu_graph_create(&desc);
     uint32_t n = ops_chance(&c->r, 40) ? 1 : ops_between(&c->r, 2, ops_chance(&c->r, 80) ? 5 : 12);
     for (uint32_t i = 0; i < n && c->g; i++) {
-        if (c->deep && ops_chance(&c->r, 8)) {
+        if (c->fits && ops_chance(&c->r, 30)) {
+            ops_call_fit(c, &s);
+        } else if (c->deep && ops_chance(&c->r, 8)) {
             ops_call_control(c, &s);
         } else if (ops_chance(&c->r, n > 1 && !w->only ? 20 : 0)) {
             ops_call_chain(c, &s);

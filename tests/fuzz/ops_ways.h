@@ -6,7 +6,7 @@
 
 #define NPU_SIM_IMPLEMENTATION
 #include "../../examples/sim/npu_sim.h"
-#include "ops_make.h"
+#include "ops_fit.h"
 
 /* ---- findings ---- */
 
@@ -594,7 +594,8 @@ static void ops_specialize(ops_case *c, const ops_result *want)
     npu_graph_destroy(g);
 }
 
-static void ops_extract(ops_case *c)
+/* A graph of that share of the ops; NULL where none is in it. */
+static npu_graph *ops_extract_some(ops_case *c, uint32_t percent)
 {
     npu_op ops[64];
     uint32_t n = 0;
@@ -603,9 +604,17 @@ static void ops_extract(ops_case *c)
     memset(&diag, 0, sizeof diag);
     for (uint32_t i = 1; i <= npu_graph_num_ops(c->g) && n < 64; i++) {
         ops[n].id = i;
-        n += ops_chance(&c->r, 50);
+        n += ops_chance(&c->r, percent);
     }
-    if (n && ops_must(c, npu_graph_extract(&g, c->g, ops, n, &diag), &diag)) {
+    return n && ops_must(c, npu_graph_extract(&g, c->g, ops, n, &diag), &diag) ? g : NULL;
+}
+
+static void ops_extract(ops_case *c)
+{
+    npu_graph *g = ops_extract_some(c, 50);
+    npu_diag diag;
+    memset(&diag, 0, sizeof diag);
+    if (g) {
         npu_graph_validate(g, ops_report, c);
         npu_graph_destroy(g);
         g = NULL;
