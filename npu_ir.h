@@ -36048,13 +36048,13 @@ static npu_status npu__rewrite_tail(npu_rewrite *rw)
     return NPU_OK;
 }
 
-/* An empty graph with the same registry, or with one of its own where the old graph has. */
-static npu_graph *npu__rewrite_graph(const npu_graph *from)
+/* An empty graph with the same registry, or with one of its own where the old graph has and may be gone before. */
+static npu_graph *npu__rewrite_graph(const npu_graph *from, bool is_brief)
 {
     npu_graph_desc desc;
     memset(&desc, 0, sizeof desc);
     desc.name = from->name;
-    desc.registry = from->owns_registry ? NULL : from->registry;
+    desc.registry = from->owns_registry && !is_brief ? NULL : from->registry;
     desc.allocator = &from->allocator;
     desc.logger = &from->logger;
     desc.level = from->level;
@@ -36129,7 +36129,7 @@ NPU__COLD static npu_status npu__rewrite_run(npu_rewrite *rw, npu_rewrite_fn fn,
 {
     npu_status status;
     *out = NULL;
-    rw->to = npu__rewrite_graph(rw->from);
+    rw->to = npu__rewrite_graph(rw->from, false);
     if (!rw->to) {
         return npu__fail(rw->diag, NPU_ERR_NO_MEMORY, "rewrite: out of memory");
     }
@@ -36276,7 +36276,7 @@ NPU__COLD NPU_IR_API npu_status npu_graph_extract(npu_graph **out, const npu_gra
         }
     }
     if (status == NPU_OK) {
-        rw.to = npu__rewrite_graph(g);
+        rw.to = npu__rewrite_graph(g, false);
         status = rw.to ? npu__extract_into(&rw, ops, num_ops)
                        : npu__fail(&local, NPU_ERR_NO_MEMORY, "extract: out of memory");
     }
@@ -56773,7 +56773,7 @@ NPU__COLD static npu_status npu__quant_weight(npu__quant *q, npu_rewrite *rw, ui
 {
     uint32_t weight = npu__quant_operand(q, op, 1);
     int64_t axis = npu__quant_axis(q, op);
-    npu_graph *small = npu__rewrite_graph(q->g);
+    npu_graph *small = npu__rewrite_graph(q->g, true);
     npu__compose made, *c = &made;
     npu_value v[3];
     npu_status status;
@@ -56868,7 +56868,7 @@ static npu_status npu__quant_linear(npu__quant *q, npu_rewrite *rw, uint32_t op)
     uint32_t weight = npu__quant_operand(q, op, 1), bias = npu__quant_operand(q, op, 2);
     uint32_t result = q->g->ops[op].first_result;
     npu_spec spec = npu__rewrite_spec(rw, npu__quant_spec(q, result));
-    npu_graph *small = npu__rewrite_graph(q->g);
+    npu_graph *small = npu__rewrite_graph(q->g, true);
     npu__compose made, *c = &made;
     npu_value v[2], y = npu_rewrite_operand(rw, npu__make_op(op), 0);
     npu_status status = npu__quant_check_group(q, op);

@@ -366,8 +366,48 @@ static void test_scale(void)
     }
 }
 
+/* Steps to quantise n layers, or with none to make a registry. */
+static uint64_t count_quantize(uint32_t n)
+{
+    static const float data[4] = { 1, 2, 3, 4 };
+    const npu_backend *cpu = npu_ref_backend();
+    const int64_t square[2] = { 2, 2 };
+    npu_array in = { "x", npu_spec_tensor(NPU_F32, 2, square), data };
+    npu_graph *g = npu_graph_create(NULL), *made = NULL;
+    npu_value x = npu_input(g, "x", in.spec), none = { 0 };
+    npu_quantize_desc desc;
+    for (uint32_t i = 0; i < n; i++) {
+        x = npu_relu(g, npu_linear(g, x, npu_constant(g, NULL, in.spec, data), none));
+    }
+    npu_output(g, "y", x);
+    memset(&desc, 0, sizeof desc);
+    desc.backends = &cpu;
+    desc.num_backends = 1;
+    desc.inputs = &in;
+    desc.num_samples = 1;
+    num_steps = 0;
+    if (n) {
+        NPU_CHECK_STATUS(npu_graph_quantize(&made, g, &desc, NULL), NPU_OK);
+    } else {
+        made = npu_graph_create(NULL);
+    }
+    uint64_t steps = num_steps;
+    npu_graph_destroy(made);
+    npu_graph_destroy(g);
+    return steps;
+}
+
+/* A weight is computed by a graph of its own, which needs no registry of its own. */
+static void test_quantize(void)
+{
+    uint64_t registry = count_quantize(0), each = (count_quantize(40) - count_quantize(20)) / 20;
+    NPU_CHECK_THAT(4 * each <= registry, "quantise: %.0f steps for a layer, %.0f for a registry", (double)each,
+                   (double)registry);
+}
+
 int main(void)
 {
     NPU_RUN(test_scale);
+    NPU_RUN(test_quantize);
     return npu_test_done();
 }
