@@ -57799,6 +57799,7 @@ typedef struct npu__planned_step {
     uint32_t at, num_places, clamp; /* its word among all; as npu_planned_emit got them */
     npu_op op;                      /* that it does; none: a copy of the writer */
     uint32_t work;
+    bool is_heavy;
 } npu__planned_step;
 
 struct npu_planned_writer {
@@ -58031,6 +58032,7 @@ NPU_IR_API npu_status npu_planned_emit(npu_planned_writer *w, uint32_t kernel, c
     w->steps[step].clamp = clamp;
     w->steps[step].op = w->outer.id ? w->outer : w->op;
     w->steps[step].work = 0;
+    w->steps[step].is_heavy = false;
     for (uint32_t i = 1; i <= num_places; i++) {
         npu__planned_memory *m = at[i] < w->num_memories ? &w->memories[at[i]] : NULL;
         if (m) {
@@ -58729,6 +58731,9 @@ static uint32_t npu__planned_order(npu_planned_writer *w, uint32_t *order)
     uint32_t num = 0;
     for (uint32_t i = 0; i < w->num_memories; i++) {
         uint32_t at = 0, end = num;
+        if (m[i].data || m[i].is_over || m[i].first == NPU_NO_INDEX) {
+            continue;
+        }
         for (uint32_t k = i + 1; k; k = m[k - 1].next) {
             m[i].most = m[k - 1].size > m[i].most ? m[k - 1].size : m[i].most;
         }
@@ -58740,9 +58745,7 @@ static uint32_t npu__planned_order(npu_planned_writer *w, uint32_t *order)
                 end = middle;
             }
         }
-        if (!m[i].data && !m[i].is_over && m[i].first != NPU_NO_INDEX) {
-            npu__planned_insert(order, num++, at, i);
-        }
+        npu__planned_insert(order, num++, at, i);
     }
     return num;
 }
@@ -59454,16 +59457,23 @@ static void npu__planned_put_unnamed(const npu_planned_writer *w, npu_text *text
     npu_text_printf(text, "\n};\n");
 }
 
-/* One of the eight with the most work, if that is much of all: for these kernels are compiled again. */
-static bool npu__planned_is_heavy(const npu_planned_writer *w, uint32_t step)
+/* The eight with the most work, if that is much of all: for these kernels are compiled again. */
+static void npu__planned_find_heavy(npu_planned_writer *w)
 {
     uint64_t all = 0;
-    uint32_t above = 0;
     for (uint32_t i = 0; i < w->num_steps; i++) {
         all += w->steps[i].work;
-        above += w->steps[i].work > w->steps[step].work || (i < step && w->steps[i].work == w->steps[step].work);
     }
-    return above < 8 && w->steps[step].work >= all / 128;
+    for (uint32_t k = 0; k < 8; k++) {
+        npu__planned_step *most = NULL;
+        for (uint32_t i = 0; i < w->num_steps; i++) {
+            npu__planned_step *s = &w->steps[i];
+            most = !s->is_heavy && s->work >= all / 128 && (!most || s->work > most->work) ? s : most;
+        }
+        if (most) {
+            most->is_heavy = true;
+        }
+    }
 }
 
 /* A kernel that is not the library's may answer BUSY. */
@@ -59492,7 +59502,7 @@ static void npu__planned_put_step(npu_planned_writer *w, npu_text *text, const c
         npu__planned_fail(w, NPU_ERR_INTERNAL, "a library tells other words of a kernel than it has");
     }
     npu_text_printf(text, "%s npu_status %s_step_%lu(void *arena%s)\n{\n",
-                    npu__planned_is_heavy(w, step) ? "NPU_PLANNED_HEAVY" : "static", name, (unsigned long)step,
+                    w->steps[step].is_heavy ? "NPU_PLANNED_HEAVY" : "static", name, (unsigned long)step,
                     may_wait ? ", uint32_t waits" : "");
     npu_text_printf(text, "    %snpu_planned m = %s_MODEL(arena);\n%s", may_wait ? "" : "const ", name,
                     may_wait ? "    m.waits = waits;\n" : "");
@@ -59728,6 +59738,7 @@ static void npu__planned_put_calls(npu_planned_writer *w, const npu_planned_port
         npu__planned_put_calls_head(w, text, name, upper.data, ports, num);
         npu__planned_put_own_kernels(w, text);
         npu__planned_put_constants(w, text, name);
+        npu__planned_find_heavy(w);
         for (uint32_t i = 0; i < w->num_steps && text->status == NPU_OK; i++) {
             if (npu__planned_is_control(w, i)) {
                 npu__planned_put_control_step(w, text, name, i);

@@ -278,10 +278,12 @@ static npu_status stage_run(work *w)
     return status ? status : npu_exec_create(&w->exec2, w->program, &desc, &w->diag);
 }
 
-/* The arena is planned by trying places among all others: the square of their number, and no more. */
+/* The arena is planned by trying places among all others: the square of their number, and no more. Where each memory
+   overwrites the one before, there is one place. */
 static npu_status stage_planned(work *w)
 {
     const npu_planned_library *library = npu_ref_planned();
+    npu_text calls = npu_text_init(NULL);
     npu_plan_write_desc desc;
     w->desc.backends = &w->backends[1];
     w->desc.num_backends = 1;
@@ -289,7 +291,10 @@ static npu_status stage_planned(work *w)
     memset(&desc, 0, sizeof desc);
     desc.libraries = &library;
     desc.num_libraries = 1;
-    return status ? status : npu_plan_write(w->plan, &desc, &w->text, &w->diag);
+    desc.calls = &calls;
+    status = status ? status : npu_plan_write(w->plan, &desc, &w->text, &w->diag);
+    npu_text_free(&calls);
+    return status;
 }
 
 #define ALL ((1u << FORMS) - 1)
@@ -354,7 +359,7 @@ static void test_scale(void)
             if (stages[stage].of >> form & 1) {
                 uint64_t small = count(stage, form, SMALL), large = count(stage, form, LARGE);
                 double ratio = (double)large / ((double)small + 1);
-                double limit = stages[stage].run == stage_planned ? 17 : most;
+                double limit = stages[stage].run == stage_planned && form != CHAIN ? 10.5 : most;
                 if (!small) {
                     NPU_SKIP("the compiler has no -fsanitize-coverage=trace-pc: nothing is counted");
                     return;
