@@ -58654,7 +58654,7 @@ static npu_status npu__planned_keep(npu_planned_writer *w)
 static uint32_t npu__planned_align(const npu_planned_writer *w, uint64_t size)
 {
     uint64_t a = w->desc->alignment ? w->desc->alignment : 8;
-    uint64_t end = (size + a - 1) / a * a;
+    uint64_t end = (size + a - 1) & ~(a - 1); /* a is a power of two; this is asked for each pair of memories */
     return end < NPU_PLANNED_ARENA ? (uint32_t)end : NPU_PLANNED_ARENA;
 }
 
