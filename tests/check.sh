@@ -266,9 +266,10 @@ sanitizer() { # name, flags, runner, ways, tests
 # Clang finds more than gcc, and takes minutes to compile this when it optimises.
 sanitizers() {
     if has clang; then
-        CC=clang sanitizer address,undefined,float-cast-overflow "-fno-sanitize-recover=all -DNPU_IR_DEBUG -O0" ""
+        CC=clang sanitizer address,undefined,float-cast-overflow "-fno-sanitize-recover=all -DNPU_IR_DEBUG -O0" "" "" \
+            "$(tests_but scale)"
     else
-        sanitizer address,undefined "-fno-sanitize-recover=all -DNPU_IR_DEBUG" ""
+        sanitizer address,undefined "-fno-sanitize-recover=all -DNPU_IR_DEBUG" "" "" "$(tests_but scale)"
     fi
 }
 
@@ -296,8 +297,8 @@ int main(int argc, char **argv) { (void)argv; return sqrt((double)argc) > 2; }' 
 }
 
 # An emulator takes minutes for what is the same on every machine. It runs what depends on one: kernels, instruction sets,
-# bytes in memory and, where their order is another one, in files.
-SAME_EVERYWHERE='alloc|capacity|capture|fuzz|kit|loops|lowering|memory|messages|models|mutation|null|overlap|partition|passes|regions|rejection|report|rewrite|slots|tiles'
+# bytes in memory and, where their order is another one, in files. test_scale counts steps: once is enough for it.
+SAME_EVERYWHERE='alloc|capacity|capture|fuzz|kit|loops|lowering|memory|messages|models|mutation|null|overlap|partition|passes|regions|rejection|report|rewrite|scale|slots|tiles'
 
 tests_but() { # expression: names of tests, without test_
     ls tests/test_*.c | xargs -n 1 basename -s .c | grep -vE "^test_($1)\$" | xargs
@@ -305,11 +306,12 @@ tests_but() { # expression: names of tests, without test_
 
 bits32() {
     if runs gcc -m32 ""; then
-        step "tests on 32 bits (-m32)" tests_with m32 gcc "-std=c99 -O1 -m32 -msse2 -mfpmath=sse" ""
+        step "tests on 32 bits (-m32)" tests_with m32 gcc "-std=c99 -O1 -m32 -msse2 -mfpmath=sse" "" "" "$(tests_but scale)"
     elif runs i686-linux-gnu-gcc -static ""; then
-        step "tests on 32 bits (i686)" tests_with i686 i686-linux-gnu-gcc "-std=c99 -O1 -static -msse2 -mfpmath=sse" ""
+        step "tests on 32 bits (i686)" tests_with i686 i686-linux-gnu-gcc "-std=c99 -O1 -static -msse2 -mfpmath=sse" "" "" "$(tests_but scale)"
     elif runs i686-linux-gnu-gcc -static qemu-i386; then
-        step "tests on 32 bits (i686, qemu)" tests_with i686 i686-linux-gnu-gcc "-std=c99 -O1 -static -msse2 -mfpmath=sse" qemu-i386
+        step "tests on 32 bits (i686, qemu)" tests_with i686 i686-linux-gnu-gcc "-std=c99 -O1 -static -msse2 -mfpmath=sse" qemu-i386 "" \
+            "$(tests_but "$SAME_EVERYWHERE")"
     else
         skip "tests on 32 bits" "neither gcc -m32 nor i686-linux-gnu-gcc works here"
     fi
