@@ -16987,7 +16987,7 @@ static void npu__ref_collapse(npu__ref_reduction *r, const npu_tensor *x, const 
         if (x->dims[i] == 1) {
             continue;
         }
-        if (g->rank > 0 && g->strides[g->rank - 1] * g->dims[g->rank - 1] == x->strides[i]) {
+        if (g->rank > 0 && npu__ref_next_stride(g->strides[g->rank - 1], g->dims[g->rank - 1]) == x->strides[i]) {
             g->dims[g->rank - 1] *= x->dims[i];
         } else {
             g->dims[g->rank] = x->dims[i];

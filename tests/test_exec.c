@@ -1085,6 +1085,20 @@ static void test_op_call_refused(void)
     }
 }
 
+/* Strides of what has no elements may be any. */
+static void test_op_call_empty(void)
+{
+    uint8_t none = 0, any = 1;
+    npu_tensor t[2];
+    npu_buffer buffers[2];
+    npu_diag diag;
+    npu_tensor_set_host(&t[0], &buffers[0], NPU_BOOL, 2, DIMS(0, 3), &none);
+    npu_tensor_set_host(&t[1], &buffers[1], NPU_BOOL, 0, NULL, &any);
+    t[0].strides[0] = t[0].strides[1] = INT64_MIN;
+    NPU_CHECK_STATUS(call(NPU_ATEN_ANY, t, 1, t + 1, 1, NULL, 0, &diag), NPU_OK);
+    NPU_CHECK_EQ(any, 0);
+}
+
 /* What an op results in may depend on what its operands hold, of which there may be nothing. */
 static void test_op_call_data(void)
 {
@@ -1347,6 +1361,7 @@ int main(void)
     NPU_RUN(test_debug_order);
     NPU_RUN(test_op_call);
     NPU_RUN(test_op_call_tensors);
+    NPU_RUN(test_op_call_empty);
     NPU_RUN(test_op_call_refused);
     NPU_RUN(test_op_call_data);
     NPU_RUN(test_op_call_fed);
