@@ -5903,7 +5903,7 @@ NPU_IR_API const npu_pass *npu_conversion_pass(const char *name);
     X(14, NPU_PASS_INLINE, "inline-calls", "* npu.call becomes the ops of its body")               \
     X(12, NPU_PASS_AICF_TO_ATEN, "aicf-to-aten",                                                   \
       "* add, relu, gemm, bias_add, gemm_epilogue, softmax, copy, reduce_sum, grad_zero, step_inc, "  \
-      "sgd_step, layernorm_fwd")                                                                   \
+      "sgd_step, layernorm_fwd; a gemm_epilogue rounds otherwise")                                 \
     X(1, NPU_PASS_DEAD_CODE, "dead-code",                                                          \
       "ops without a path to an effect, an update or an output go, and parameters and constants without a user") \
     X(2, NPU_PASS_NO_OPS, "no-ops",                                                                \

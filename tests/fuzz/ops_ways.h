@@ -499,7 +499,7 @@ static void ops_print_all(ops_case *c)
 static void ops_optimize(ops_case *c, const ops_result *want)
 {
     const uint32_t rounding = 1u << NPU_PASS_BATCH_NORM | 1u << NPU_PASS_RMS_NORM | 1u << NPU_PASS_ATTENTION |
-                              1u << NPU_PASS_GEMM | 1u << NPU_PASS_ATEN_TO_AICF;
+                              1u << NPU_PASS_GEMM | 1u << NPU_PASS_ATEN_TO_AICF | 1u << NPU_PASS_AICF_TO_ATEN;
     const npu_backend *cpu = c->w->cpu;
     ops_way way = ops_way_of(&cpu, 1);
     npu_optimize_desc desc;
