@@ -24726,6 +24726,8 @@ NPU__REF_COLD static npu_status npu__ref_byte_pool_prepare(npu_prepare *p)
 static uint8_t npu__ref_byte_mean(const npu__ref_byte_pool *s, int64_t sum, int64_t count, npu__ref_factor factor)
 {
     if (s->is_same && s->q.is_twice) {
+        const int64_t most = INT64_C(1) << 40; /* a sum of 32 bits is 0 of that, as of any larger divisor_override */
+        count = npu__ref_min(npu__ref_max(count, -most), most);
         int64_t stored = sum + s->zero * count, half = count / 2;
         return npu__ref_clamp_byte(&s->q, (stored > 0 ? stored + half : stored - half) / count - s->zero);
     }

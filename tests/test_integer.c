@@ -990,6 +990,26 @@ static void test_fast_dynamic(void)
     }
 }
 
+/* A mean by more than any sum is 0. */
+static void test_mean_of_little(void)
+{
+    static const char text[] =
+        "npu_ir 1\ngraph g\ninput x : u8[1,1,2,2]\n"
+        "y = npu.qavg_pool(x, kernel_size=[1, 2], divisor_override=4611686018427387904, in_scales=[1.0], "
+        "in_zeros=[29], scale=1.0, zero=29, rounding='double')\noutput y = y\n";
+    static const uint8_t x[4] = { 0, 255, 255, 255 };
+    npu_graph *g = NULL;
+    npu_diag diag;
+    size_t size = 0;
+    npu_status status = npu_graph_parse(&g, text, sizeof text - 1, &(npu_graph_desc){ .registry = registry }, &diag);
+    NPU_CHECK_THAT(status == NPU_OK, "%s", diag.message);
+    npu_exec *exec = run_variant(g, isa_cpu(0), x);
+    const uint8_t *y = (const uint8_t *)npu_exec_output(exec, 0, &size);
+    NPU_CHECK(size == 2 && y[0] == 29 && y[1] == 29);
+    npu_exec_destroy(exec);
+    npu_graph_destroy(g);
+}
+
 /* ---- bad input ---- */
 
 #define GOOD "in_scales=[0.5], in_zeros=[0], scale=0.5, zero=0"
@@ -1068,6 +1088,7 @@ int main(void)
     NPU_RUN(test_quantise);
     NPU_RUN(test_dequantise);
     NPU_RUN(test_fast_dynamic);
+    NPU_RUN(test_mean_of_little);
     NPU_RUN(test_refused);
     isa_free();
     npu_registry_destroy(registry);
