@@ -25969,7 +25969,7 @@ NPU__REF_INLINE NPU__REF_AVX512_VNNI void npu__ref_byte_fused_give(const npu__re
         whole[i] = npu__ref_byte_near_whole(sums[i], factor, &most);
     }
     if (npu__ref_is_near(most, NPU__REF_BYTE_NEAR)) {
-        int32_t in_memory[64];
+        int32_t in_memory[64] = { 0 }; /* gcc -O3 thinks that all are read where 16 are set */
         NPU__REF_UNROLL_LOOP
         for (int32_t i = 0; i < vectors; i++) {
             _mm512_storeu_si512(in_memory + i * 16, sums[i]);
@@ -26151,6 +26151,7 @@ NPU__REF_INLINE NPU__REF_AVX512_VNNI void npu__ref_byte_turned_rows(const npu__r
     const int32_t *w = s->packed + (int64_t)channel * s->words;
     const float *factors = band->scales.factors + channel;
     const npu__ref_quantised q = s->plain.q; /* as above */
+    const int32_t results = sums ? 0 : places;
     __m512i sum[NPU__REF_TURNED_PLACES][2];
     NPU__REF_UNROLL_LOOP
     for (int32_t i = 0; i < places; i++) {
@@ -26176,7 +26177,7 @@ NPU__REF_INLINE NPU__REF_AVX512_VNNI void npu__ref_byte_turned_rows(const npu__r
         }
     }
     NPU__REF_UNROLL_LOOP
-    for (int32_t i = 0; i < places && !sums; i += 2) {
+    for (int32_t i = 0; i < results; i += 2) {
         const int32_t k = i + 1 < places ? i + 1 : i;
         const __m512i four[4] = { sum[i][0], sum[i][1], sum[k][0], sum[k][1] };
         npu__ref_byte_turned_two(band, channel, &q, factors, four, y + i * NPU__REF_TURNED_CHANNELS,
