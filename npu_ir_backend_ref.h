@@ -4791,13 +4791,13 @@ typedef struct npu__ref_map_row {
 
 /* A row is looked for by halves. An array of size -1 here is a kind that stands behind one with a larger number. */
 enum {
-#define NPU_X(kind, op, num_operands) NPU__REF_BEHIND_##kind, NPU__REF_NUMBER_##kind = kind,
+#define NPU_X(row, op, num_operands) NPU__REF_BEHIND_##row, NPU__REF_NUMBER_##row = row,
     NPU__REF_MAP_KINDS(NPU_X)
 #undef NPU_X
     NPU__REF_END_OF_NUMBERS
 };
-#define NPU_X(kind, op, num_operands) \
-    typedef char npu__ref_in_order_##kind[NPU__REF_NUMBER_##kind >= NPU__REF_BEHIND_##kind ? 1 : -1];
+#define NPU_X(row, op, num_operands) \
+    typedef char npu__ref_in_order_##row[NPU__REF_NUMBER_##row >= NPU__REF_BEHIND_##row ? 1 : -1];
 NPU__REF_MAP_KINDS(NPU_X)
 #undef NPU_X
 
