@@ -120,11 +120,11 @@ $(IMPL): $(BUILD)/%.o: tests/%.c
 	$(COMPILE) -c $< -o $@
 
 # Its basic blocks are counted.
-STEPS = $(shell echo 'int x;' | $(CC) -fsanitize-coverage=trace-pc -x c -c - -o /dev/null 2> /dev/null \
+COUNTED = $(shell echo 'int x;' | $(CC) -fsanitize-coverage=trace-pc -x c -c - -o /dev/null 2> /dev/null \
     && echo -fsanitize-coverage=trace-pc)
 $(BUILD)/npu_steps.o: tests/npu_impl.c npu_ir.h
 	@mkdir -p $(@D)
-	$(COMPILE) -O0 $(STEPS) -c $< -o $@
+	$(COMPILE) -O0 $(COUNTED) -c $< -o $@
 $(BUILD)/test_scale: tests/test_scale.c $(BUILD)/npu_steps.o $(BUILD)/npu_ref_impl.o $(TEST_HEADERS)
 	$(COMPILE) $< $(BUILD)/npu_steps.o $(BUILD)/npu_ref_impl.o $(LIBS) -o $@
 
