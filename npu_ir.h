@@ -5738,8 +5738,9 @@ typedef struct npu_op_call_desc {
    too many; a number read from an operand that is none in host memory), INVALID_ARGUMENT (no memory), SHAPE (less than
    dims and strides reach), UNSUPPORTED (an op with a child graph, an address that elements cannot have), those of the
    type rule, NOT_IMPLEMENTED (no kernel), NO_MEMORY; of what the numbers are, RANGE and NUMERICAL, with what was found
-   in the message, as a run has it; what else the backend returns. Thread-safe where the backend's op_call is.
-   Source: document 002, op_call. */
+   in the message, as a run has it; what else the backend returns. Strides that are not dense are for elementwise ops,
+   copies and views: other kernels of the CPU backend read operands and write results as dense, without a check.
+   Thread-safe where the backend's op_call is. Source: document 002, op_call. */
 NPU_IR_API npu_status npu_op_call(const npu_backend *backend, const npu_op_call_desc *desc, npu_diag *diag);
 /* A dense tensor over host memory, which is borrowed, for backends with NPU_BACKEND_HOST: fills `buffer` and `tensor`
    (which points to it). Errors: those of npu_spec_size. */
