@@ -51174,6 +51174,7 @@ typedef struct npu__flow {
     uint32_t first[NPU__MAX_BACKENDS + 1];    /* per queue */
     /* of this run, per queue: next to issue, oldest under way, 1 + the last that is done */
     uint32_t head[NPU__MAX_BACKENDS + 1], oldest[NPU__MAX_BACKENDS + 1], done[NPU__MAX_BACKENDS + 1];
+    uint32_t num_done;                        /* actions of this run, in all queues */
     uint64_t shape;                           /* of the actions that this was made for; 0 = none */
     NPU__ARRAY(npu__touch, touches);
     NPU__ARRAY(uintptr_t, points);            /* where touches begin and end, sorted: pieces lie between them */
@@ -52415,6 +52416,7 @@ static void npu__flow_advance(npu_exec *e, const npu_capture *c, uint32_t q)
     npu__flow *f = c->flow;
     while (f->oldest[q] != f->head[q] && f->fences[f->oldest[q]] == 0) {
         f->done[q] = f->oldest[q] + 1;
+        f->num_done++;
 #ifdef NPU_IR_DEBUG
         npu__flow_sign(f, f->oldest[q]);
 #endif
@@ -52509,10 +52511,13 @@ static npu_status npu__flow_issue(npu_exec *e, const npu_capture *c, uint32_t q)
     return NPU_OK;
 }
 
-/* Issues what can be: of devices all, of the thread one action, and then looks at the devices again. */
+/* Issues what can be: of devices all, of the thread one action, and then looks at the devices again. Whether any was
+   issued or found done: a device that one queue was told is at work may have ended when the next one asks, and then
+   what the first one waits for is there, and nothing is under way that could be waited for. */
 static npu_status npu__flow_issue_ready(npu_exec *e, const npu_capture *c, bool *any)
 {
     npu__flow *f = c->flow;
+    uint32_t num_done = f->num_done;
     npu_status status = NPU_OK;
     *any = false;
     for (uint32_t q = 0; q < f->num_queues && status == NPU_OK; q++) {
@@ -52527,6 +52532,7 @@ static npu_status npu__flow_issue_ready(npu_exec *e, const npu_capture *c, bool 
             }
         }
     }
+    *any = *any || f->num_done != num_done;
     return status;
 }
 
@@ -52589,6 +52595,7 @@ static npu_status npu__flow_run(npu_exec *e, const npu_capture *c)
     memcpy(f->head, f->first, sizeof f->head);
     memcpy(f->oldest, f->first, sizeof f->oldest);
     memset(f->done, 0, sizeof f->done);
+    f->num_done = 0;
 #ifdef NPU_IR_DEBUG
     for (uint32_t i = 0; i < f->num_touches; i++) {
         f->touches[i].is_signed = false;

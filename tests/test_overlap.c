@@ -178,6 +178,50 @@ static void test_first_done(void)
     }
 }
 
+/* A device that ends between two questions: the one of npu1's queue, which is told that npu0 is at work, and the CPU's,
+   which learns that it is done. Both can go on then, and nothing is under way. */
+static const npu_backend *asked;
+static uint32_t num_polls, num_refused;
+
+static npu_status poll_later(void *ctx, npu_fence fence, uint32_t *done)
+{
+    *done = 0;
+    if (num_polls++ < num_refused) {
+        return NPU_OK;
+    }
+    npu_sim_advance(1000000);
+    return asked->poll(ctx, fence, done);
+}
+
+static void test_done_between(void)
+{
+    for (num_refused = 0; num_refused < 4; num_refused++) {
+        npu_sim_desc desc = slow();
+        rig r = overlap_rig(&desc, 2, 0);
+        npu_backend later = *r.backends[0];
+        npu_value left = on(r.graph, 0, npu_relu(r.graph, npu_input(r.graph, "x", F32(SIDE, SIDE))));
+        npu_value right = on(r.graph, 1, npu_neg(r.graph, left));
+        float x[SIZE], y[SIZE];
+        asked = r.backends[0];
+        later.poll = poll_later;
+        r.backends[0] = &later;
+        npu_output(r.graph, "y", on(r.graph, 2, npu_add(r.graph, left, right)));
+        NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+        fill(x, SIZE, 1);
+        npu_test_input(r.exec, "x", x, sizeof x);
+        npu_exec_set_output(r.exec, "y", y, sizeof y);
+        for (int run = 0; run < 4; run++) {
+            num_polls = 0;
+            NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+            NPU_CHECK(num_polls > num_refused);
+            for (int i = 0; i < SIZE; i++) {
+                NPU_CHECK(y[i] == 0);
+            }
+        }
+        rig_end(&r);
+    }
+}
+
 /* A plan for it shares no memory between steps that may meet: the CPU works on a, whose inner value is dead when the
    result of npu0 comes in. Without, that waits for a to be done. */
 static void test_memory(void)
@@ -645,6 +689,7 @@ int main(void)
 {
     NPU_RUN(test_branches);
     NPU_RUN(test_first_done);
+    NPU_RUN(test_done_between);
     NPU_RUN(test_memory);
     NPU_RUN(test_random);
     NPU_RUN(test_random_threads);
