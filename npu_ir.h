@@ -156,17 +156,16 @@
        npu_executor mine = { "my_custom_op", run, NULL, 0 };
        npu_registry_add_executor(registry, &mine, &diag);       // before the first graph
        npu_ref_create(&cpu, &(npu_ref_desc){ .registry = registry });
-       npu_registry_num_extensions(registry, NPU_EXTENSION_EXECUTOR);    // 2: getitem and yours;
-   NPU_EXTENSION_CONVERTER: 0
+       npu_registry_num_extensions(registry, NPU_EXTENSION_EXECUTOR);    // 2: getitem and yours
 
      Limits, each with a status: nothing is cast for you where an op wants equal dtypes (NPU_ERR_DTYPE: half
-     activations with float weights); a file with symbolic dims is refused (NPU_ERR_DYNAMIC_SHAPE); a tensor
-     made in forward() of a model without data has none (NPU_ERR_CONVERSION: register a buffer instead, and
-     bind it with npu_graph_bind_param). Refused by name (NPU_ERR_NOT_FOUND) are ops on opaque or quantised tensors
-     (mkldnn_*, mkldnn_rnn_layer, quantized_lstm, quantize_per_tensor, dequantize.self, _scaled_mm), those that draw
-     random numbers as data (multinomial, normal, randint, rrelu_with_noise) and set_, which changes what a tensor is
-     a view of. To extend the library: ADDING AN OP, examples/05_custom_op.c and
-     examples/09_exported_model.c.
+     activations with float weights); a dim of a file that no input and no op defines has no size
+     (NPU_ERR_DYNAMIC_SHAPE; with npu_graph_desc.static_shapes every one that is no number); a tensor made in forward()
+     of a model without data has none (NPU_ERR_CONVERSION: register a buffer instead, and bind it with
+     npu_graph_bind_param). Refused by name (NPU_ERR_NOT_FOUND) are ops on opaque or quantised tensors (mkldnn_*,
+     mkldnn_rnn_layer, quantized_lstm, quantize_per_tensor, dequantize.self, _scaled_mm), those that draw random
+     numbers as data (multinomial, normal, randint, rrelu_with_noise) and set_, which changes what a tensor is a view
+     of. To extend the library: ADDING AN OP, examples/05_custom_op.c and examples/09_exported_model.c.
 */
 #ifndef NPU_IR_H
 #define NPU_IR_H
@@ -5239,11 +5238,10 @@ NPU_IR_API npu_status npu_graph_print_mermaid(const npu_graph *g, const npu_merm
                 constants of the desc come first.
 
    Read a file with npu_text_load. On failure *out is NULL and diag has line, column and node. Errors: PARSE,
-   NOT_FOUND (a tensor before its
-   producer), RANGE (producer_output_idx), DUPLICATE, ARITY (tensors that do not add up), ATTRIBUTE,
-   DYNAMIC_SHAPE (a dim that no input and no op defines; with static_shapes one that is no number), CONVERSION (a lifted
-   constant without data: make it a buffer, whose data is bound), SHAPE and DTYPE (a result is not what the file says),
-   and those of emit. */
+   NOT_FOUND (a tensor before its producer), RANGE (producer_output_idx), DUPLICATE, ARITY (tensors that do not add
+   up), ATTRIBUTE, DYNAMIC_SHAPE (a dim that no input and no op defines; with static_shapes one that is no number),
+   CONVERSION (a lifted constant without data: make it a buffer, whose data is bound), SHAPE and DTYPE (a result is not
+   what the file says), and those of emit. */
 NPU_IR_API npu_status npu_graph_parse_json(npu_graph **out, const char *text, size_t len,
                                            const npu_graph_desc *desc, npu_diag *diag);
 /* Writes that form, which reads back to the same ops. Saved values and constraints are left out. Errors:
