@@ -42793,7 +42793,7 @@ static npu_status npu__plan_prices(npu_plan *plan, npu_diag *diag)
             prices->down_byte = r->down > 0 ? 1e9 / r->down : 0;
         }
     }
-    if (status || !is_priced || !NPU__HAS_COSTS) {
+    if (!NPU__HAS_COSTS || status || !is_priced) {
         return status;
     }
     plan->op_ns = (float *)npu__alloc(&plan->allocator, num * sizeof *plan->op_ns);
