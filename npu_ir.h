@@ -5578,7 +5578,8 @@ typedef struct npu_binding {
     const npu_places *places;
     const npu_parallel *parallel; /* NULL = serial */
     uint64_t stream;
-    void (*op_done)(void *ctx, uint32_t op, uint64_t begin_ns, uint64_t end_ns); /* NULL = not profiled */
+    /* For each op that is done, from the thread that called submit and before it returns; NULL = not profiled */
+    void (*op_done)(void *ctx, uint32_t op, uint64_t begin_ns, uint64_t end_ns);
     void *op_done_ctx;
     uint64_t (*clock)(void);     /* nanoseconds, for op_done; never NULL */
     /* Where a failing submit may say which op it was: its id in the graph, npu_op_info.op, as op_done, describe and
