@@ -6395,7 +6395,8 @@ NPU_IR_API npu_status npu_capture_replay(npu_capture *capture);
 NPU_IR_API uint32_t npu_capture_num_actions(const npu_capture *capture); /* moves and submits of one replay */
 NPU_IR_API void npu_capture_destroy(npu_capture *capture); /* NULL is fine */
 NPU_IR_API const npu_diag *npu_exec_diag(const npu_exec *exec); /* of the last call that failed; never NULL */
-NPU_IR_API npu_status npu_exec_reset_state(npu_exec *exec);     /* all states to zero */
+/* All states to zero. Errors: TIMEOUT (of a run before, as npu_exec_run: they are not reset). */
+NPU_IR_API npu_status npu_exec_reset_state(npu_exec *exec);
 
 #ifndef NPU_IR_NO_REPORT
 /* -----------------------------------------------------------------------------------------------------------
@@ -49809,10 +49810,12 @@ static npu_status npu__exec_fail(npu_exec *e, npu_status status, const char *for
     return status;
 }
 
-/* What timed out may still read and write the exec's memory, so nothing is done before it is done. How it ended
-   was said by the run that it belongs to. */
+/* What timed out may still read and write memory of the exec, or what a child graph's did, or that of an exec whose
+   states it has, so nothing is done before it is done. How it ended was said by the run that it belongs to. */
 static npu_status npu__await_late(npu_exec *e)
 {
+    npu_exec *other = e->desc.states_of;
+    npu_status status;
     while (e->num_lates) {
         const npu__late *late = &e->lates[0];
         const npu_backend *b = e->program->plan->backends[late->backend];
@@ -49822,7 +49825,15 @@ static npu_status npu__await_late(npu_exec *e)
         }
         memmove(e->lates, e->lates + 1, --e->num_lates * sizeof *e->lates);
     }
-    return NPU_OK;
+    status = other ? npu__await_late(other) : NPU_OK;
+    for (uint32_t i = 0; e->bodies && i < e->program->num_bodies && status == NPU_OK; i++) {
+        other = e->bodies[i];
+        status = other ? npu__await_late(other) : NPU_OK;
+    }
+    if (status) {
+        e->diag = other->diag;
+    }
+    return status;
 }
 
 static bool npu__slots_init(npu_exec *e, npu__slot **slots, uint32_t num)
@@ -52780,13 +52791,11 @@ NPU_IR_API void npu_capture_destroy(npu_capture *c)
 
 NPU_IR_API npu_status npu_exec_reset_state(npu_exec *e)
 {
-    if (!e) {
-        return NPU_ERR_INVALID_ARGUMENT;
-    }
-    for (uint32_t i = 0; i < e->program->num_states; i++) {
+    npu_status status = e ? npu__await_late(e) : NPU_ERR_INVALID_ARGUMENT;
+    for (uint32_t i = 0; status == NPU_OK && i < e->program->num_states; i++) {
         memset(e->states[i].own, 0, e->states[i].size);
     }
-    return NPU_OK;
+    return status;
 }
 
 NPU_IR_API const npu_profile_step *npu_exec_profile(const npu_exec *e, uint32_t *count)

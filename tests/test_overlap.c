@@ -565,6 +565,71 @@ static void test_hang(void)
     }
 }
 
+/* What is late writes a state after it was to be zero: resetting waits for it, or says that it did not reset. */
+static void test_reset_late(void)
+{
+    npu_sim_desc desc = slow();
+    float x[SIZE];
+    const float *y;
+    rig r;
+    desc.is_late = true;
+    r = overlap_rig(&desc, 1, 0);
+    npu_value h = npu_state(r.graph, "h", F32(SIDE, SIDE)), next;
+    next = on(r.graph, 0, npu_add(r.graph, npu_input(r.graph, "x", F32(SIDE, SIDE)), h));
+    npu_update(r.graph, h, next);
+    npu_output(r.graph, "y", next);
+    r.exec_desc.timeout_ns = 5000000;
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    fill(x, SIZE, 1);
+    npu_test_input(r.exec, "x", x, sizeof x);
+    npu_sim_hang(r.sims[0], 1, 40000000);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_ERR_TIMEOUT);
+    NPU_CHECK_STATUS(npu_exec_reset_state(r.exec), NPU_ERR_TIMEOUT);
+    npu_sim_advance(40000000);
+    NPU_CHECK_STATUS(npu_exec_reset_state(r.exec), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+    y = npu_exec_output(r.exec, 0, NULL);
+    for (int i = 0; y && i < SIZE; i++) {
+        NPU_CHECK_EQ(y[i], x[i]);
+    }
+    rig_end(&r);
+}
+
+/* The same where a branch timed out and the next run takes the other one. */
+static void test_branch_late(void)
+{
+    static const char text[] = "graph main\n"
+        "child yes\ninput a : f32[4,4]\ny = aten.relu.default(a)\noutput y = y\nend\n"
+        "child no\ninput a : f32[4,4]\ny = aten.neg.default(a)\noutput y = y\nend\n"
+        "input c : bool[]\ninput x : f32[4,4]\ny = npu.if(c, [x], then_body=graph 0, else_body=graph 1)\noutput y = y\n";
+    npu_sim_desc desc = slow();
+    bool condition = true;
+    float x[16], y[16];
+    rig r;
+    desc.is_late = true;
+    r = overlap_rig(&desc, 1, 0);
+    npu_graph_destroy(r.graph);
+    NPU_CHECK_STATUS(npu_graph_parse(&r.graph, text, strlen(text), NULL, &r.diag), NPU_OK);
+    r.desc.override = NULL;
+    r.exec_desc.timeout_ns = 5000000;
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    fill(x, 16, 1);
+    npu_exec_set_input(r.exec, &(npu_array){ "c", npu_spec_tensor(NPU_BOOL, 0, NULL), &condition });
+    npu_exec_set_input(r.exec, &(npu_array){ "x", F32(4, 4), x });
+    npu_exec_set_output(r.exec, "y", y, sizeof y);
+    npu_sim_hang(r.sims[0], 1, 40000000);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_ERR_TIMEOUT);
+    condition = false;
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_ERR_TIMEOUT);
+    NPU_CHECK(strstr(npu_exec_diag(r.exec)->message, "still not done"));
+    npu_sim_advance(40000000);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+    for (int i = 0; i < 16; i++) {
+        NPU_CHECK_EQ(y[i], -x[i]);
+    }
+    rig_end(&r);
+}
+
 /* A device that is there when the plan is made, and gone when the exec is, or in the middle of its life. */
 static void test_vanished(void)
 {
@@ -698,6 +763,8 @@ int main(void)
     NPU_RUN(test_failures);
     NPU_RUN(test_cancel);
     NPU_RUN(test_hang);
+    NPU_RUN(test_reset_late);
+    NPU_RUN(test_branch_late);
     NPU_RUN(test_vanished);
     NPU_RUN(test_repeated_fence);
     NPU_RUN(test_rogue);
