@@ -42994,12 +42994,14 @@ static void npu__waves_start(npu__waves *w)
     }
 }
 
-/* Gives each node its group, the first group being of that colour. Returns what the launches take. */
+/* Gives each node its group, the first group being of that colour, NPU_NO_INDEX: of any. Returns what the launches
+   take. */
 static double npu__waves_run(npu__waves *w, uint32_t colour, bool by_launch)
 {
     double ns = 0;
     npu__waves_start(w);
     memset(w->num_of, 0, sizeof w->num_of);
+    colour = colour == NPU_NO_INDEX ? npu__waves_next(w, by_launch) : colour;
     while (w->num_ready[colour]) {
         while (w->num_ready[colour]) {
             uint32_t node = w->ready[colour];
@@ -44262,7 +44264,9 @@ static bool npu__place_descend(npu__placer *p, double *ns)
     for (int round = 0; better && round < 8; round++) {
         uint32_t num_groups;
         better = false;
-        launches = npu__waves_best(&p->waves);
+        /* in a large graph from any colour: from the best there is a group less */
+        launches = p->num_nodes > NPU__SEARCH_MAX ? npu__waves_run(&p->waves, NPU_NO_INDEX, false)
+                                                  : npu__waves_best(&p->waves);
         num_groups = p->waves.num_groups;
         memset(first, 0, (num_groups + 2u) * sizeof *first);
         for (uint32_t i = 0; i < p->num_nodes; i++) {
