@@ -42888,8 +42888,8 @@ static double npu__ns_on(const npu_plan *plan, uint32_t id, uint32_t backend)
 
 /* ---- grouping ---- */
 
-/* Graphs of more nodes are grouped and placed in one go, those of fewer from several starts. */
-enum { NPU__SEARCH_MAX = 4096 };
+/* Graphs of more nodes are grouped and placed in one go, those of fewer in several ways, and from several starts. */
+enum { NPU__SEARCH_MAX = 4096, NPU__STARTS_MAX = 65536 };
 
 /* Kahn's algorithm by colour, which is the backend: a group takes all nodes of its colour that are ready or become so.
    With two colours nothing has fewer groups; with more, the colour with the most ready nodes is next, or the one whose
@@ -43864,7 +43864,8 @@ typedef struct npu__mincut {
     NPU__ARRAY(uint32_t, queue);
     uint32_t *vertex;             /* per node: its vertex, where it may choose; else 0 */
     uint32_t labels[2];           /* of the source's side and of the sink's */
-    double launch;                /* added to each move to the source's side */
+    double launch[2];             /* added to each move to a side */
+    bool is_changed;              /* has a cut since then changed a label? */
     bool ok;
 } npu__mincut;
 
@@ -43996,7 +43997,7 @@ static uint32_t npu__mincut_side(const npu__mincut *f, uint32_t label)
 /* What a move to the label of a side takes; launches count as moves there. */
 static double npu__mincut_move(const npu__placer *p, uint32_t from, uint32_t side, uint64_t bytes)
 {
-    return npu__move_ns(p->plan, from, p->flow->labels[side], bytes) + (side == NPU__SOURCE ? p->flow->launch : 0);
+    return npu__move_ns(p->plan, from, p->flow->labels[side], bytes) + p->flow->launch[side];
 }
 
 /* A value's bytes to one side count once, whoever reads it there: a vertex of its own stands between maker and
@@ -44094,29 +44095,45 @@ static bool npu__place_window(npu__placer *p, uint32_t first, uint32_t end)
         npu__mincut_run(f);
     }
     for (uint32_t i = first; i < end; i++) {
-        if (f->vertex[i] && f->ok) {
-            npu__set_label(p, i, f->labels[f->vertices[f->vertex[i]].level ? 0 : 1]);
+        uint32_t label = f->vertex[i] && f->ok ? f->labels[f->vertices[f->vertex[i]].level ? 0 : 1] : p->label[i];
+        if (label != p->label[i]) {
+            npu__set_label(p, i, label);
+            f->is_changed = true;
         }
         f->vertex[i] = 0;
     }
     return f->ok;
 }
 
-/* Every pair of labels, in windows that overlap. Launches are no part of a cut: `weight` of them is added to each move
-   to an accelerator. */
-static bool npu__place_cut(npu__placer *p, double weight)
+/* Every pair of labels, in windows that overlap. Launches are no part of a cut: `weight` of them is added to each
+   move. */
+static bool npu__place_pairs(npu__placer *p, double weight)
 {
     uint32_t window = p->num_nodes > NPU__SEARCH_MAX ? NPU__WINDOW_OF_LARGE : NPU__WINDOW;
     bool ok = true;
     for (uint32_t b = 1; b < p->num_backends && ok; b++) {
         for (uint32_t a = 0; a < b && ok; a++) {
-            p->flow->labels[0] = a;
-            p->flow->labels[1] = b;
-            p->flow->launch = weight * p->plan->prices[a].launch;
+            p->flow->labels[NPU__SOURCE] = a;
+            p->flow->labels[NPU__SINK] = b;
+            p->flow->launch[NPU__SOURCE] = weight * p->plan->prices[a].launch;
+            p->flow->launch[NPU__SINK] = weight * p->plan->prices[b].launch;
             for (uint32_t at = 0; at < p->num_nodes && ok; at += window * 2 / 3) {
                 ok = npu__place_window(p, at, p->num_nodes - at > window ? at + window : p->num_nodes);
             }
         }
+    }
+    return ok;
+}
+
+/* Where one pair is all there is, once; else what one pair changed is looked at by the others, too. */
+static bool npu__place_cut(npu__placer *p, double weight)
+{
+    uint32_t rounds = p->num_backends > 2 ? 4 : 1;
+    bool ok = true;
+    p->flow->is_changed = true;
+    for (uint32_t i = 0; i < rounds && p->flow->is_changed && ok; i++) {
+        p->flow->is_changed = false;
+        ok = npu__place_pairs(p, weight);
     }
     return ok;
 }
@@ -44395,12 +44412,12 @@ static bool npu__place_from(npu__placer *p, double weight, double *best)
 }
 
 /* From the labels of `start`, and from each backend where it takes ops, with launches that weigh more and less, in
-   small graphs also without a cut; large ones take the time for the first alone. */
+   small graphs also without a cut; large ones take the time for one weight, the largest for one start alone. */
 static bool npu__place_search(npu__placer *p, const uint8_t *start, double *best)
 {
     static const double weights[] = { 1, 0.5, 0 };
     bool ok = true, is_small = p->num_nodes <= NPU__CLIMB_MAX, is_large = p->num_nodes > NPU__SEARCH_MAX;
-    uint32_t num_starts = is_large || p->num_backends < 3 ? 1 : p->num_backends;
+    uint32_t num_starts = p->num_nodes > NPU__STARTS_MAX || p->num_backends < 3 ? 1 : p->num_backends;
     for (uint32_t k = 0; k < num_starts && ok; k++) {
         for (uint32_t i = 0; i < (is_large ? 1u : NPU__COUNT(weights)) && ok; i++) {
             npu__label_start(p, start, k);

@@ -5,6 +5,7 @@
 #define ORACLE_COST_H
 
 #include <stdint.h>
+#include <string.h>
 
 enum { COST_MAX_OPS = 14, COST_MAX_BACKENDS = 3 };
 
@@ -107,6 +108,30 @@ static inline double cost_least(const cost_graph *g, double known)
     }
     cost_try(g, where, 0, rest, &known);
     return known;
+}
+
+/* The least that a chain of ops of any number takes, all of whose values have as many bytes as the input: op by op, for
+   each backend that could have run the last. */
+static inline double cost_chain_least(const cost_graph *g, double (*ns)[COST_MAX_BACKENDS], uint32_t num_ops)
+{
+    double least[COST_MAX_BACKENDS] = { 0 }, best = 1e300;
+    for (uint32_t op = 0; op < num_ops; op++) {
+        double next[COST_MAX_BACKENDS];
+        for (uint32_t b = 0; b < g->num_backends; b++) {
+            next[b] = 1e300;
+            for (uint32_t from = op ? 0 : g->num_backends - 1; from < g->num_backends && ns[op][b] >= 0; from++) {
+                double moves = from == b ? 0 : cost_move(g, from, g->input_bytes) + cost_move(g, b, g->input_bytes);
+                double all = least[from] + moves + (op == 0 || from != b ? g->launch[b] : 0) + ns[op][b];
+                next[b] = all < next[b] ? all : next[b];
+            }
+        }
+        memcpy(least, next, sizeof least);
+    }
+    for (uint32_t b = 0; b < g->num_backends; b++) {
+        double all = least[b] + cost_move(g, b, g->input_bytes);
+        best = all < best ? all : best;
+    }
+    return best;
 }
 
 #endif
