@@ -37496,9 +37496,10 @@ static void npu__fold_free(npu__folding *f, uint32_t num_results)
 }
 
 /* Calls a new constant "conv1.weight.folded", after the value it was made from; what was only a step towards it gives
-   its name up. */
-NPU__COLD static void npu__fold_name(npu_graph *to, uint32_t from, uint32_t now)
+   its name up. A value of the old graph that is still to come keeps the name. */
+NPU__COLD static void npu__fold_name(npu_rewrite *rw, uint32_t from, uint32_t now)
 {
+    npu_graph *to = rw->to;
     const char *name = to->names[to->values[from].name];
     size_t len = strlen(name);
     npu_text text = npu_text_init(&to->allocator);
@@ -37517,7 +37518,8 @@ NPU__COLD static void npu__fold_name(npu_graph *to, uint32_t from, uint32_t now)
     if (text.status) {
         npu__graph_no_memory(to);
     } else if (!npu_graph_find(to, text.data).id) {
-        npu__value_name_set(to, now, text.data);
+        npu_value old = npu_graph_find(rw->from, text.data);
+        npu__value_name_set(to, now, old.id && !rw->values[old.id] ? NULL : text.data);
     }
     npu_text_free(&text);
 }
@@ -37551,7 +37553,7 @@ NPU__COLD static npu_status npu__fold_op(void *ctx, npu_rewrite *rw, const npu_g
         npu_value v = npu_constant(rw->to, NULL, spec, f->memory[i]);
         npu_rewrite_replace(rw, npu__make_value(o->first_result + i), v);
         if (v.id && source && i == 0) {
-            npu__fold_name(rw->to, source, v.id);
+            npu__fold_name(rw, source, v.id);
         }
     }
     npu__fold_free(f, o->num_results);
@@ -37868,11 +37870,11 @@ static npu_value npu__norm_scale(npu__folding *f, npu_rewrite *rw, npu_op norm, 
     return scale.id ? npu__folded(f, to, npu_mul(to, s, scale)) : s;
 }
 
-static bool npu__norm_names(npu_graph *to, npu_value w, npu_value b, npu_value old, npu_value late)
+static bool npu__norm_names(npu_rewrite *rw, npu_value w, npu_value b, npu_value old, npu_value late)
 {
     if (w.id && b.id) {
-        npu__fold_name(to, old.id, w.id);
-        npu__fold_name(to, late.id, b.id);
+        npu__fold_name(rw, old.id, w.id);
+        npu__fold_name(rw, late.id, b.id);
     }
     return w.id && b.id;
 }
@@ -37901,7 +37903,7 @@ static bool npu__norm_weights(npu__folding *f, npu_rewrite *rw, npu_op norm, dou
     *b = npu__folded(f, to, b->id ? npu_sub(to, *b, mean) : npu_neg(to, mean));
     *b = npu__folded(f, to, npu_mul(to, *b, s));
     *b = shift.id ? npu__folded(f, to, npu_add(to, *b, shift)) : *b;
-    return npu__norm_names(to, *w, *b, old, late);
+    return npu__norm_names(rw, *w, *b, old, late);
 }
 
 /* w s and b + the sums of w (shift - mean s). */
@@ -37919,7 +37921,7 @@ static bool npu__norm_weights_behind(npu__folding *f, npu_rewrite *rw, npu_op no
     sums = npu__folded(f, to, npu_sum(to, sums, &summed, 1, false));
     *b = b->id ? npu__folded(f, to, npu_add(to, *b, sums)) : sums;
     *w = npu__norm_weight(f, rw, *w, s, way);
-    return npu__norm_names(to, *w, *b, old, late);
+    return npu__norm_names(rw, *w, *b, old, late);
 }
 
 /* The op on x with other weights. */
@@ -39229,7 +39231,7 @@ static npu_value npu__integer_new_bias(const npu__integer *m, npu_rewrite *rw)
         npu__graph_no_memory(rw->to);
     }
     if (made.id) {
-        npu__fold_name(rw->to, npu_rewrite_value(rw, m->bias).id, made.id);
+        npu__fold_name(rw, npu_rewrite_value(rw, m->bias).id, made.id);
     }
     return made;
 }
@@ -56835,7 +56837,7 @@ NPU__COLD static npu_status npu__quant_weight(npu__quant *q, npu_rewrite *rw, ui
     if (status) {
         return status;
     }
-    npu__fold_name(rw->to, rw->values[weight], v[0].id);
+    npu__fold_name(rw, rw->values[weight], v[0].id);
     *now = axis < 0 ? NPU__MAKE(NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR, "%v %f 0 -127 127 %t", v[0],
                                 npu__element_value(NPU_F32, npu_value_data(rw->to, v[1], NULL), 0), (int)NPU_I8)
                     : NPU__MAKE(NPU_QUANTIZED_DEQUANTIZE_PER_CHANNEL, "%v %v %v %i -127 127 %t", v[0], v[1], v[2], axis,
@@ -56929,7 +56931,7 @@ static npu_status npu__quant_linear(npu__quant *q, npu_rewrite *rw, uint32_t op)
         return status;
     }
     made.g = rw->to;
-    npu__fold_name(rw->to, rw->values[weight], v[0].id);
+    npu__fold_name(rw, rw->values[weight], v[0].id);
     y = npu__lean_linear(c, y, v, npu__make_value(bias ? rw->values[bias] : 0), &spec, is4 ? npu__quant_group(q) : 0);
     if (y.id) {
         npu_rewrite_replace(rw, npu__make_value(result), y);

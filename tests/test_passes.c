@@ -373,6 +373,13 @@ static const struct {
       "const %14 : f32[2] {-0.5, 0.5}\n"
       "const %15 : f32[2] {-0.5, 1.0}\nconst b.folded : f32[2] {-0.25, 2.0}\n"
       "y = aten.conv2d.default(input=x, weight=w.folded, bias=b.folded) : f32[1,2,3,3]\noutput y = y\n" },
+    { "a folded constant leaves its name to a value that has it", PASS(CONSTANTS), 0,
+      "input x : f32[2]\nconst w : f32[2] {1.0, 2.0}\nn = aten.neg.default(self=w) : f32[2]\n"
+      "input w.folded : f32[2]\n%5 = aten.mul.Tensor(self=x, other=n) : f32[2]\n"
+      "y = aten.add.Tensor(self=%5, other=w.folded) : f32[2]\noutput y = y\n",
+      "input x : f32[2]\nconst w : f32[2] {1.0, 2.0}\nconst n : f32[2] {-1.0, -2.0}\n"
+      "input w.folded : f32[2]\n%5 = aten.mul.Tensor(self=x, other=n) : f32[2]\n"
+      "y = aten.add.Tensor(self=%5, other=w.folded) : f32[2]\noutput y = y\n" },
     { "batch norm of a convolution that is an output stays", PASS(BATCH_NORM), 0,
       "input x : f32[1,1,2,2]\nconst w : f32[1,1,1,1] {1.0}\nconst v : f32[1] {4.0}\n"
       "c = aten.conv2d.default(input=x, weight=w) : f32[1,1,2,2]\n"
