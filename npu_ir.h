@@ -10137,12 +10137,29 @@ static npu_status npu__attribute_fail(npu_diag *diag, npu_status status, const n
     return npu__fail(diag, status, "%s %s '%s'%s", schema->name, verb, name, rest);
 }
 
+/* What an argument was given as, for messages. */
+static const char *npu__given_words(const npu_arg *v, char buf[40])
+{
+    switch (v->form) {
+    case NPU_ARG_NONE: return "none";
+    case NPU_ARG_TENSOR: return "a tensor";
+    case NPU_ARG_INT: snprintf(buf, 40, "%lld", (long long)v->as.i); break;
+    case NPU_ARG_BOOL: return v->as.i ? "true" : "false";
+    case NPU_ARG_FLOAT: snprintf(buf, 40, "float %g", v->as.f); break;
+    case NPU_ARG_STR: snprintf(buf, 40, "'%.30s'", npu__or_empty(v->as.str)); break;
+    case NPU_ARG_DTYPE: snprintf(buf, 40, "dtype %lld", (long long)v->as.i); break;
+    case NPU_ARG_GRAPH: return "a graph";
+    default: snprintf(buf, 40, "a list of %u", (unsigned)v->count);
+    }
+    return buf;
+}
+
 /* Packs one argument from a value, or from its default when the value is NULL. */
 static npu_status npu__pack_arg(npu__writer *w, const npu_schema *schema, const npu_schema_arg *arg,
                                 const npu_arg *v, npu_diag *diag)
 {
     npu_arg fallback;
-    char type[48];
+    char type[120], given[40];
     if (!v && npu__is_required(arg)) {
         snprintf(type, sizeof type, ", which is %s%s", npu__bases[arg->type.base].name, arg->type.list ? "[]" : "");
         return npu__attribute_fail(diag, NPU_ERR_ATTRIBUTE, schema, arg->name, "requires", type);
@@ -10154,6 +10171,10 @@ static npu_status npu__pack_arg(npu__writer *w, const npu_schema *schema, const 
     if (!npu__write_arg(w, arg, v)) {
         snprintf(type, sizeof type, " only as %s%s%s", npu__bases[arg->type.base].name,
                  arg->type.list ? " list" : "", arg->type.optional ? " or none" : "");
+        if (npu__fixed_count(arg)) {
+            npu__append(type, sizeof type, " of %u", (unsigned)npu__fixed_count(arg));
+        }
+        npu__append(type, sizeof type, ", %s is given", npu__given_words(v, given));
         return npu__attribute_fail(diag, NPU_ERR_ATTRIBUTE, schema, arg->name, "takes", type);
     }
     return NPU_OK;
@@ -13259,6 +13280,24 @@ static npu_status npu__check_attribute(npu_deduce *d, const char *name, int64_t 
                                           name, (long long)value, (long long)min);
 }
 
+/* A word of those in the list, which ends with NULL, where the argument is one. */
+static npu_status npu__check_word(npu_deduce *d, const char *name, const char *const *words)
+{
+    const npu_bound_arg *arg = npu_op_arg(d->op, name);
+    char text[80] = "";
+    if (d->status || !arg || arg->form != NPU_ARG_STR) {
+        return d->status;
+    }
+    for (uint32_t i = 0; words[i]; i++) {
+        if (npu_op_str_is(d->op, name, words[i])) {
+            return NPU_OK;
+        }
+        npu__append(text, sizeof text, "%s'%s'", !i ? "" : words[i + 1] ? ", " : " or ", words[i]);
+    }
+    return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, name, "%s is '%.*s', expected %s", name,
+                           arg->count < 40 ? (int)arg->count : 40, (const char *)arg->data, text);
+}
+
 /* A result of more dims than a spec holds. */
 static npu_status npu__check_result_rank(npu_deduce *d, uint32_t rank)
 {
@@ -14122,10 +14161,8 @@ NPU__COLD static npu_status npu__type_softshrink(npu_deduce *d)
 
 static npu_status npu__check_approximate(npu_deduce *d)
 {
-    bool known = !npu_op_has(d->op, "approximate") || npu_op_str_is(d->op, "approximate", "none") ||
-                 npu_op_str_is(d->op, "approximate", "tanh");
-    return known ? d->status
-                 : npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "approximate", "approximate is neither 'none' nor 'tanh'");
+    static const char *const words[] = { "none", "tanh", NULL };
+    return npu__check_word(d, "approximate", words);
 }
 
 static npu_status npu__type_gelu(npu_deduce *d)
@@ -14189,15 +14226,12 @@ static npu_status npu__type_divide(npu_deduce *d)
 {
     npu__join j;
     npu_dtype t;
+    static const char *const modes[] = { "floor", "trunc", NULL };
     bool is_rounded = npu_op_has(d->op, "rounding_mode");
     npu__join_args(d, &j, "self", "other", NULL, &t);
     npu__check_arithmetic(d, t);
     if (!d->status && is_rounded) {
-        if (!npu_op_str_is(d->op, "rounding_mode", "floor") &&
-            !npu_op_str_is(d->op, "rounding_mode", "trunc")) {
-            return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "rounding_mode",
-                                   "rounding_mode is neither 'floor' nor 'trunc'");
-        }
+        npu__check_word(d, "rounding_mode", modes);
         npu__check_dtype(d, "self", t, npu__is_number(t), "a number to round");
     }
     return npu__result(d, is_rounded ? t : npu__float_of(t), j.rank, j.dims);
@@ -15558,13 +15592,14 @@ static uint32_t npu__int_count(const npu_deduce *d, const char *name)
     return arg && arg->form == NPU_ARG_INTS ? arg->count : 1;
 }
 
-/* A number of which size is a multiple, where size is known. */
-static npu_status npu__check_multiple(npu_deduce *d, const char *name, int64_t size, int64_t of)
+/* A dim of self is a multiple of a number, where it is known. */
+static npu_status npu__check_multiple(npu_deduce *d, uint32_t dim, int64_t of)
 {
+    int64_t size = npu_deduce_spec(d, "self")->dims[dim];
     return d->status || size < 0 || size % of == 0
                ? d->status
-               : npu_deduce_fail(d, NPU_ERR_SHAPE, name, "%s is %lld, expected a multiple of %lld", name,
-                                 (long long)size, (long long)of);
+               : npu_deduce_fail(d, NPU_ERR_SHAPE, "self", "self dim %u is %lld, expected a multiple of %lld",
+                                 (unsigned)dim, (long long)size, (long long)of);
 }
 
 /* t swaps the dims of a matrix, mT and mH the last two; what has fewer dims stays as it is. */
@@ -15931,7 +15966,7 @@ NPU__COLD static npu_status npu__type_pixel_shuffle(npu_deduce *d)
         int64_t dim = x->dims[at], by = i ? factor : square;
         bool shrinks = is_up == (i == 0);
         if (shrinks) {
-            npu__check_multiple(d, "self", dim, by);
+            npu__check_multiple(d, at, by);
         }
         if (dim < 0) {
             y.dims[at] = factor == 1 ? dim : NPU_DYNAMIC_DIM;
@@ -15955,7 +15990,7 @@ NPU__COLD static npu_status npu__type_channel_shuffle(npu_deduce *d)
     int64_t groups = npu_op_int(d->op, "groups", 1);
     npu__check_rank(d, "self", 3, NPU_MAX_RANK);
     npu__check_attribute(d, "groups", groups, 1);
-    npu__check_multiple(d, "self", x->dims[1], groups);
+    npu__check_multiple(d, 1, groups);
     return npu__result_like(d, x, npu__dtype_of(x));
 }
 
@@ -15963,14 +15998,13 @@ NPU__COLD static npu_status npu__type_channel_shuffle(npu_deduce *d)
 NPU__COLD static npu_status npu__type_meshgrid(npu_deduce *d)
 {
     const npu_bound_arg *list = npu_op_arg(d->op, "tensors");
+    static const char *const ways[] = { "ij", "xy", NULL };
     bool is_swapped = npu_op_str_is(d->op, "indexing", "xy");
     int64_t dims[NPU_MAX_RANK];
     npu_dtype t;
     npu__list_dtype(d, list, &t);
     npu__check_result_rank(d, list->count);
-    if (!is_swapped && !npu_op_str_is(d->op, "indexing", "ij")) {
-        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "indexing", "indexing is neither 'ij' nor 'xy'");
-    }
+    npu__check_word(d, "indexing", ways);
     for (uint32_t i = 0; i < list->count && !d->status; i++) {
         const npu_spec *x = d->op->in[list->first + i];
         uint32_t at = is_swapped && i < 2 && list->count > 1 ? 1 - i : i;
@@ -16065,7 +16099,7 @@ NPU__COLD static npu_status npu__split_sections(npu_deduce *d, const npu_spec *x
     int64_t dim = x->dims[axis];
     npu__check_attribute(d, "sections", count, 1);
     if (!npu_op_arg(d->op, "dim")) {
-        npu__check_multiple(d, "self", dim, count);
+        npu__check_multiple(d, axis, count);
     }
     for (int64_t i = 0; i < count && !d->status; i++) {
         npu__split_piece(d, x, axis, dim < 0 ? NPU_DYNAMIC_DIM : dim / count + (i < dim % count));
@@ -16310,6 +16344,7 @@ NPU__COLD static npu_status npu__type_replication_pad(npu_deduce *d)
 
 NPU__COLD static npu_status npu__type_pad(npu_deduce *d)
 {
+    static const char *const modes[] = { "constant", "reflect", "replicate", "circular", NULL };
     uint32_t count = npu_op_list_len(d->op, "pad") / 2;
     if (npu_op_str_is(d->op, "mode", "constant")) {
         return npu__type_constant_pad(d);
@@ -16328,9 +16363,7 @@ NPU__COLD static npu_status npu__type_pad(npu_deduce *d)
     if (npu_op_str_is(d->op, "mode", "circular")) {
         return npu__border_pad(d, "pad", count, 0);
     }
-    return npu_op_str_is(d->op, "mode", "replicate")
-               ? npu__border_pad(d, "pad", count, INT64_MAX)
-               : npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "mode", "mode is no way of padding");
+    return npu__check_word(d, "mode", modes) ? d->status : npu__border_pad(d, "pad", count, INT64_MAX);
 }
 
 /* The windows that fit into rows x columns, as im2col and col2im count them. */
@@ -16399,7 +16432,7 @@ NPU__COLD static npu_status npu__type_col2im(npu_deduce *d)
     npu__check_float_or_bool(d, npu__dtype_of(x));
     npu__window_arg(d, "output_size", 2, 1, size);
     npu__column_count(d, size, &kernel, &count);
-    npu__check_multiple(d, "self", x->dims[c], kernel);
+    npu__check_multiple(d, c, kernel);
     if (npu__check_dim(d, "self", c + 1, count, "windows of output_size")) {
         return d->status;
     }
@@ -16661,18 +16694,6 @@ NPU__COLD static npu_status npu__check_index_fits(npu_deduce *d, const char *nam
     return d->status;
 }
 
-NPU__COLD static npu_status npu__check_reduce(npu_deduce *d, const char *const *words)
-{
-    for (; *words; words++) {
-        if (npu_op_str_is(d->op, "reduce", *words)) {
-            return d->status;
-        }
-    }
-    return npu_op_arg(d->op, "reduce")
-               ? npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "reduce", "reduce is no reduction of this op")
-               : d->status;
-}
-
 /* scatter writes src at an index along a dim; an empty index may be anything. */
 NPU__COLD static npu_status npu__type_scatter(npu_deduce *d)
 {
@@ -16683,7 +16704,7 @@ NPU__COLD static npu_status npu__type_scatter(npu_deduce *d)
     size_t len;
     uint32_t axis;
     npu__axis_arg(d, "dim", x->rank, &axis);
-    npu__check_reduce(d, npu_op_arg(d->op, "include_self") ? words : short_words);
+    npu__check_word(d, "reduce", npu_op_arg(d->op, "include_self") ? words : short_words);
     if (has_src) {
         npu__check_same_dtype(d, "src", "self");
     }
@@ -16717,7 +16738,7 @@ NPU__COLD static npu_status npu__type_index_slices(npu_deduce *d)
     }
     npu__check_rank(d, "index", 0, 1);
     npu__check_same_dtype(d, "source", "self");
-    npu__check_reduce(d, words);
+    npu__check_word(d, "reduce", words);
     if (npu_op_arg(d->op, "alpha")) {
         npu__check_alpha(d, npu__dtype_of(x));
     }
@@ -17210,22 +17231,17 @@ NPU__COLD static npu_status npu__type_aminmax(npu_deduce *d)
 /* lengths or offsets [..,S], the dims of data before axis first; of offsets there is one more than segments. */
 NPU__COLD static npu_status npu__type_segment_reduce(npu_deduce *d)
 {
-    static const char *const reductions[] = { "sum", "mean", "max", "min", "prod" };
+    static const char *const reductions[] = { "sum", "mean", "max", "min", "prod", NULL };
     const npu_spec *x = npu_deduce_spec(d, "data"), *segments;
     const char *name = npu_op_has(d->op, "offsets") ? "offsets" : "lengths";
     uint32_t axis = 0;
-    bool is_known = false;
     npu_spec y = *x;
-    for (uint32_t i = 0; i < NPU__COUNT(reductions); i++) {
-        is_known = is_known || npu_op_str_is(d->op, "reduce", reductions[i]);
-    }
+    npu__check_word(d, "reduce", reductions);
     segments = npu_deduce_spec(d, name);
-    if (!is_known || npu_op_has(d->op, "indices") || !segments) {
-        return npu_deduce_fail(d, !is_known ? NPU_ERR_ATTRIBUTE : segments ? NPU_ERR_UNSUPPORTED : NPU_ERR_ARITY,
-                               !is_known ? "reduce" : segments ? "indices" : "lengths",
-                               !is_known  ? "reduce is none of 'sum', 'mean', 'max', 'min' and 'prod'"
-                               : segments ? "indices is there, expected lengths or offsets alone"
-                                          : "neither lengths nor offsets is there");
+    if (npu_op_has(d->op, "indices") || !segments) {
+        return npu_deduce_fail(d, segments ? NPU_ERR_UNSUPPORTED : NPU_ERR_ARITY, segments ? "indices" : "lengths",
+                               segments ? "indices is there, expected lengths or offsets alone"
+                                        : "neither lengths nor offsets is there");
     }
     npu__check_float(d, "data", npu__dtype_of(x));
     npu__check_rank(d, "data", 1, NPU_MAX_RANK);
@@ -17461,10 +17477,9 @@ NPU__COLD static npu_status npu__type_median(npu_deduce *d)
 /* q is a number in 0..1, or a tensor of up to one dim, which becomes the first of the result. */
 static npu_status npu__quantile_arguments(npu_deduce *d)
 {
-    static const char *const ways[] = { "linear", "lower", "higher", "midpoint", "nearest" };
+    static const char *const ways[] = { "linear", "lower", "higher", "midpoint", "nearest", NULL };
     const npu_spec *x = npu_deduce_spec(d, "self"), *q = npu_deduce_spec(d, "q");
     double value = npu_op_float(d->op, "q", 0.0);
-    bool known = false;
     npu__check_dtype(d, "self", npu__dtype_of(x), x->dtype == NPU_F32 || x->dtype == NPU_F64, "f32 or f64");
     if (q) {
         npu__check_same_dtype(d, "q", "self");
@@ -17473,11 +17488,7 @@ static npu_status npu__quantile_arguments(npu_deduce *d)
     if (!(value >= 0.0 && value <= 1.0)) {
         npu_deduce_fail(d, NPU_ERR_RANGE, "q", "q is %g, expected 0 to 1", value);
     }
-    for (uint32_t i = 0; i < NPU__COUNT(ways); i++) {
-        known = known || npu_op_str_is(d->op, "interpolation", ways[i]);
-    }
-    return known ? d->status : npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "interpolation",
-                                               "interpolation is none of those known");
+    return npu__check_word(d, "interpolation", ways);
 }
 
 NPU__COLD static npu_status npu__type_quantile(npu_deduce *d)
@@ -17584,15 +17595,14 @@ static npu_status npu__search_rows(npu_deduce *d, const char *name)
 /* searchsorted has two ways to say on which side of equal elements a place is; they must not differ. */
 NPU__COLD static npu_status npu__type_search(npu_deduce *d)
 {
+    static const char *const sides[] = { "left", "right", NULL };
     const char *name = npu_op_arg(d->op, "boundaries") ? "boundaries" : "sorted_sequence";
     const npu_spec *sorter = npu_deduce_spec(d, "sorter");
     bool is_left = npu_op_str_is(d->op, "side", "left"), is_small = npu_op_int(d->op, "out_int32", 0) != 0;
     npu_dtype t = npu_dtype_promote(npu__dtype_of(npu_deduce_spec(d, "self")), npu__dtype_of(npu_deduce_spec(d, name)));
     npu__check_dtype(d, "self", t, npu__is_number(t), "a number, not bool");
     npu__search_rows(d, name);
-    if (npu_op_has(d->op, "side") && !is_left && !npu_op_str_is(d->op, "side", "right")) {
-        npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "side", "side is neither 'left' nor 'right'");
-    }
+    npu__check_word(d, "side", sides);
     if (is_left && npu_op_int(d->op, "right", 0)) {
         npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "right", "right is true, but side is 'left'");
     }
@@ -18104,6 +18114,11 @@ static int npu__einsum_implicit(const uint8_t *uses, int ellipsis, uint8_t *axes
 #define NPU__EINSUM_SEVERAL UINT32_MAX
 #define NPU__EINSUM_UNSURE (UINT32_MAX - 1)
 
+static char npu__einsum_letter(uint8_t axis)
+{
+    return (char)(axis < 26 ? 'A' + axis : axis < 52 ? 'a' + axis - 26 : '.');
+}
+
 /* Joins the dims of operand k with those that its axes have; an axis named twice is a diagonal. owners has k + 1
    for an axis that is longer than 1 in operand k alone. */
 static npu_status npu__einsum_join(npu_deduce *d, uint32_t k, const uint8_t *axes, int64_t *dims, uint32_t *owners)
@@ -18120,8 +18135,8 @@ static npu_status npu__einsum_join(npu_deduce *d, uint32_t k, const uint8_t *axe
             *dim = x->dims[i];
         } else if (x->dims[i] != 1 && !npu__dims_agree(*dim, x->dims[i])) {
             return npu_deduce_fail(d, NPU_ERR_SHAPE, "tensors",
-                                   "dim %u is %lld, expected %lld like others of its label", (unsigned)i,
-                                   (long long)x->dims[i], (long long)*dim);
+                                   "tensor %u dim %u is %lld, expected %lld like others of label '%c'", (unsigned)k,
+                                   (unsigned)i, (long long)x->dims[i], (long long)*dim, npu__einsum_letter(axes[i]));
         }
     }
     return d->status;
@@ -18145,7 +18160,8 @@ static npu_status npu__einsum_result(npu_deduce *d, const uint8_t *uses, const i
     for (int i = 0; i < n; i++) {
         if (!uses[axes[i]] || seen[axes[i]]++) {
             return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "equation",
-                                   "a label of the result is not in a term, or twice");
+                                   "label '%c' of the result is %s", npu__einsum_letter(axes[i]),
+                                   uses[axes[i]] ? "there twice" : "in no term");
         }
         dims[i] = axis_dims[axes[i]];
     }
@@ -18422,13 +18438,12 @@ static npu_status npu__check_matrices(npu_deduce *d, int64_t *m, int64_t *n, int
 /* Q [..,M,K] and R [..,K,N]: K = min(M,N), or M where Q is square. */
 NPU__COLD static npu_status npu__type_qr(npu_deduce *d)
 {
+    static const char *const modes[] = { "reduced", "complete", "r", NULL };
     const npu_spec *x = npu_deduce_spec(d, "A");
     bool is_square = npu_op_str_is(d->op, "mode", "complete"), has_none = npu_op_str_is(d->op, "mode", "r");
     int64_t m, n, least;
     npu__check_matrices(d, &m, &n, &least);
-    if (!is_square && !has_none && !npu_op_str_is(d->op, "mode", "reduced")) {
-        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "mode", "mode is none of 'reduced', 'complete' and 'r'");
-    }
+    npu__check_word(d, "mode", modes);
     least = is_square ? m : least;
     (void)(has_none ? npu__result_none(d, npu__dtype_of(x)) : npu__result_matrices(d, x, m, least));
     return npu__result_matrices(d, x, least, n);
@@ -18438,15 +18453,9 @@ NPU__COLD static npu_status npu__type_qr(npu_deduce *d)
 NPU__COLD static npu_status npu__type_eigh(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "A");
-    const char *const uplo[] = { "L", "U", "l", "u" };
-    bool is_known = false;
-    for (uint32_t i = 0; i < NPU__COUNT(uplo); i++) {
-        is_known = is_known || npu_op_str_is(d->op, "UPLO", uplo[i]);
-    }
+    static const char *const uplo[] = { "L", "U", "l", "u", NULL };
     npu__check_first_square(d);
-    if (!is_known) {
-        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "UPLO", "UPLO is neither 'L' nor 'U'");
-    }
+    npu__check_word(d, "UPLO", uplo);
     npu__result(d, npu__dtype_of(x), x->rank - 1u, x->dims);
     return npu_op_int(d->op, "compute_v", 1) ? npu__result_like(d, x, npu__dtype_of(x))
                                              : npu__result_none(d, npu__dtype_of(x));
@@ -18788,14 +18797,13 @@ static npu_status npu__conv_channels(npu_deduce *d, bool is_transposed, int64_t 
 /* padding is a list, or the word 'valid' (none) or 'same' (the result keeps the spatial dims). */
 static npu_status npu__conv_padding(npu_deduce *d, npu__window *w, bool *is_same)
 {
+    static const char *const words[] = { "same", "valid", NULL };
     const npu_bound_arg *arg = npu_op_arg(d->op, "padding");
     *is_same = npu_op_str_is(d->op, "padding", "same");
     if (!arg || arg->form != NPU_ARG_STR) {
         return npu__window_arg(d, "padding", w->rank, 0, w->padding);
     }
-    if (!*is_same && !npu_op_str_is(d->op, "padding", "valid")) {
-        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "padding", "padding is neither 'same' nor 'valid'");
-    }
+    npu__check_word(d, "padding", words);
     for (uint32_t i = 0; *is_same && i < w->rank; i++) {
         if (w->stride[i] != 1) {
             return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "padding",
@@ -19596,7 +19604,7 @@ static npu_status npu__check_list_len(npu_deduce *d, const char *name, uint32_t 
 /* Scales and zeros of `num` operands, the first ones, and of the result. */
 static npu_status npu__check_scales(npu_deduce *d, uint32_t num, npu_dtype result)
 {
-    bool is_known = npu_op_str_is(d->op, "rounding", "single") || npu_op_str_is(d->op, "rounding", "double");
+    static const char *const words[] = { "single", "double", NULL };
     npu__check_list_len(d, "in_scales", num, "operands");
     npu__check_list_len(d, "in_zeros", num, "operands");
     for (uint32_t i = 0; i < num && !d->status; i++) {
@@ -19613,8 +19621,7 @@ static npu_status npu__check_scales(npu_deduce *d, uint32_t num, npu_dtype resul
     if (npu_op_int(d->op, "low", INT64_MIN) > npu_op_int(d->op, "high", INT64_MAX)) {
         npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "low", "low is more than high");
     }
-    return is_known ? d->status
-                    : npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "rounding", "rounding is neither 'single' nor 'double'");
+    return npu__check_word(d, "rounding", words);
 }
 
 /* An op whose first `num` operands are activations, and whose result is one of their dtype. */
@@ -19858,19 +19865,19 @@ static npu_status npu__check_operand(npu_deduce *d, uint32_t i, const char *name
         return d->status;
     }
     if (x->dtype != d->op->in[0]->dtype) {
-        return npu_deduce_fail(d, NPU_ERR_DTYPE, name, "operand %u is %s, expected %s like input",
-                               (unsigned)i, npu_dtype_name(npu__dtype_of(x)),
+        return npu_deduce_fail(d, NPU_ERR_DTYPE, name, "%s (operand %u) is %s, expected %s like input",
+                               name, (unsigned)i, npu_dtype_name(npu__dtype_of(x)),
                                npu_dtype_name(npu__dtype_of(d->op->in[0])));
     }
     for (uint32_t k = 0; k < rank && x->rank == rank; k++) {
         if (!npu__dims_agree(x->dims[k], dims[k])) {
-            return npu_deduce_fail(d, NPU_ERR_SHAPE, name, "dim %u of operand %u is %lld, expected %lld",
-                                   (unsigned)k, (unsigned)i, (long long)x->dims[k], (long long)dims[k]);
+            return npu_deduce_fail(d, NPU_ERR_SHAPE, name, "%s (operand %u) dim %u is %lld, expected %lld",
+                                   name, (unsigned)i, (unsigned)k, (long long)x->dims[k], (long long)dims[k]);
         }
     }
     return x->rank == rank ? d->status
-                           : npu_deduce_fail(d, NPU_ERR_RANK, name, "operand %u has %u dims, expected %u",
-                                             (unsigned)i, (unsigned)x->rank, (unsigned)rank);
+                           : npu_deduce_fail(d, NPU_ERR_RANK, name, "%s (operand %u) has %u dims, expected %u",
+                                             name, (unsigned)i, (unsigned)x->rank, (unsigned)rank);
 }
 
 /* The weights of one cell: of the input, of the state, their biases, the projection. */
@@ -22926,16 +22933,22 @@ NPU__COLD NPU_IR_API npu_status npu_update(npu_graph *g, npu_value state, npu_va
 {
     const npu__value *s = npu__value_at(g, state), *n = npu__value_at(g, next);
     npu_status status = npu__graph_edit(g);
+    char label[16], other[16], was[64], is[64];
     if (status) {
         return status;
     }
-    if (!s || !n || s->role != NPU_ROLE_STATE) {
-        return npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT,
-                               "update: value %u is no state, or value %u does not exist", (unsigned)state.id,
-                               (unsigned)next.id);
+    if (!s || !n) {
+        return npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "update: there is no value %u: its op has failed, or it is "
+                               "of another graph", s ? (unsigned)next.id : (unsigned)state.id);
+    }
+    if (s->role != NPU_ROLE_STATE) {
+        return npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "update: '%.60s' is no state: npu_state makes one",
+                               npu__value_label(g, state.id, label));
     }
     if (s->spec != n->spec) {
-        return npu__graph_fail(g, NPU_ERR_SHAPE, "update: the next value's spec is not the state's");
+        return npu__graph_fail(g, NPU_ERR_SHAPE, "update: state '%.60s' is %s, its next value '%.60s' %s",
+                               npu__value_label(g, state.id, label), npu__spec_label(g, g->specs[s->spec], was),
+                               npu__value_label(g, next.id, other), npu__spec_label(g, g->specs[n->spec], is));
     }
     if (s->is_updated) {
         return npu__graph_fail(g, NPU_ERR_DUPLICATE, "update: state '%s' has a next value already",
@@ -23348,20 +23361,24 @@ static npu_status npu__emit_symbols(npu_graph *g, const npu__emission *e, const 
 /* Compares the results with those given, and opens what is left open. */
 static npu_status npu__emit_results(npu_graph *g, const npu__emission *e, const npu_op_info *info)
 {
-    bool same = !e->given || e->is_hint || e->num_given == g->num_results, is_open = false;
+    bool is_given = e->given && !e->is_hint, is_open = false;
+    char is[64], told[64];
+    if (is_given && e->num_given != g->num_results) {
+        return npu__graph_fail(g, NPU_ERR_SHAPE, "%s: %u results are given, its type rule gives %u", info->name,
+                               (unsigned)e->num_given, (unsigned)g->num_results);
+    }
     for (uint32_t i = 0; i < g->num_results; i++) {
         npu_spec *y = &g->results[i];
         if (e->given && i < e->num_given) {
             npu__settle(g, y, &e->given[i]);
-            same = same && (e->is_hint || npu_spec_equal(y, &e->given[i]));
+        }
+        if (is_given && !npu_spec_equal(y, &e->given[i])) {
+            return npu__graph_fail(g, NPU_ERR_SHAPE, "%s: result %u is given as %s, its type rule gives %s", info->name,
+                                   (unsigned)i, npu__spec_label(g, &e->given[i], told), npu__spec_label(g, y, is));
         }
         for (uint32_t k = 0; k < y->rank; k++) {
             is_open = is_open || npu__is_open(g, y->dims[k]);
         }
-    }
-    if (!same) {
-        return npu__graph_fail(g, NPU_ERR_SHAPE,
-                               "%s: the given results differ from what its type rule gives", info->name);
     }
     return is_open ? npu__emit_symbols(g, e, info) : NPU_OK;
 }
@@ -23755,19 +23772,44 @@ NPU_IR_API npu_op npu_emit(npu_graph *g, npu_kind kind, const npu_arg *args, uin
     return npu__emit_args(g, def, args, num_args, NULL, 0);
 }
 
+/* Does the word stand in the text between points or colons, or at its ends? */
+static bool npu__has_word(const char *text, const char *word)
+{
+    size_t len = strlen(word);
+    const char *at = len ? strstr(text, word) : NULL;
+    while (at && !((at == text || at[-1] == '.' || at[-1] == ':') && (!at[len] || at[len] == '.'))) {
+        at = strstr(at + 1, word);
+    }
+    return at != NULL;
+}
+
+/* What an op that nobody knows may be: one of another overload or spelling, of its namespace first, then ATen's; else
+   one of nearly its letters. */
+NPU__COLD static const char *npu__nearest_op(const npu_graph *g, const char *name, char hint[80])
+{
+    npu__nearest nearest = { name, NULL, 0 };
+    for (uint32_t i = 0; g && name && i < npu_registry_num_ops(g->registry); i++) {
+        const npu_op_def *other = npu_registry_op(g->registry, i);
+        bool is_near = npu__has_word(name, other->space), is_named = npu__has_word(name, other->schema->name);
+        uint32_t distance = is_near || strcmp(other->space, "aten") == 0 ? 0 : 1;
+        if (is_named && (!nearest.found || distance < nearest.distance)) {
+            nearest.found = other->name;
+            nearest.distance = distance;
+        } else if (!is_named) {
+            npu__nearest_offer(&nearest, other->name, other->name);
+            npu__nearest_offer(&nearest, other->schema->name, other->name);
+        }
+    }
+    return npu__nearest_hint(&nearest, hint);
+}
+
 NPU_IR_API npu_op npu_emit_name(npu_graph *g, const char *name, const npu_arg *args, uint32_t num_args)
 {
     const npu_op_def *def = g ? npu_registry_find(g->registry, name) : NULL;
     if (!def) {
-        npu__nearest nearest = { name, NULL, 0 };
         char hint[80];
-        for (uint32_t i = 0; g && i < npu_registry_num_ops(g->registry); i++) {
-            const npu_op_def *other = npu_registry_op(g->registry, i);
-            npu__nearest_offer(&nearest, other->name, other->name);
-            npu__nearest_offer(&nearest, other->schema->name, other->name);
-        }
         npu__graph_fail(g, NPU_ERR_NOT_FOUND, "emit: op '%.80s' is not registered%s", npu__or_empty(name),
-                        npu__nearest_hint(&nearest, hint));
+                        npu__nearest_op(g, name, hint));
         return npu__make_op(0);
     }
     return npu__emit_args(g, def, args, num_args, NULL, 0);
@@ -26567,7 +26609,8 @@ NPU__COLD static npu_op npu__emit_rnn(npu_graph *g, npu_kind kind, npu_value x, 
 {
     npu_arg a[9];
     if (!attrs) {
-        npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "recurrent: attrs is NULL: num_layers must be given");
+        npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "%s: attrs is NULL: num_layers must be given",
+                        kind == NPU_ATEN_LSTM ? "lstm" : kind == NPU_ATEN_GRU ? "gru" : "rnn");
         return npu__make_op(0);
     }
     a[0] = npu_arg_tensor("input", x);
@@ -27202,13 +27245,14 @@ NPU__COLD static npu_value npu__attention_out(npu_graph *g, const npu_layer_atte
 static bool npu__attention_check(npu_graph *g, const npu_layer_attention *l, npu_value x)
 {
     const npu_spec *spec = npu_value_spec(g, x);
-    if (spec && spec->rank == 3 && l->num_heads > 0 && l->features % l->num_heads == 0) {
-        return true;
+    if (l->num_heads < 1 || l->features % l->num_heads) {
+        npu__graph_fail(g, NPU_ERR_SHAPE, "attention %s: %lld heads must divide %lld features",
+                        npu__or_empty(l->base.name), (long long)l->num_heads, (long long)l->features);
+    } else if (!spec || spec->rank != 3) {
+        npu__graph_fail(g, NPU_ERR_SHAPE, "attention %s: x has rank %u, expected 3", npu__or_empty(l->base.name),
+                        spec ? (unsigned)spec->rank : 0);
     }
-    npu__graph_fail(g, NPU_ERR_SHAPE, "attention %s: x has rank %u, expected 3; %lld heads must divide %lld features",
-                    npu__or_empty(l->base.name), spec ? (unsigned)spec->rank : 0, (long long)l->num_heads,
-                    (long long)l->features);
-    return false;
+    return l->num_heads > 0 && l->features % l->num_heads == 0 && spec && spec->rank == 3;
 }
 
 NPU__COLD static npu_value npu__emit_layer_attention(const npu_layer *base, npu_graph *g, const npu_value *x,
@@ -30879,6 +30923,11 @@ static npu_status npu__parse_op_notes(npu__parser *p, const char **name, uint32_
 static npu_status npu__define_results(npu__parser *p, const npu_op_def *def, const npu_value *results, uint32_t count)
 {
     npu_status status = NPU_OK;
+    if (!count && p->num_targets && !npu_registry_find(p->g->registry, def->name)) {
+        char hint[80];
+        return npu__parse_fail(p, NPU_ERR_NOT_FOUND, "op '%.80s' is not registered, and no results are given%s",
+                               def->name, npu__nearest_op(p->g, def->name, hint));
+    }
     if (count != p->num_targets) {
         return npu__parse_fail(p, NPU_ERR_ARITY, "%s: it has %u results, %u are named", def->name, (unsigned)count,
                                (unsigned)p->num_targets);
@@ -31415,6 +31464,9 @@ static npu_status npu__json_number(npu__loader *l, npu__json *out)
         }
     }
     p->at = start;
+    if (!len && !minus && (start == p->end || *start < '0' || *start > '9')) {
+        return npu__json_syntax(l, "a value");
+    }
     return npu__json_syntax(l, start[0] == '0' || (minus && p->end - start > 1 && start[1] == '0')
                                    ? "a number without a zero in front" : "a number that a double can hold");
 }
@@ -31741,7 +31793,7 @@ NPU__COLD static npu_status npu__json_meta(npu__loader *l, const npu__json *meta
     *spec = npu_spec_tensor(npu_dtype_parse(dtype), rank, dims);
     spec->wrapped = npu__json_get(meta, "wrapped") != NULL && npu__json_get(meta, "wrapped")->as.i == 1;
     status = npu__json_get(meta, "quantization") ? npu__json_quant(l, meta, spec) : NPU_OK;
-    return spec->dtype ? status : npu__json_fail(l, meta, NPU_ERR_DTYPE, "'%.80s' is no dtype", dtype);
+    return spec->dtype ? status : npu__json_fail(l, meta, NPU_ERR_DTYPE, "'%.60s': '%.80s' is no dtype", *name, dtype);
 }
 
 static bool npu__json_is_deduced(const npu__loader *l, int64_t dim)
@@ -50764,10 +50816,11 @@ static npu_status npu__slot_bind(npu_exec *e, npu__slot *slot, bool is_output, u
     char label[64], spec[64];
     if ((size != slot->size && !slot->is_dynamic) || (!data && size)) {
         return npu__exec_fail(e, data || !size ? NPU_ERR_SHAPE : NPU_ERR_INVALID_ARGUMENT,
-                              "%s: %llu bytes given, expected %llu for %s%s",
+                              data || !size ? "%s: %llu bytes given, expected %llu for %s"
+                                            : "%s: data is NULL (%llu bytes given, expected %llu for %s)",
                               npu__slot_label(e, is_output, index, label),
                               (unsigned long long)size, (unsigned long long)slot->size,
-                              npu__value_spec_label(e, slot->value, spec), data || !size ? "" : "; data is NULL");
+                              npu__value_spec_label(e, slot->value, spec));
     }
     slot->staged = (uintptr_t)data % npu__slot_alignment(e, slot) != 0;
     if (slot->staged && npu__slot_grow(e, slot, size)) {
@@ -59914,7 +59967,11 @@ NPU__COLD NPU_IR_API npu_status npu_plan_write(const npu_plan *plan, const npu_p
     diag = diag ? diag : &local;
     memset(diag, 0, sizeof *diag);
     if (!plan || !file || !npu__planned_desc_ok(desc)) {
-        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "planned model: the desc is not valid");
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "planned model: %s",
+                         !plan   ? "plan is NULL"
+                         : !file ? "file is NULL"
+                                 : "the desc has no libraries, as npu_ref_planned(), an alignment other than 8 to 64, "
+                                   "a name that is no identifier, or is not zeroed");
     }
     memset(&w, 0, sizeof w);
     w.allocator = npu__allocator(desc->allocator);

@@ -1026,7 +1026,7 @@ static const struct { const char *inputs, *call; npu_status status; const char *
     { "u8[4]", "npu.requantise(x, in_scales=[0.5], in_zeros=[0], scale=0.5, zero=200, dtype=i8)", NPU_ERR_ATTRIBUTE, "zero is 200, expected -128 to 127 of i8" },
     { "i8[4]", "npu.requantise(x, " GOOD ", low=-129)", NPU_ERR_ATTRIBUTE, "low is -129" },
     { "i8[4]", "npu.requantise(x, " GOOD ", low=5, high=4)", NPU_ERR_ATTRIBUTE, "low is more than high" },
-    { "i8[4]", "npu.requantise(x, " GOOD ", rounding='up')", NPU_ERR_ATTRIBUTE, "rounding is neither 'single' nor 'double'" },
+    { "i8[4]", "npu.requantise(x, " GOOD ", rounding='up')", NPU_ERR_ATTRIBUTE, "rounding is 'up', expected 'single' or 'double'" },
     { "i8[4]", "npu.requantise(x, " GOOD ", dtype=i16)", NPU_ERR_DTYPE, "dtype is i16, expected i8 or u8" },
     { "i8[4]", "npu.requantise(x, " PAIR ")", NPU_ERR_ATTRIBUTE, "in_scales has 2 numbers, expected operands = 1" },
     { "i8[4]", "npu.requantise(x, in_scales=[0.5], in_zeros=[], scale=0.5, zero=0)", NPU_ERR_ATTRIBUTE, "in_zeros has 0 numbers, expected operands = 1" },

@@ -239,6 +239,138 @@ static npu_status attribute_type(setup *s)
     return of_graph(s);
 }
 
+static npu_status emit(setup *s, const char *op, const npu_arg *args, uint32_t num)
+{
+    npu_emit_name(HERE, op, args, num);
+    return of_graph(s);
+}
+
+static npu_status attribute_count(setup *s)
+{
+    npu_arg args[3] = { npu_arg_tensor("input", s->image), npu_arg_tensor("weight", s->image),
+                        npu_arg_ints("stride", DIMS(1, 1, 1), 3) };
+    return emit(s, "aten.conv2d.default", args, 3);
+}
+
+static npu_status attribute_word(setup *s)
+{
+    npu_gelu(HERE, s->x, &(npu_gelu_attrs){ "tahn" });
+    return of_graph(s);
+}
+
+static npu_status attribute_dtype(setup *s)
+{
+    npu_to(HERE, s->x, (npu_dtype)99);
+    return of_graph(s);
+}
+
+static npu_status overload_typo(setup *s)
+{
+    npu_arg args[2] = { npu_arg_tensor(NULL, s->x), npu_arg_tensor(NULL, s->x) };
+    return emit(s, "aten.add.default", args, 2);
+}
+
+static npu_status module_name(setup *s)
+{
+    npu_arg x = npu_arg_tensor(NULL, s->x);
+    return emit(s, "torch.nn.functional.relu", &x, 1);
+}
+
+static npu_status einsum(setup *s, const char *equation)
+{
+    npu_einsum(HERE, equation, (const npu_value[]){ s->x, s->x }, 2);
+    return of_graph(s);
+}
+
+static npu_status einsum_dims(setup *s) { return einsum(s, "ij,jk->ik"); }
+static npu_status einsum_label(setup *s) { return einsum(s, "ij,kj->iz"); }
+static npu_status einsum_twice(setup *s) { return einsum(s, "ij,kj->ii"); }
+
+static npu_status lstm_gates(setup *s)
+{
+    npu_value h = npu_input(s->g, "h0", SPEC(NPU_F32, 1, 2, 7)), x = npu_input(s->g, "seq", SPEC(NPU_F32, 5, 2, 6));
+    npu_value weights[2] = { param(s, "w_ih", SPEC(NPU_F32, 32, 6)), param(s, "w_hh", SPEC(NPU_F32, 32, 8)) };
+    npu_lstm(HERE, x, h, h, weights, 2, &(npu_rnn_attrs){ .num_layers = 1 });
+    return of_graph(s);
+}
+
+static npu_status shuffle_channels(setup *s)
+{
+    npu_pixel_shuffle(HERE, s->image, 2);
+    return of_graph(s);
+}
+
+static npu_status results_given(setup *s)
+{
+    npu_arg x = npu_arg_tensor(NULL, s->x);
+    npu_spec spec = SPEC(NPU_F32, 8, 31);
+    npu_emit_typed(HERE, "aten.relu.default", &x, 1, &spec, 1);
+    return of_graph(s);
+}
+
+static npu_value cache(setup *s) { return npu_state(s->g, "cache", SPEC(NPU_F32, 4, 32)); }
+
+static npu_status update_shape(setup *s)
+{
+    npu_value y = npu_relu(s->g, s->x), state = cache(s);
+    npu_value_set_name(s->g, y, "y");
+    npu_update(HERE, state, y);
+    return of_graph(s);
+}
+
+static npu_status update_input(setup *s)
+{
+    npu_update(HERE, s->x, npu_relu(s->g, s->x));
+    return of_graph(s);
+}
+
+static npu_status update_nothing(setup *s)
+{
+    npu_update(HERE, cache(s), s->none);
+    return of_graph(s);
+}
+
+static npu_status layer_heads(setup *s)
+{
+    npu_model *m = npu_model_create(NULL);
+    npu_layer_attention a = npu_layer_attention_init("att", 8, 3);
+    npu_model_add(m, &a.base, npu_model_input(m, "in", SPEC(NPU_F32, 2, 4, 8)));
+    s->diag = *npu_graph_diag(npu_model_graph(m));
+    npu_model_destroy(m);
+    return s->diag.status;
+}
+
+static npu_status text_op(setup *s)
+{
+    static const char text[] = "npu_ir 1\ngraph main\ninput x : f32[2]\n%2 = aten.rleu.default(self=x)\noutput y = %2\n";
+    npu_graph *g = NULL;
+    return npu_graph_parse(&g, text, sizeof text - 1, NULL, &s->diag);
+}
+
+static npu_status json_broken(setup *s)
+{
+    npu_graph *g = NULL;
+    return npu_graph_parse_json(&g, "{\"nodes\": }", 12, NULL, &s->diag);
+}
+
+static npu_status json_dtype(setup *s)
+{
+    static const char text[] = "{\"graph_inputs\": [{\"name\": \"x\", \"shape\": [2], \"dtype\": \"flaot32\"}], "
+                               "\"graph_outputs\": [], \"weights\": [], \"nodes\": []}";
+    npu_graph *g = NULL;
+    return npu_graph_parse_json(&g, text, sizeof text - 1, NULL, &s->diag);
+}
+
+static npu_status plan_written_by_none(setup *s)
+{
+    npu_plan_write_desc desc = { 0 };
+    npu_text file = npu_text_init(NULL);
+    npu_status status = ready(s);
+    status = status ? NPU_OK : npu_plan_write(npu_program_plan(npu_exec_program(s->exec)), &desc, &file, &s->diag);
+    npu_text_free(&file);
+    return status;
+}
+
 static npu_status attribute_nan(setup *s)
 {
     npu_dropout(HERE, s->x, (double)NAN);
@@ -558,6 +690,35 @@ static const struct {
     { "attribute missing", attribute_missing, NPU_ERR_ATTRIBUTE, true,
       { "max_pool2d requires 'kernel_size', which is int[]" } },
     { "attribute type", attribute_type, NPU_ERR_ATTRIBUTE, true, { "aten.softmax takes 'dim' only as int" } },
+    { "attribute count", attribute_count, NPU_ERR_ATTRIBUTE, true,
+      { "aten.conv2d takes 'stride' only as SymInt list of 2, a list of 3 is given" } },
+    { "attribute word", attribute_word, NPU_ERR_ATTRIBUTE, true,
+      { "gelu: approximate is 'tahn', expected 'none' or 'tanh'" } },
+    { "attribute dtype", attribute_dtype, NPU_ERR_ATTRIBUTE, true,
+      { "aten.to takes 'dtype' only as ScalarType, dtype 99 is given" } },
+    { "overload typo", overload_typo, NPU_ERR_NOT_FOUND, true, { "did you mean 'aten.add.Tensor'?" } },
+    { "module name", module_name, NPU_ERR_NOT_FOUND, true, { "did you mean 'aten.relu.default'?" } },
+    { "einsum dims", einsum_dims, NPU_ERR_SHAPE, true,
+      { "einsum: tensor 1 dim 0 is 8, expected 32 like others of label 'j'" } },
+    { "einsum label", einsum_label, NPU_ERR_ATTRIBUTE, true, { "einsum: label 'z' of the result is in no term" } },
+    { "einsum twice", einsum_twice, NPU_ERR_ATTRIBUTE, true, { "einsum: label 'i' of the result is there twice" } },
+    { "lstm gates", lstm_gates, NPU_ERR_SHAPE, true,
+      { "lstm: w_ih (operand 3) dim 0 is 32, expected 28", "hx 'h0' f32[1,2,7]", "params 'w_ih' f32[32,6]" } },
+    { "shuffle channels", shuffle_channels, NPU_ERR_SHAPE, true,
+      { "pixel_shuffle: self dim 1 is 3, expected a multiple of 4" } },
+    { "results given", results_given, NPU_ERR_SHAPE, true,
+      { "relu.default: result 0 is given as f32[8,31], its type rule gives f32[8,32]" } },
+    { "update shape", update_shape, NPU_ERR_SHAPE, true,
+      { "update: state 'cache' is f32[4,32], its next value 'y' f32[8,32]" } },
+    { "update input", update_input, NPU_ERR_INVALID_ARGUMENT, true, { "update: 'x' is no state", "npu_state" } },
+    { "update nothing", update_nothing, NPU_ERR_INVALID_ARGUMENT, true, { "update: there is no value 0", "failed" } },
+    { "layer heads", layer_heads, NPU_ERR_SHAPE, false, { "attention att: 3 heads must divide 8 features" } },
+    { "text op", text_op, NPU_ERR_NOT_FOUND, false,
+      { "'aten.rleu.default' is not registered", "did you mean 'aten.relu.default'?" } },
+    { "json broken", json_broken, NPU_ERR_PARSE, false, { "column 11: expected a value" } },
+    { "json dtype", json_dtype, NPU_ERR_DTYPE, false, { "'x': 'flaot32' is no dtype" } },
+    { "plan written by none", plan_written_by_none, NPU_ERR_INVALID_ARGUMENT, false,
+      { "planned model: the desc has no libraries", "npu_ref_planned()" } },
     { "attribute nan", attribute_nan, NPU_ERR_ATTRIBUTE, true, { "dropout: p is nan", "expected 0 to 1" } },
     { "foreign value", foreign_value, NPU_ERR_INVALID_ARGUMENT, true,
       { "aten.relu.default: operand 0 is value", "does not exist in graph main", "of another graph?" } },
