@@ -4400,8 +4400,8 @@ NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*report)(void
 /* Symbolic dims: dims equal to the returned value (below -1) are equal. max 0 = unbounded. Errors: 0 is
    returned. The value is also a size for reshape, expand and what makes new tensors. A dim of a result that
    does not follow from the operands' specs gets a symbol of its own: "d0" .., at least 0, at most what the op
-   gives where all its operands' dims are at their largest. npu_emit_typed gives such a dim a symbol of the
-   caller's, with a bound of the caller's. */
+   gives where all its operands' dims are at their largest, or all but one that makes more where it is smaller.
+   npu_emit_typed gives such a dim a symbol of the caller's, with a bound of the caller's. */
 NPU_IR_API int64_t npu_graph_add_symbol(npu_graph *g, const char *name, int64_t min, int64_t max);
 /* NULL where dim is no symbol of the graph: its symbols are -2, -3 .. up to the first that has no name. The name lives
    as long as the graph. */
@@ -23303,12 +23303,31 @@ static npu_status npu__emit_accepted(npu_graph *g, const npu__emission *e, const
     return status;
 }
 
-/* The results at the largest dims of the operands, or where one symbol is small if that makes more: a smaller
+/* Sizes between which a dim may do most: where a bound that counts from the end meets one from the start. */
+static uint32_t npu__emit_turns(const npu_op_info *info, int64_t min, int64_t max, int64_t turns[NPU__OPEN_STEPS])
+{
+    uint32_t num = 0;
+    turns[num++] = min > 1 ? min : 1;
+    for (uint32_t a = 0; a < info->num_args; a++) {
+        const npu_bound_arg *arg = npu_op_arg_at(info, a);
+        uint32_t len = arg->form == NPU_ARG_INTS ? arg->count : arg->form == NPU_ARG_INT ? 1 : 0;
+        for (uint32_t i = 0; i < len && num < NPU__OPEN_STEPS; i++) {
+            int64_t x = arg->form == NPU_ARG_INT ? arg->i : npu_op_int_at(info, arg->name, i);
+            x = x < 0 && x > -INT64_MAX ? -x : x;
+            if (x > turns[0] && x < max) {
+                turns[num++] = x;
+            }
+        }
+    }
+    return num;
+}
+
+/* The results at the largest dims of the operands, or where one symbol is smaller if that makes more: a smaller
    window leaves more of what it slides over. */
 static npu_status npu__emit_bounds(npu_graph *g, const npu__emission *e, const npu_op_info *info,
                                    npu_deduce *most)
 {
-    int64_t symbols[NPU__OPEN_SYMBOLS], sizes[NPU__OPEN_SYMBOLS];
+    int64_t symbols[NPU__OPEN_SYMBOLS], sizes[NPU__OPEN_SYMBOLS], turns[NPU__OPEN_STEPS];
     npu__sizes at = { NULL, NULL, NULL, 0 };
     npu_deduce d;
     npu_status status;
@@ -23321,15 +23340,18 @@ static npu_status npu__emit_bounds(npu_graph *g, const npu__emission *e, const n
     }
     status = npu__emit_accepted(g, e, info, &at, sizes, most);
     for (uint32_t i = 0; i < at.num && status == NPU_OK; i++) {
-        int64_t size = sizes[i], min = npu__symbol_of(g, symbols[i])->min;
-        npu_status small;
-        sizes[i] = min > 1 ? min : 1;
-        small = npu__emit_at(g, e, info, &at, &d);
-        if (small == NPU_OK) {
-            npu__raise_bounds(most, &d);
+        int64_t size = sizes[i];
+        uint32_t num = npu__emit_turns(info, npu__symbol_of(g, symbols[i])->min, size, turns);
+        for (uint32_t k = 0; k < num && status == NPU_OK; k++) {
+            npu_status small;
+            sizes[i] = turns[k];
+            small = npu__emit_at(g, e, info, &at, &d);
+            if (small == NPU_OK) {
+                npu__raise_bounds(most, &d);
+            }
+            status = small == NPU_ERR_NO_MEMORY ? small : NPU_OK;
         }
         sizes[i] = size;
-        status = small == NPU_ERR_NO_MEMORY ? small : NPU_OK;
     }
     npu__free(&g->allocator, d.results, d.capacity * sizeof *d.results);
     return status;

@@ -107,6 +107,11 @@ static void test_symbols(void)
           "r = aten.conv2d.default(u, w, none, [1, 1], [1, 1])", "v<=5 d3<=66", "f32[1,1,d3,3]" },
         { "n = aten.nonzero.default(y)\nv = aten.squeeze.dim(n, 1)\nr = aten.index_select.default(y, 0, v)", "d2<=8",
           "index=v) : f32[d2]" },
+        /* a bound from the end that meets one from the start: most is in between */
+        { "r = aten.slice.Tensor(x, 0, -40, 50)", "d2<=40", "f32[d2,4]" },
+        { "r = aten.slice.Tensor(x, 0, -11, 28, 2)", "d2<=6", "f32[d2,4]" },
+        { "c, d, e = aten.tensor_split.indices(x, [-40, 50])", "d2<=24 d3<=40 d4<=14",
+          "f32[d2,4], f32[d3,4], f32[d4,4]" },
         /* no symbol stands for an anonymous dim, nor for what is computed from one */
         { "r = aten.cat.default([a, a])", "", "f32[?]" },
         { "r = aten.nonzero.default(a)", "d2", "i64[d2,1]" },
