@@ -373,7 +373,7 @@ NPU_IR_API void npu_threads_destroy(npu_parallel *threads); /* NULL is fine */
 /* Hears, when set in the desc of a graph, what is done with it and with the copies that passes make of it:
      0 error    each failure while the graph is built
      1 warning  not as asked for, but it goes on: a backend refuses to compile a group, no backend takes an op, a pass
-                leaves something out
+                leaves something out, a name in force_last is none, a host takes all ops before another backend
      2 note     what a pass or a plan came to
    message is valid during the call. A finished graph may be in use in several threads, which then call write
    at once. */
@@ -44939,6 +44939,20 @@ static bool npu__has_roots(const npu_graph *g)
     return has;
 }
 
+/* A name in force_last that neither an op of the graph has nor one of the registry. */
+NPU__COLD static void npu__plan_check_forced(const npu_graph *g, const char *name)
+{
+    const npu_op_def *def = npu_registry_find(g->registry, name);
+    bool is_known = !g->logger.write || (def && strcmp(def->name, name) == 0);
+    char hint[80];
+    for (uint32_t i = 1; i < g->num_ops && !is_known; i++) {
+        is_known = strcmp(g->ops[i].def->name, name) == 0 || strcmp(npu_op_name(g, npu__make_op(i)), name) == 0;
+    }
+    if (!is_known) {
+        npu__graph_log(g, 1, "plan: force_last: no op is called '%.60s'%s", name, npu__nearest_op(g, name, hint));
+    }
+}
+
 static npu_status npu__plan_check(const npu_graph *g, const npu_plan_desc *desc, npu_diag *diag)
 {
     if (!g || !desc || desc->_canary) {
@@ -44974,6 +44988,7 @@ static npu_status npu__plan_check(const npu_graph *g, const npu_plan_desc *desc,
             return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "plan: name %u of %u in force_last is NULL", (unsigned)i,
                              (unsigned)desc->num_force_last);
         }
+        npu__plan_check_forced(g, desc->force_last[i]);
     }
     for (uint32_t i = 1; i < g->num_values; i++) {
         npu_status status = npu__plan_check_value(g, i);
@@ -47728,8 +47743,13 @@ NPU__COLD NPU_IR_API npu_status npu_plan_validate(const npu_plan *plan, npu_diag
 static void npu__plan_log(const npu_plan *plan)
 {
     uint32_t transfers = 0, unplaced = 0, num_ops = plan->num_ops - 1;
+    uint32_t all = plan->num_steps ? plan->steps[0].backend : NPU__UNPLACED;
     uint64_t bytes = 0;
+    if (!plan->graph->logger.write) {
+        return;
+    }
     for (uint32_t i = 0; i < plan->num_steps; i++) {
+        all = plan->steps[i].backend == all ? all : NPU__UNPLACED;
         transfers += plan->steps[i].type == NPU_STEP_TRANSFER;
         bytes += plan->steps[i].bytes;
         unplaced += plan->steps[i].backend == NPU__UNPLACED ? plan->steps[i].num_ops : 0;
@@ -47738,6 +47758,18 @@ static void npu__plan_log(const npu_plan *plan)
                    (unsigned)num_ops, (unsigned)plan->num_steps, (unsigned)transfers, (unsigned long long)bytes);
     if (unplaced) {
         npu__graph_log(plan->graph, 1, "plan: no backend takes %u of %u ops", (unsigned)unplaced, (unsigned)num_ops);
+    }
+    if (all + 1 < plan->num_given && !plan->desc.rates &&
+        (plan->backends[all]->traits & NPU_BACKEND_HOST)) {
+        npu__graph_log(plan->graph, 1, "plan: %s takes all ops, %s comes after it: a fallback comes last",
+                       plan->backends[all]->name, plan->backends[all + 1]->name);
+    }
+    for (uint32_t i = 1; i < plan->graph->num_values; i++) {
+        const npu__value *v = &plan->graph->values[i];
+        if (v->role == NPU_ROLE_STATE && !v->is_updated) {
+            npu__graph_log(plan->graph, 2, "plan: state '%.60s' stays what it is: no npu_update names its next value",
+                           plan->graph->names[v->name]);
+        }
     }
 }
 

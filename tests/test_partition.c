@@ -1795,6 +1795,7 @@ static void test_logged(void)
           "op 1, aten.relu.default, goes to the backends after it\n" },
         { "none", NULL, "2 plan: 2 ops in 1 steps, 0 of them transfers, which move 0 bytes\n" },
     };
+    static const char *const forced[] = { "aten.cos.default", "aten.rleu.default", "aten.exp.default" };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         spy first;
         npu_text log = npu_text_init(NULL);
@@ -1818,9 +1819,37 @@ static void test_logged(void)
         NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
         NPU_CHECK_STR(log.data, "2 plan: 2 ops in 2 steps, 0 of them transfers, which move 0 bytes\n"
                                 "1 plan: no backend takes 1 of 2 ops\n");
+        rig_unmake(&r);
+        r.desc.force_last = forced;
+        r.desc.num_force_last = 3;
+        log.len = 0;
+        NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
+        NPU_CHECK_THAT(strstr(log.data, "1 plan: force_last: no op is called 'aten.rleu.default', did you mean "
+                                        "'aten.relu.default'?\n2 plan:") == log.data, "%s", log.data);
         rig_end(&r);
         npu_text_free(&log);
     }
+}
+
+/* The fallback first, and a state that nothing updates: nothing fails, but it is hardly meant. */
+static void test_logged_mistakes(void)
+{
+    spy npu;
+    npu_text log = npu_text_init(NULL);
+    npu_logger logger = { &log, keep_log };
+    rig r = rig_start(NULL, 0);
+    npu_graph_destroy(r.graph);
+    r.graph = npu_graph_create(&(npu_graph_desc){ .logger = &logger });
+    r.backends[0] = npu_ref_backend();
+    r.backends[1] = spy_start(&npu, "npu0");
+    r.desc.num_backends = 2;
+    npu_output(r.graph, "y", npu_relu(r.graph, npu_state(r.graph, "cache", F32(4))));
+    NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
+    NPU_CHECK_STR(log.data, "2 plan: 1 ops in 1 steps, 0 of them transfers, which move 0 bytes\n"
+                            "1 plan: cpu takes all ops, npu0 comes after it: a fallback comes last\n"
+                            "2 plan: state 'cache' stays what it is: no npu_update names its next value\n");
+    rig_end(&r);
+    npu_text_free(&log);
 }
 
 /* What a refused group leaves keeps the limits: pieces that are too small, or too many, go on to the last backend. */
@@ -2232,6 +2261,7 @@ int main(void)
     NPU_RUN(test_refused);
     NPU_RUN(test_refused_alone);
     NPU_RUN(test_logged);
+    NPU_RUN(test_logged_mistakes);
     NPU_RUN(test_refused_within_limits);
     NPU_RUN(test_nobody);
     NPU_RUN(test_dynamic);
