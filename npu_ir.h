@@ -57937,7 +57937,7 @@ typedef struct npu__planned_memory {
     uint32_t uses;        /* by ops that are not lowered yet, and for good */
     uint32_t first, last; /* steps, if any touches it: first <= last */
     uint32_t writer;      /* 1 + the step that wrote it last */
-    uint32_t place;
+    uint32_t place;       /* of a constant, until it has one: 1 + the first like it */
     bool is_state;
 } npu__planned_memory;
 
@@ -59947,6 +59947,46 @@ static npu_status npu__planned_lower_steps(npu_planned_writer *w, const npu_plan
     return w->status;
 }
 
+/* The first constant with the bytes of this one; table: 1 + those found, by their hash. */
+static uint32_t npu__planned_first_like(npu_planned_writer *w, uint32_t *table, uint32_t mask, uint32_t memory)
+{
+    npu__planned_memory *m = &w->memories[memory], *other;
+    uint32_t at = npu__hash(m->data, m->size) & mask;
+    for (; table[at]; at = (at + 1) & mask) {
+        other = &w->memories[table[at] - 1];
+        if (other->size == m->size && other->dtype == m->dtype && other->element == m->element &&
+            memcmp(other->data, m->data, m->size) == 0) {
+            other->first = m->first < other->first ? m->first : other->first;
+            m->first = NPU_NO_INDEX;
+            return table[at] - 1;
+        }
+    }
+    table[at] = memory + 1;
+    return memory;
+}
+
+/* Constants of the same bytes are one: each step of an unrolled loop makes its own of the same weights. */
+static npu_status npu__planned_share_constants(npu_planned_writer *w)
+{
+    uint32_t size = 2, *table;
+    while (size < 2 * w->num_memories) {
+        size *= 2;
+    }
+    table = (uint32_t *)npu__alloc_zero(&w->allocator, size * sizeof *table);
+    for (uint32_t i = 0; i < w->num_steps && table; i++) {
+        uint32_t *words = w->words + w->steps[i].at + 1;
+        for (uint32_t k = 0; k < w->steps[i].num_places; k++) {
+            npu__planned_memory *m = words[k] < w->num_memories ? &w->memories[words[k]] : NULL;
+            if (m && m->data) {
+                m->place = m->place ? m->place : npu__planned_first_like(w, table, size - 1, words[k]) + 1;
+                words[k] = m->place - 1;
+            }
+        }
+    }
+    npu__free(&w->allocator, table, size * sizeof *table);
+    return table ? NPU_OK : npu__planned_fail(w, NPU_ERR_NO_MEMORY, "out of memory");
+}
+
 static npu_status npu__planned_all(npu_planned_writer *w, const npu_plan *plan, npu_text *file)
 {
     const npu_graph *g = w->g;
@@ -59954,7 +59994,8 @@ static npu_status npu__planned_all(npu_planned_writer *w, const npu_plan *plan, 
     npu_planned_port *ports;
     uint32_t num;
     npu__planned_lower_steps(w, plan);
-    if (w->status || npu__planned_keep(w) || npu__planned_live_ports(w) || npu__planned_place(w)) {
+    if (w->status || npu__planned_keep(w) || npu__planned_share_constants(w) || npu__planned_live_ports(w) ||
+        npu__planned_place(w)) {
         return w->status;
     }
     num = g->num_inputs + g->num_outputs + npu__planned_num_states(w);

@@ -824,6 +824,36 @@ static void test_known(void)
     }
 }
 
+/* Constants of the same bytes are one in the file and in C calls; others of the same size are not. */
+static void test_shared_constants(void)
+{
+    static const struct { const char *lines; size_t more; } rows[] = { /* bytes beside those of the first */
+        { "c = aten.mm.default(b, a)\n", 0 },
+        { "d = aten.t.default(w)\nc = aten.mm.default(b, d)\n", 0 },
+        { "d = aten.t.default(v)\nc = aten.mm.default(b, d)\n", 256 },
+    };
+    size_t first = 0, first_calls = 0;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        npu_text lines = npu_text_init(NULL), file = npu_text_init(NULL), calls = npu_text_init(NULL);
+        npu_diag diag = { 0 };
+        npu_text_printf(&lines, "input x : f32[2,8]\nparam w : f32[8,8]\nparam v : f32[8,8]\na = aten.t.default(w)\n"
+                        "b = aten.mm.default(x, a)\n%sy = aten.mm.default(c, w)\n" OUT,
+                        rows[i].lines);
+        npu_graph *g = graph_of(lines.data);
+        check_net(lines.data);
+        NPU_CHECK_STATUS(write_as(g, &file, NULL, &calls, "net", is_big(), 0, &diag), NPU_OK);
+        first = i ? first : file.len;
+        first_calls = i ? first_calls : calls.len;
+        NPU_CHECK_EQ(file.len, first + rows[i].more);
+        NPU_CHECK_THAT((calls.len > first_calls + 500) == (rows[i].more > 0), "%s: %u bytes of C, at first %u", rows[i].lines,
+                       (unsigned)calls.len, (unsigned)first_calls);
+        npu_text_free(&lines);
+        npu_text_free(&file);
+        npu_text_free(&calls);
+        npu_graph_destroy(g);
+    }
+}
+
 /* Ops with a body are the ops of that. */
 static void test_bodies(void)
 {
@@ -1706,6 +1736,7 @@ int main(void)
     NPU_RUN(test_byte_ops);
     NPU_RUN(test_nets);
     NPU_RUN(test_known);
+    NPU_RUN(test_shared_constants);
     NPU_RUN(test_bodies);
     NPU_RUN(test_flows);
     if (num_emitted) {
