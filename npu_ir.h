@@ -7010,7 +7010,8 @@ static inline uint32_t npu_planned_add(uint32_t a, uint32_t b) { return a > 0xff
     X(40, math_f32)                                                                                \
     X(41, rnn_f32)                                                                                 \
     X(42, binary_int)                                                                              \
-    X(43, control)
+    X(43, control)                                                                                 \
+    X(44, scatter)
 enum {
 #define NPU_X(id, name) NPU_PLANNED_##name = id,
     NPU_IR_PLANNED_KERNELS(NPU_X)
@@ -58252,17 +58253,19 @@ typedef struct npu__planned_call_data {
     size_t sizes[NPU__PLANNED_MAX_KNOWN];
 } npu__planned_call_data;
 
-/* What has no elements is known without data. */
+/* What has no elements is known without data, and what an op only wants the shape of. */
 static bool npu__planned_is_known(const npu_planned_writer *w, const npu_op_info *info)
 {
     size_t size;
+    bool creates = npu_op_definition(w->g, w->op)->rule == npu__type_create;
     bool known = w->computer && w->computer->traits & NPU_BACKEND_HOST && w->computer->op_call && !w->spread &&
                  !(info->traits & (NPU_EFFECT | NPU_RANDOM | NPU_NO_KERNEL)) && info->num_out &&
                  info->num_in + info->num_out <= NPU__PLANNED_MAX_KNOWN && info->num_bodies == 0;
     for (uint32_t i = 0; i < info->num_in && known; i++) {
         known = !info->in[i] ||
                 (info->in[i]->cls == NPU_CLASS_TENSOR &&
-                 (info->in_data[i] || (npu_spec_size(info->in[i], &size) == NPU_OK && size == 0)));
+                 (info->in_data[i] || (creates && i == 0) ||
+                  (npu_spec_size(info->in[i], &size) == NPU_OK && size == 0)));
     }
     for (uint32_t i = 0; i < info->num_out && known; i++) {
         known = info->out[i]->cls == NPU_CLASS_TENSOR && npu_spec_size(info->out[i], &size) == NPU_OK &&
@@ -58281,7 +58284,7 @@ static npu_status npu__planned_run_call(npu_planned_writer *w, npu_op_info *info
     memset(&call, 0, sizeof call);
     for (uint32_t i = 0; i < info->num_in + info->num_out && status == NPU_OK; i++) {
         const npu_spec *s = i < info->num_in ? info->in[i] : info->out[i - info->num_in];
-        const void *data = i >= info->num_in ? NULL : info->in_data[i] ? info->in_data[i] : c; /* of no elements */
+        const void *data = i >= info->num_in ? NULL : info->in_data[i] ? info->in_data[i] : c; /* not read */
         c->pointers[i] = &c->tensors[i];
         if (s && i >= info->num_in) {
             npu_spec_size(s, &c->sizes[i]);

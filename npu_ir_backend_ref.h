@@ -439,7 +439,8 @@ typedef struct
     float scale;
     npu_planned_byte_words q;
 } npu_planned_quantise_words;
-/* y [outer, count] of rows of `row` bytes, out of x [outer, rows]; index [count] i32 or i64, by index_size */
+/* y [outer, count] of rows of `row` bytes, out of x [outer, rows]; index [count] i32 or i64, by index_size. scatter: x
+   [outer, count] into y [outer, rows], where the other rows stay. */
 typedef struct npu_planned_gather_words {
     uint32_t y, x, index, outer, count, rows, row, index_size;
 } npu_planned_gather_words;
@@ -31731,19 +31732,33 @@ static int32_t npu__planned_index(const int32_t *index, uint32_t i, uint32_t siz
 
 static bool npu__planned_index_ok(uint32_t size) { return size == 4 || size == 8; }
 
+/* The indices that rows go by; NULL = the words are not right. */
+static const int32_t *npu__planned_rows_index(const npu_planned *m, const npu_planned_gather_words *s)
+{
+    const int32_t *index = (const int32_t *)npu_planned_read(
+        m, s->index, npu_planned_mul(s->count, s->index_size >> 2), 4);
+    return npu__planned_index_ok(s->index_size) && s->rows <= 0x7fffffffu && s->outer ? index : NULL;
+}
+
+static npu_status npu__planned_count_rows(uint32_t *work, const npu_planned_gather_words *s)
+{
+    uint32_t rows = npu_planned_mul(s->outer, s->count ? s->count : 1);
+    return npu__planned_count(work, npu_planned_mul(rows, s->row ? s->row : 1));
+}
+
 NPU__PLANNED(gather)
 {
     NPU__PLANNED_WORDS(npu_planned_gather_words)
-    uint32_t len = npu_planned_mul(s->outer, s->count), words_of_index = s->index_size >> 2;
+    uint32_t len = npu_planned_mul(s->outer, s->count);
     uint8_t *y = (uint8_t *)npu_planned_write(m, s->y, npu_planned_mul(len, s->row), 1);
     const uint8_t *x = (const uint8_t *)npu_planned_read(
         m, s->x, npu_planned_mul(npu_planned_mul(s->outer, s->rows), s->row), 1);
-    const int32_t *index = (const int32_t *)npu_planned_read(m, s->index, npu_planned_mul(s->count, words_of_index), 4);
-    if (!x || !y || !index || !npu__planned_index_ok(s->index_size) || s->rows > 0x7fffffffu || !s->outer) {
+    const int32_t *index = npu__planned_rows_index(m, s);
+    if (!x || !y || !index) {
         return NPU_ERR_RANGE;
     }
     if (work) {
-        return npu__planned_count(work, npu_planned_mul(len, s->row ? s->row : 1));
+        return npu__planned_count_rows(work, s);
     }
     for (uint32_t o = 0; o < s->outer; o++, x += s->rows * s->row) {
         for (uint32_t i = 0; i < s->count; i++) {
@@ -31753,6 +31768,34 @@ NPU__PLANNED(gather)
             }
             for (uint32_t k = 0; k < s->row; k++) {
                 *y++ = x[at * s->row + k];
+            }
+        }
+    }
+    return NPU_OK;
+}
+
+NPU__PLANNED(scatter)
+{
+    NPU__PLANNED_WORDS(npu_planned_gather_words)
+    uint32_t len = npu_planned_mul(s->outer, s->count);
+    const uint8_t *x = (const uint8_t *)npu_planned_read(m, s->x, npu_planned_mul(len, s->row), 1);
+    uint8_t *y = (uint8_t *)npu_planned_write(
+        m, s->y, npu_planned_mul(npu_planned_mul(s->outer, s->rows), s->row), 1);
+    const int32_t *index = npu__planned_rows_index(m, s);
+    if (!x || !y || !index) {
+        return NPU_ERR_RANGE;
+    }
+    if (work) {
+        return npu__planned_count_rows(work, s);
+    }
+    for (uint32_t o = 0; o < s->outer; o++, y += s->rows * s->row) {
+        for (uint32_t i = 0; i < s->count; i++) {
+            uint32_t at = (uint32_t)npu__planned_index(index, i, s->index_size);
+            if (at >= s->rows) {
+                return NPU_ERR_RANGE;
+            }
+            for (uint32_t k = 0; k < s->row; k++) {
+                y[at * s->row + k] = *x++;
             }
         }
     }
@@ -36070,10 +36113,11 @@ NPU__REF_COLD static npu_status npu__ref_plan_slice(npu_planned_writer *w, const
 
 NPU__REF_COLD static npu_status npu__ref_plan_expand(npu_planned_writer *w, const npu_op_info *op)
 {
-    const npu_spec *x = op->in[0], *y = op->out[0];
+    uint32_t operand = op->kind == NPU_ATEN_COPY ? 1 : 0; /* its first one only says the shape */
+    const npu_spec *x = op->in[operand], *y = op->out[0];
     npu_planned_copy_words s;
     uint32_t x_strides[NPU_MAX_RANK], y_strides[NPU_MAX_RANK], at = 5;
-    bool ok = npu__ref_plan_copy(op, &s);
+    bool ok = npu__ref_plan_copy(op, &s) && x->dtype == y->dtype;
     npu__ref_plan_strides(x, x_strides);
     npu__ref_plan_strides(y, y_strides);
     for (uint32_t i = y->rank; i-- > 0 && ok;) {
@@ -36081,7 +36125,7 @@ NPU__REF_COLD static npu_status npu__ref_plan_expand(npu_planned_writer *w, cons
         bool is_there = i + x->rank >= y->rank && x->dims[k] != 1;
         ok = npu__ref_plan_dim(&s, &at, npu__ref_plan_dims(y, i, i + 1), y_strides[i], is_there ? x_strides[k] : 0);
     }
-    return ok ? npu__ref_plan_emit_copy(w, &s, 0) : NPU_ERR_UNSUPPORTED;
+    return ok ? npu__ref_plan_emit_copy(w, &s, operand) : NPU_ERR_UNSUPPORTED;
 }
 
 /* Are elements of operand i results as they are? Not where bytes have another scale. */
@@ -36443,25 +36487,113 @@ NPU__REF_COLD static npu_status npu__ref_plan_moved(npu_planned_writer *w, const
     return left ? NPU_ERR_NO_MEMORY : NPU_OK;
 }
 
+/* Of ops that go by one index along one dim: that dim, and which operand the index is; rank = there is no such. */
+static uint32_t npu__ref_plan_index_axis(const npu_op_info *op, uint32_t *index)
+{
+    const npu_bound_arg *list = npu_op_arg(op, "indices");
+    uint32_t rank = op->in[0]->rank, axis = rank, num = 0;
+    *index = 1;
+    if (!list && rank) {
+        return npu__ref_axis(npu_op_int(op, "dim", 0), rank);
+    }
+    for (uint32_t i = 0; list && i < list->count; i++) {
+        if (op->in[list->first + i]) {
+            axis = i;
+            *index = list->first + i;
+            num++;
+        }
+    }
+    return num == 1 ? axis : rank;
+}
+
+/* Words for rows of `tensor` by that index; numbers from the end, where they are known, are turned into others. */
+static bool npu__ref_plan_by_index(npu_planned_writer *w, const npu_op_info *op, npu_planned_gather_words *s)
+{
+    uint32_t operand, axis = npu__ref_plan_index_axis(op, &operand);
+    uint32_t bytes = npu_dtype_bits((npu_dtype)op->in[0]->dtype) / 8;
+    const npu_spec *x = op->in[0], *index = axis < x->rank ? op->in[operand] : NULL;
+    int32_t *known;
+    if (!index || bytes == 0 || (index->dtype != NPU_I32 && index->dtype != NPU_I64) ||
+        npu__ref_plan_len(op->out[0]) == 0) {
+        return false;
+    }
+    s->index = npu_planned_operand(w, operand);
+    s->outer = npu__ref_plan_dims(x, 0, axis);
+    s->count = npu__ref_plan_len(index);
+    s->rows = npu__ref_plan_dims(x, axis, axis + 1u);
+    s->row = npu__ref_plan_dims(x, axis + 1u, x->rank) * bytes;
+    s->index_size = npu_dtype_bits((npu_dtype)index->dtype) / 8;
+    if (op->in_data[operand] && npu_op_arg(op, "indices")) {
+        s->index = npu_planned_add_data(w, NPU_I32, s->count, NULL);
+        known = (int32_t *)npu_planned_edit_data(w, s->index);
+        s->index_size = 4;
+        for (uint32_t i = 0; known && i < s->count; i++) {
+            int64_t at = npu__planned_load((const uint8_t *)op->in_data[operand], index->dtype, i);
+            known[i] = (int32_t)(at < 0 ? at + s->rows : at);
+        }
+    }
+    return true;
+}
+
 NPU__REF_COLD static npu_status npu__ref_plan_index_select(npu_planned_writer *w, const npu_op_info *op)
 {
-    const npu_spec *x = op->in[0], *index = op->in[1];
-    uint32_t axis = x->rank ? npu__ref_axis(npu_op_int(op, "dim", 0), x->rank) : 0;
-    uint32_t bytes = npu_dtype_bits((npu_dtype)x->dtype) / 8;
     npu_planned_gather_words s;
-    if (!x->rank || bytes == 0 || (index->dtype != NPU_I32 && index->dtype != NPU_I64) ||
-        npu__ref_plan_len(op->out[0]) == 0) {
+    if (!npu__ref_plan_by_index(w, op, &s)) {
         return NPU_ERR_UNSUPPORTED;
     }
     s.y = npu_planned_result(w, 0);
     s.x = npu_planned_operand(w, 0);
-    s.index = npu_planned_operand(w, 1);
-    s.outer = npu__ref_plan_dims(x, 0, axis);
-    s.count = npu__ref_plan_len(index);
-    s.rows = npu__ref_plan_dims(x, axis, axis + 1u);
-    s.row = npu__ref_plan_dims(x, axis + 1u, x->rank) * bytes;
-    s.index_size = npu_dtype_bits((npu_dtype)index->dtype) / 8;
     return npu_planned_emit(w, NPU_PLANNED_gather, &s, sizeof s, 3, 0);
+}
+
+/* y = operand 0 as it is, of which a part will be replaced. */
+static npu_status npu__ref_plan_base(npu_planned_writer *w, const npu_op_info *op)
+{
+    npu_planned_copy_words s;
+    uint32_t at = 5;
+    return npu__ref_plan_copy(op, &s) && npu__ref_plan_dim(&s, &at, npu__ref_plan_len(op->out[0]), 1, 1)
+               ? npu__ref_plan_emit_copy(w, &s, 0) : NPU_ERR_UNSUPPORTED;
+}
+
+/* Rows of another tensor, as many as the index has, instead of those that it names. */
+NPU__REF_COLD static npu_status npu__ref_plan_index_copy(npu_planned_writer *w, const npu_op_info *op)
+{
+    uint32_t source = npu_op_arg(op, "indices") ? npu_op_arg(op, "values")->first : 2;
+    const npu_spec *from = op->in[source];
+    npu_planned_gather_words s;
+    npu_status status;
+    if (from->dtype != op->in[0]->dtype || npu_op_int(op, "accumulate", 0) || !npu__ref_plan_by_index(w, op, &s) ||
+        npu__ref_plan_len(from) != npu_planned_mul(npu_planned_mul(s.outer, s.count), s.row) /
+                                       (npu_dtype_bits((npu_dtype)from->dtype) / 8)) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    status = npu__ref_plan_base(w, op);
+    s.y = npu_planned_result(w, 0);
+    s.x = npu_planned_operand(w, source);
+    return status ? status : npu_planned_emit(w, NPU_PLANNED_scatter, &s, sizeof s, 3, 0);
+}
+
+/* slice_scatter, select_scatter: part of a dim replaced. */
+NPU__REF_COLD static npu_status npu__ref_plan_part(npu_planned_writer *w, const npu_op_info *op)
+{
+    const npu_spec *y = op->out[0], *part = op->in[1];
+    bool is_select = op->kind == NPU_ATEN_SELECT_SCATTER;
+    uint32_t axis = y->rank ? npu__ref_axis(npu_op_int(op, "dim", 0), y->rank) : 0, at = 5, inner, n;
+    int64_t first = npu_op_int(op, is_select ? "index" : "start", 0), step = is_select ? 1 : npu_op_int(op, "step", 1);
+    npu_planned_copy_words s;
+    npu_status status = npu__ref_plan_copy(op, &s) && y->rank && part->dtype == y->dtype && npu__ref_plan_len(y)
+                            ? npu__ref_plan_base(w, op) : NPU_ERR_UNSUPPORTED;
+    if (status || npu__ref_plan_len(part) == 0) {
+        return status;
+    }
+    inner = npu__ref_plan_dims(y, axis + 1u, y->rank);
+    n = is_select ? 1 : npu__ref_plan_dims(part, axis, axis + 1u);
+    first = first < 0 ? first + y->dims[axis] : first;
+    s.y_first = (uint32_t)(first < 0 ? 0 : first) * inner;
+    npu__ref_plan_dim(&s, &at, inner, 1, 1);
+    npu__ref_plan_dim(&s, &at, n, (uint32_t)step * inner, inner);
+    npu__ref_plan_dim(&s, &at, npu__ref_plan_dims(y, 0, axis), npu__ref_plan_dims(y, axis, y->rank), n * inner);
+    return npu__ref_plan_emit_copy(w, &s, 1);
 }
 
 /* Dims of the result with their steps in the operand, from the first on, as a copy. */
@@ -37058,7 +37190,7 @@ NPU_IR_API const npu_planned_library *npu_ref_planned(void)
         "resize " NPU__RESIZE(""), "resize_i8 " NPU__RESIZE("resize.") "x_zero:i " NPU__BYTE("q"),
         "top_k y index x outer n inner k index_size is_least", "compare " NPU__PAIR "mode dtype",
         "convert y x count from to", "map y x count mode a:f b:f", NPU__RECURRENT, "binary_int " NPU__PAIR "mode dtype",
-        "control condition jump kind open work counter most",
+        "control condition jump kind open work counter most", "gather y x index outer count rows row index_size",
     };
 #define NPU_X(kind, lower) { kind, NPU_IR_HAS_OP(kind) ? lower : (npu__ref_lower_fn)0 }
     static const npu_planned_lowering lowerings[] = {
@@ -37176,7 +37308,10 @@ NPU_IR_API const npu_planned_library *npu_ref_planned(void)
         NPU_X(NPU_ATEN_REFLECTION_PAD1D, npu__ref_plan_moved), NPU_X(NPU_ATEN_REFLECTION_PAD2D, npu__ref_plan_moved),
         NPU_X(NPU_ATEN_REPLICATION_PAD1D, npu__ref_plan_moved),
         NPU_X(NPU_ATEN_REPLICATION_PAD2D, npu__ref_plan_moved),
-        NPU_X(NPU_ATEN_INDEX_SELECT, npu__ref_plan_index_select), NPU_X(NPU_ATEN_PIXEL_SHUFFLE, npu__ref_plan_pixels),
+        NPU_X(NPU_ATEN_INDEX_SELECT, npu__ref_plan_index_select), NPU_X(NPU_ATEN_INDEX, npu__ref_plan_index_select),
+        NPU_X(NPU_ATEN_INDEX_COPY, npu__ref_plan_index_copy), NPU_X(NPU_ATEN_INDEX_PUT, npu__ref_plan_index_copy),
+        NPU_X(NPU_ATEN_SLICE_SCATTER, npu__ref_plan_part), NPU_X(NPU_ATEN_SELECT_SCATTER, npu__ref_plan_part),
+        NPU_X(NPU_ATEN_COPY, npu__ref_plan_expand), NPU_X(NPU_ATEN_PIXEL_SHUFFLE, npu__ref_plan_pixels),
         NPU_X(NPU_ATEN_PIXEL_UNSHUFFLE, npu__ref_plan_pixels),
         NPU_X(NPU_ATEN_CHANNEL_SHUFFLE, npu__ref_plan_channel_shuffle), NPU_X(NPU_ATEN_UNFOLD, npu__ref_plan_unfold),
         NPU_X(NPU_ATEN_UPSAMPLE_NEAREST1D, npu__ref_plan_resize),
