@@ -206,7 +206,7 @@ extern "C" {
 
    A program for a small machine lists its ops before it includes the implementation. The rows, type rules and
    kernels of all others are not compiled in, and registries do not hold them: a graph of six kinds of ops with
-   a private registry takes 26 KB instead of 574 on 32-bit ARM (examples/12_firmware.c). An op that is not
+   a private registry takes 26 KB instead of 606 on 32-bit ARM (examples/12_firmware.c). An op that is not
    listed is NPU_ERR_NOT_FOUND, or unknown to a parser; passes and lowerings need what they make to be listed,
    and npu.getitem and npu.fused, too, where there are any. The kernels alone are listed by NPU_IR_HAS_KERNEL
    (npu_ir_backend_ref.h).
@@ -234,7 +234,8 @@ extern "C" {
 
    Where one file alone calls the library, NPU_IR_STATIC in it lets the compiler drop every function that is not called.
 
-   No function has a stack frame over 16 KB; that example needs 19 KB of stack from its first call to its last.
+   No function has a stack frame over 16 KB. With NPU_IR_STRIP 32 (npu_ir_backend_ref.h) that example needs 10 KB of
+   stack from its first call to its last, 4 KB of it for runs.
    -------------------------------------------------------------------------------------------------------- */
 
 #define NPU_IR_VERSION 0x000200u /* major << 16 | minor << 8 | patch */
@@ -7716,6 +7717,14 @@ NPU_IR_API npu_status npu_text_save(const npu_text *text, const char *path)
 
 /* ---- numbers as text, the same in every locale ---- */
 
+static bool npu__is_digit(char c) { return c >= '0' && c <= '9'; }
+
+#if defined(NPU_IR_NO_TEXT) && defined(NPU_IR_NO_JSON)
+#define NPU__IS_READ_BACK(buf, x) ((x) == (double)(float)(x)) /* nothing here reads it, C compilers might */
+#else
+#define NPU__IS_READ_BACK(buf, x) (strtod((buf), NULL) == (x))
+#endif
+
 /* Appends x so that reading it back gives the same double: "0.1", "1e-05", "inf", "-inf", "nan". */
 static void npu__text_double(npu_text *text, double x)
 {
@@ -7729,7 +7738,7 @@ static void npu__text_double(npu_text *text, double x)
     }
     for (digits = 15; digits <= 17; digits++) {
         snprintf(buf, sizeof buf, "%.*g", digits, x);
-        if (strtod(buf, NULL) == x) {
+        if (NPU__IS_READ_BACK(buf, x)) {
             break;
         }
     }
@@ -7743,6 +7752,38 @@ static void npu__text_double(npu_text *text, double x)
     }
 }
 
+#if defined(NPU_IR_NO_TEXT) && defined(NPU_IR_NO_JSON)
+/* Reads the defaults of schemas, which are all that is left to read, without the 10 KB of strtod: exact up to 15 digits
+   and 22 powers of ten. *end as strtod. */
+static double npu__parse_double(const char *s, const char **end)
+{
+    const char *at = s + (*s == '-');
+    double x = 0, power = 1;
+    int32_t shift = 0, exponent = 0;
+    bool is_small;
+    for (bool has_point = false; npu__is_digit(*at) || (*at == '.' && !has_point); at++) {
+        if (*at == '.') {
+            has_point = true;
+        } else {
+            x = x * 10 + (*at - '0');
+            shift -= has_point;
+        }
+    }
+    if ((*at == 'e' || *at == 'E') && npu__is_digit(at[1 + (at[1] == '-' || at[1] == '+')])) {
+        is_small = at[1] == '-';
+        for (at += 1 + (is_small || at[1] == '+'); npu__is_digit(*at); at++) {
+            exponent = exponent < 1000 ? exponent * 10 + (*at - '0') : exponent;
+        }
+        shift += is_small ? -exponent : exponent;
+    }
+    for (int32_t i = shift < 0 ? -shift : shift; i > 0; i--) {
+        power *= 10;
+    }
+    *end = at;
+    x = shift < 0 ? x / power : x * power;
+    return *s == '-' ? -x : x;
+}
+#else
 /* Reads a double written with '.', whatever the locale; *end as strtod. At most 63 characters are looked at.
    */
 static double npu__parse_double(const char *s, const char **end)
@@ -7773,6 +7814,7 @@ static double npu__parse_double(const char *s, const char **end)
     *end = s + out;
     return x;
 }
+#endif
 
 /* ---- little-endian bytes, on every host ---- */
 
@@ -8654,8 +8696,6 @@ static bool npu__schema_accept(npu__schema_parser *p, const char *text)
     p->at += found ? len : 0;
     return found;
 }
-
-static bool npu__is_digit(char c) { return c >= '0' && c <= '9'; }
 
 static bool npu__is_name_char(char c)
 {

@@ -170,6 +170,9 @@ typedef struct npu_kernel_table {
    macro                     default   scope
    NPU_IR_HAS_KERNEL(kind)   NPU_IR_HAS_OP(kind)
                                        implementation file: a constant expression, which built-in kernels there are
+   NPU_IR_STRIP              256       implementation file: elements that kernels have on the stack at a time, a
+                                       multiple of 32; with 32 a run takes 4 KB of stack instead of 18, is slower, and
+                                       rounds sums of long rows otherwise
 
    A program that knows its ops lists them with NPU_IR_HAS_OP (>>config), which leaves out all else about the
    others, too. Where ops are there for an accelerator and never run on the CPU, it lists those that do before
@@ -739,7 +742,12 @@ enum {
 /* The classes of a computation; fast variants keep narrow integers as they are. */
 enum { NPU__F32, NPU__F64, NPU__I64, NPU__I32, NPU__U8 };
 /* elements converted at a time: a few strips fit the first-level cache and the stack */
-enum { NPU__STRIP = 256 };
+#ifndef NPU_IR_STRIP
+#define NPU_IR_STRIP 256
+#elif NPU_IR_STRIP < 32 || NPU_IR_STRIP % 32
+#error "npu_ir_backend_ref.h: NPU_IR_STRIP is a multiple of 32"
+#endif
+enum { NPU__STRIP = NPU_IR_STRIP };
 
 /* The class that a dtype computes in; -1 = it is no number (NPU_KERNEL_NUMBERS). */
 static inline int npu__ref_compute_class(uint32_t dtype)
@@ -8376,7 +8384,7 @@ enum {
     NPU__REF_GEMM_NEAR = 1 << 22,    /* bytes that stay in a cache beside others */
     NPU__REF_GEMM_FAR = 1 << 25,     /* more bytes than these come from memory */
     NPU__REF_GEMM_DIRECT = 6,        /* tiles of rows up to which B is read where it lies */
-    NPU__REF_GEMM_VECTOR = 512       /* columns of a part of a vector times a matrix */
+    NPU__REF_GEMM_VECTOR = 2 * NPU__STRIP /* columns of a part of a vector times a matrix */
 };
 
 /* A part per NPU__REF_GEMM_GRAIN multiplications. In double: the product of three dims may not fit an integer. */
@@ -15476,7 +15484,7 @@ static inline void npu__ref_store_number(void *y, uint32_t dtype, size_t at, boo
    vectors without reordering anything. */
 
 /* Elements of a converted strip; of a run that is folded where it lies. */
-enum { NPU__REF_LANES = 32, NPU__REF_FLOAT_STRIP = 1024, NPU__REF_FLOAT_RUN = 4096 };
+enum { NPU__REF_LANES = 32, NPU__REF_FLOAT_STRIP = 4 * NPU__STRIP, NPU__REF_FLOAT_RUN = 4096 };
 
 /* What sums may add up, of an element e and its column's number m. */
 #define NPU__REF_TERMS(X, ...) X(value, __VA_ARGS__) NPU__REF_OTHER_TERMS(X, __VA_ARGS__)
@@ -17309,7 +17317,7 @@ NPU__REF_COLD static npu_status npu__ref_reduce_prepare_f32(npu_prepare *p)
    Neighbouring results take the rows they lie in. One result of a run of neighbours cuts the run into rows as well:
    of a few lanes, folded into each other at the end. Which elements meet in which order depends on the dims alone. */
 
-enum { NPU__REF_WIDE_COLUMNS = 512, NPU__REF_WIDE_LANES = 64 };
+enum { NPU__REF_WIDE_COLUMNS = 2 * NPU__STRIP, NPU__REF_WIDE_LANES = 64 };
 /* Lanes that a scan takes at a time, elements of each in a strip; elements that one for maxima looks over at once. */
 enum { NPU__REF_SCAN_LANES = 4, NPU__REF_SCAN_STRIP = 128, NPU__REF_SCAN_BLOCK = 32 };
 
