@@ -9,6 +9,8 @@ OUT=$BUILD/check
 WARN="-pedantic -Wall -Wextra -Wshadow -Wundef -Wstrict-prototypes -Wcast-qual -Wwrite-strings -Wvla -Wdouble-promotion -Werror"
 LIBS="-lm -lpthread"
 FUZZ_SECONDS=${FUZZ_SECONDS:-8}
+FUZZ_FILES=20000 # planned models; make check STEPS=fuzzing LONG=1 takes a million
+[ -z "$LONG" ] || FUZZ_FILES=1000000
 passed=0 failed=0 skipped=0
 rm -rf "$OUT" # nothing of an earlier run can make a step pass
 mkdir -p "$OUT"
@@ -496,7 +498,7 @@ fuzz_target() { # name
     runs "$QUICK" "-fsanitize=address,undefined" "" && flags="$flags -fsanitize=address,undefined -fno-sanitize-recover=all"
     [ -f "$OUT/fuzz_impl.o" ] || $QUICK $flags -DNPU_IR_DEBUG -c tests/compile/core_only.c -o "$OUT/fuzz_impl.o" || return 1
     $QUICK $flags $WARN "tests/fuzz/fuzz_$1.c" tests/fuzz/fuzz_main.c "$OUT/fuzz_impl.o" $LIBS -o "$OUT/fuzz_$1" &&
-        "$OUT/fuzz_$1" $([ $1 = planned ] && echo "-n 20000" || echo "-t $FUZZ_SECONDS") -s "$OUT/fuzz_$1.last" \
+        "$OUT/fuzz_$1" $([ $1 = planned ] && echo "-n $FUZZ_FILES" || echo "-t $FUZZ_SECONDS") -s "$OUT/fuzz_$1.last" \
             "tests/fuzz/corpus/$1"/*
 }
 

@@ -101,6 +101,30 @@ limit() { # what, figure, at most
     printf '  %-58s %10s  at most %10s%s\n' "$1" "$2" "$3" "$mark"
 }
 
+# Bytes of code of a program that has these kernels of the list and nothing else: machine, part, names
+sized() {
+    local out=$BUILD/sized_$1 part=$2 compiler memory board name table=""
+    machine "$1"
+    for name in "${@:3}"; do table="$table NPU_PLANNED_KERNEL($name)"; done
+    cat > "$out.c" << END
+#define NPU_IR_RUNTIME_ONLY
+#include "npu_ir.h"
+#include "npu_ir_backend_ref.h"
+static const npu_planned_kernel kernels[] = { $table };
+static npu_planned m;
+int main(void)
+{
+    npu_planned_desc desc = { kernels, 64, kernels, 64, kernels, sizeof kernels / sizeof kernels[0], 0, 0 };
+    return npu_planned_open(&m, &desc) || npu_planned_check_data(&m) || npu_planned_run(&m) || !npu_planned_data(&m, 0);
+}
+END
+    $compiler $flags -w -c "$out.c" -o "$out.o" && $compiler -nostdlib -Wl,--gc-sections -T "$BUILD/$1.ld" "$out.o" \
+        "$BUILD/$1.machine.o" "$BUILD/$1.runtime.o" -lgcc -o "$out.elf" && nm=${nm_of[$1]} text "$out.elf" "$part"
+}
+# A convolution, the same by channels, a product, pools, softmax, a sum: what small networks are made of; reshape is none.
+seven_f32="conv_f32 depthwise_f32 matmul_f32 max_pool_f32 avg_pool_f32 softmax_f32 binary_f32"
+seven_i8="conv_i8 depthwise_i8 linear_i8 max_pool_i8 avg_pool_i8 softmax_i8 add_i8"
+
 # Both cases, bit for bit as on the host.
 line() { # model, machine
     if ! build "$1" "$2"; then
@@ -164,6 +188,11 @@ M4*)
     limit "code of the kernels of spotter f32, bytes" "$(text "$(elf spotter_f32)" kernels)" 6144
     limit "code of the kernels of digits i8, bytes" "$(text "$(elf digits_i8)" kernels)" 6144
     limit "code of the kernels of spotter i8, bytes" "$(text "$(elf spotter_i8)" kernels)" 6144
+    limit "code of seven kernels f32, bytes" "$(sized M4 kernels $seven_f32)" 6144
+    limit "code of seven kernels i8, bytes" "$(sized M4 kernels $seven_i8)" 6144
+    limit "code of both, bytes" "$(sized M4 kernels $seven_f32 $seven_i8)" 10240
+    limit "code of both with faster convolutions, bytes" \
+        "$(sized M4 kernels $seven_f32 $seven_i8 conv_columns_f32 conv_columns_i8)" 12288
     limit "instructions of a run, digits i8" "$(said digits_i8_M4 'instructions of a run')" 4350000
     limit "instructions of a run, spotter i8" "$(said spotter_i8_M4 'instructions of a run')" 3920000
     limit "instructions of a run, digits f32" "$(said digits_f32_M4 'instructions of a run')" 5450000
@@ -181,6 +210,15 @@ M4*)
     for model in $models digits_i8_least spotter_i8_least; do
         limit "stack, bytes, $model" "$(said ${model}_M4 stack)" 512
     done
+    ;;
+esac
+case $machines in
+*M0*)
+    echo "limits, Cortex-M0 -Os"
+    limit "code of the runtime, bytes" "$(text "$BUILD/digits_i8_M0.elf" core)" 1638
+    limit "code of the kernels of digits i8, bytes" "$(text "$BUILD/digits_i8_M0.elf" kernels)" 8192
+    limit "code of seven kernels i8, bytes" "$(sized M0 kernels $seven_i8)" 8192
+    limit "stack, bytes, digits_i8" "$(said digits_i8_M0 stack)" 528
     ;;
 esac
 case $machines in
