@@ -7051,8 +7051,9 @@ typedef struct npu_planned_control_words {
 
    An op becomes steps by a row: its kind, and a function that says the steps' kernels and words. Views become nothing,
    nor do ops that no output or state needs; ops whose operands are all known run on their backend now, and their
-   results are constants; npu.call and npu.fused, where no row takes them, are the ops of their body. Rows of the
-   library are those of npu_ref_planned(); for a kernel of your own add a row for the op that it runs. */
+   results are constants; npu.call, npu.fused and composites (npu_op_expand), where no row takes them, are the ops of
+   their body. Rows of the library are those of npu_ref_planned(); for a kernel of your own add a row for the op that it
+   runs. */
 
 typedef struct npu_planned_writer npu_planned_writer;
 typedef struct npu_planned_lowering {
@@ -58007,6 +58008,8 @@ struct npu_planned_writer {
     uint32_t open, depth, counters; /* control flow: 1 + the step that is open; loops around here; most of these */
     bool has_control;
     uint64_t arena_size;
+    uint32_t expanded;          /* ops around this one that stand for others */
+    NPU__ARRAY(npu_graph *, bodies); /* what they stand for */
     NPU__ARRAY(npu__planned_memory, memories);
     NPU__ARRAY(npu__planned_step, steps);
     NPU__ARRAY(uint32_t, words); /* of the file's head; while ops are lowered: of its steps */
@@ -58393,7 +58396,8 @@ static npu_spec *npu__planned_spread(npu_planned_writer *w, const npu_op_info *i
     return specs;
 }
 
-enum { NPU__PLANNED_MAX_BODY = 64 }; /* operands, and results, of an op with a body */
+/* Operands, and results, of an op with a body; ops in each other that stand for others. */
+enum { NPU__PLANNED_MAX_BODY = 64, NPU__PLANNED_MAX_EXPANDED = 4 };
 
 /* Ops of a body, whose inputs are the operands; its outputs become the results. */
 static void npu__planned_lower_ops(npu_planned_writer *w, const npu_graph *body, const uint32_t *operands,
@@ -58415,24 +58419,26 @@ static void npu__planned_lower_ops(npu_planned_writer *w, const npu_graph *body,
 }
 
 /* A call, and a fused op, are the ops of their body. */
-NPU__COLD static npu_status npu__planned_lower_body(npu_planned_writer *w, const npu_op_info *info)
+NPU__COLD static npu_status npu__planned_lower_body(npu_planned_writer *w, const npu_op_info *info,
+                                                    const npu_graph *body)
 {
-    const npu_graph *outer = w->g, *body = npu_op_body(info, 0);
-    uint32_t operands[NPU__PLANNED_MAX_BODY], results[NPU__PLANNED_MAX_BODY], *memory_of = w->memory_of;
+    const npu_graph *outer = w->g;
+    uint32_t operands[NPU__PLANNED_MAX_BODY], results[NPU__PLANNED_MAX_BODY], num = 0, *memory_of = w->memory_of;
     npu_op op = w->op, named = w->outer;
     const npu_plan *plan = w->plan;
     npu_spec *spread = NULL;
-    if (!body || w->spread || body->num_inputs != info->num_in || body->num_outputs != info->num_out ||
-        info->num_in > NPU__PLANNED_MAX_BODY || info->num_out > NPU__PLANNED_MAX_BODY) {
+    if (!body || w->spread || body->num_outputs != info->num_out || info->num_in > NPU__PLANNED_MAX_BODY ||
+        info->num_out > NPU__PLANNED_MAX_BODY) {
         return NPU_ERR_UNSUPPORTED;
     }
-    for (uint32_t i = 0; i < info->num_in; i++) {
-        operands[i] = npu_planned_operand(w, i);
-        if (operands[i] == NPU_PLANNED_NONE) {
-            return NPU_ERR_UNSUPPORTED;
-        }
+    for (uint32_t i = 0; i < info->num_in; i++) { /* holes are no inputs */
+        operands[num] = npu_planned_operand(w, i);
+        num += operands[num] != NPU_PLANNED_NONE;
     }
-    for (uint32_t i = 0; i < info->num_in; i++) {
+    if (body->num_inputs != num) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    for (uint32_t i = 0; i < num; i++) {
         w->memories[operands[i]].uses--; /* its readers in the body count instead */
     }
     spread = info->kind == NPU_NPU_FUSED ? npu__planned_spread(w, info, body) : NULL;
@@ -58457,10 +58463,31 @@ NPU__COLD static npu_status npu__planned_lower_body(npu_planned_writer *w, const
     for (uint32_t i = 0; i < info->num_out && w->status == NPU_OK; i++) {
         npu__planned_share(w, npu_op_result(outer, op, i), results[i]);
     }
-    for (uint32_t i = 0; i < info->num_in; i++) {
+    for (uint32_t i = 0; i < num; i++) {
         w->memories[operands[i]].uses++; /* as lower_op takes it off */
     }
     return w->status;
+}
+
+/* The ops that it stands for, which may stand for others. Their constants are those of a graph that is kept. */
+static npu_status npu__planned_lower_composite(npu_planned_writer *w, const npu_op_info *info)
+{
+    npu_diag diag = { 0 };
+    npu_graph *body = w->expanded < NPU__PLANNED_MAX_EXPANDED ? npu_op_expand(info, &w->allocator, &diag) : NULL;
+    npu_status status;
+    if (!body) {
+        return diag.status == NPU_ERR_NO_MEMORY ? npu__planned_fail(w, diag.status, "out of memory")
+                                                : NPU_ERR_UNSUPPORTED;
+    }
+    if (!npu__planned_reserve(w, (void **)&w->bodies, &w->cap_bodies, (uint64_t)w->num_bodies + 1, sizeof *w->bodies)) {
+        npu_graph_destroy(body);
+        return w->status;
+    }
+    w->bodies[w->num_bodies++] = body;
+    w->expanded++;
+    status = npu__planned_lower_body(w, info, body);
+    w->expanded--;
+    return status;
 }
 
 /* Results without elements need no step. */
@@ -58756,7 +58783,9 @@ static npu_status npu__planned_lower(npu_planned_writer *w, const npu_op_info *i
     if (!npu__planned_lower_view(w, info) && !npu__planned_lower_empty(w, info) && !npu__planned_compute(w, info)) {
         status = npu__planned_ask(w, info);
         if (status == NPU_ERR_UNSUPPORTED && (info->kind == NPU_NPU_FUSED || info->kind == NPU_NPU_CALL)) {
-            status = npu__planned_lower_body(w, info);
+            status = npu__planned_lower_body(w, info, npu_op_body(info, 0));
+        } else if (status == NPU_ERR_UNSUPPORTED && info->traits & NPU_COMPOSITE) {
+            status = npu__planned_lower_composite(w, info);
         } else if (status == NPU_ERR_UNSUPPORTED && npu__is_control(info->kind)) {
             status = npu__planned_lower_control(w, info);
         }
@@ -60085,6 +60114,10 @@ static void npu__planned_writer_free(npu_planned_writer *w)
             npu__free(a, npu_planned_edit_data(w, i), w->memories[i].owned);
         }
     }
+    for (uint32_t i = 0; i < w->num_bodies; i++) {
+        npu_graph_destroy(w->bodies[i]);
+    }
+    npu__free(a, w->bodies, w->cap_bodies * sizeof *w->bodies);
     npu__free(a, w->memories, w->cap_memories * sizeof *w->memories);
     npu__free(a, w->steps, w->cap_steps * sizeof *w->steps);
     npu__free(a, w->words, w->cap_words * sizeof *w->words);

@@ -34665,8 +34665,15 @@ static bool npu__ref_plan_conv_shape(const npu_op_info *op, npu_planned_conv_wor
         c->window.kernel[i] = dims == 2 || i == 1 ? npu__ref_plan_dims(k, k->rank - 2u + i, k->rank - 1u + i) : 1;
     }
     npu__ref_plan_list(op, "stride", dims, 1, c->window.stride);
-    npu__ref_plan_list(op, "padding", dims, 0, c->window.pad);
     npu__ref_plan_list(op, "dilation", dims, 1, c->window.dilation);
+    if (npu_op_str_is(op, "padding", "same") || npu_op_str_is(op, "padding", "valid")) {
+        for (uint32_t i = 0; i < 2; i++) { /* the rest is at the end, where out says how many windows there are */
+            uint32_t all = c->window.dilation[i] * (c->window.kernel[i] - 1);
+            c->window.pad[i] = npu_op_str_is(op, "padding", "same") ? all / 2 : 0;
+        }
+    } else {
+        npu__ref_plan_list(op, "padding", dims, 0, c->window.pad);
+    }
     return npu__planned_window_ok(&c->window);
 }
 
@@ -36076,6 +36083,11 @@ static uint32_t npu__ref_plan_source(const npu_op_info *op, uint32_t i)
         a = npu__ref_axis(npu_op_int(op, "dim0", 0), rank);
         b = npu__ref_axis(npu_op_int(op, "dim1", 0), rank);
     }
+    if (op->kind == NPU_ATEN_MOVEDIM) {
+        a = npu__ref_axis(npu_op_int(op, "source", 0), rank);
+        b = npu__ref_axis(npu_op_int(op, "destination", 0), rank);
+        return i == b ? a : i - (i > b) + (i - (i > b) >= a);
+    }
     return i == a ? b : i == b ? a : i;
 }
 
@@ -37319,7 +37331,11 @@ NPU_IR_API const npu_planned_library *npu_ref_planned(void)
         NPU_X(NPU_ATEN_INDEX_SELECT, npu__ref_plan_index_select), NPU_X(NPU_ATEN_INDEX, npu__ref_plan_index_select),
         NPU_X(NPU_ATEN_INDEX_COPY, npu__ref_plan_index_copy), NPU_X(NPU_ATEN_INDEX_PUT, npu__ref_plan_index_copy),
         NPU_X(NPU_ATEN_SLICE_SCATTER, npu__ref_plan_part), NPU_X(NPU_ATEN_SELECT_SCATTER, npu__ref_plan_part),
-        NPU_X(NPU_ATEN_COPY, npu__ref_plan_expand), NPU_X(NPU_ATEN_PIXEL_SHUFFLE, npu__ref_plan_pixels),
+        NPU_X(NPU_ATEN_COPY, npu__ref_plan_expand), NPU_X(NPU_ATEN_MOVEDIM, npu__ref_plan_permute),
+        NPU_X(NPU_ATEN_TILE, npu__ref_plan_repeat), NPU_X(NPU_ATEN_NARROW, npu__ref_plan_slice),
+        NPU_X(NPU_ATEN_MV, npu__ref_plan_product), NPU_X(NPU_ATEN_DOT, npu__ref_plan_product),
+        NPU_X(NPU_ATEN_CONV1D_PADDING, npu__ref_plan_conv_f32),
+        NPU_X(NPU_ATEN_CONV2D_PADDING, npu__ref_plan_conv_f32), NPU_X(NPU_ATEN_PIXEL_SHUFFLE, npu__ref_plan_pixels),
         NPU_X(NPU_ATEN_PIXEL_UNSHUFFLE, npu__ref_plan_pixels),
         NPU_X(NPU_ATEN_CHANNEL_SHUFFLE, npu__ref_plan_channel_shuffle), NPU_X(NPU_ATEN_UNFOLD, npu__ref_plan_unfold),
         NPU_X(NPU_ATEN_UPSAMPLE_NEAREST1D, npu__ref_plan_resize),

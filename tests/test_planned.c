@@ -492,6 +492,17 @@ static void test_float_ops(void)
         "c = aten.slice_scatter.default(x, v, 1, -4, 9, 2)\nd = aten.index_put.default(x, [none, o], v)\n"
         "e = aten.copy.default(v, s)\nf = aten.index.Tensor(x, [none, none, o])\noutput a = a\noutput b = b\n"
         "output c = c\noutput d = d\noutput e = e\noutput f = f\n",
+        /* ops that stand for others, and paddings by a word */
+        "input x : f32[2,3,4]\na = aten.swapaxes.default(x, 0, 2)\nb = aten.moveaxis.int(x, 0, -1)\n"
+        "c = aten.movedim.int(x, 2, 1)\nd = aten.tile.default(x, [2,1])\ne = aten.narrow.default(x, 2, 1, 2)\n"
+        "output a = a\noutput b = b\noutput c = c\noutput d = d\noutput e = e\n",
+        "input a : f32[4,5]\ninput v : f32[5]\nb = aten.mv.default(a, v)\nc = aten.dot.default(v, v)\n"
+        "output b = b\noutput c = c\n",
+        "input x : f32[1,4,8]\nparam a : f32[24,8]\nparam b : f32[24]\nparam c : f32[8,8]\nparam d : f32[8]\n"
+        "y, w = aten._native_multi_head_attention.default(x, x, x, 8, 2, a, b, c, d)\n" OUT,
+        "input x : f32[1,4,7,9]\nparam w : f32[3,4,4,3]\nparam b : f32[3]\nparam u : f32[4,1,4,3]\n"
+        "c = aten.conv2d.padding(x, w, b, [1,1], 'same', [1,2])\nd = aten.conv2d.padding(x, u, none, [1,1], 'same', [1,1], 4)\n"
+        "e = aten.conv2d.padding(x, w, b, [2,1], 'valid')\noutput c = c\noutput d = d\noutput e = e\n",
         "input i : i32[6]\nconst o : i64[2] {0,3}\nparam w : f32[5,3]\n"
         "a, b, c, d = aten.embedding_bag.default(w, i, o)\n"
         "e, f, g, h = aten.embedding_bag.default(w, i, o, false, 1)\noutput a = a\noutput e = e\n",
