@@ -31630,6 +31630,14 @@ static void npu__planned_next(const uint32_t *dims, const uint32_t *a, const uin
 
 /* ---- planned: moves ---- */
 
+/* What moves at once, whatever is stored there: four bytes where the compiler can be told, else one. */
+#if defined(__GNUC__)
+typedef uint32_t __attribute__((may_alias)) npu__planned_word;
+#else
+typedef uint8_t npu__planned_word;
+#endif
+enum { NPU__PLANNED_WORD = sizeof(npu__planned_word) };
+
 NPU__PLANNED(copy)
 {
     NPU__PLANNED_WORDS(npu_planned_copy_words)
@@ -31649,6 +31657,10 @@ NPU__PLANNED(copy)
         for (uint32_t i = 0; i < s->dims[4]; i++) {
             uint8_t *to = y + (at[0] + i * s->y_steps[4]) * s->size;
             const uint8_t *from = x + (at[1] + i * s->x_steps[4]) * s->size;
+            if (s->size == NPU__PLANNED_WORD) {
+                *(npu__planned_word *)(void *)to = *(const npu__planned_word *)(const void *)from;
+                continue;
+            }
             for (uint32_t k = 0; k < s->size; k++) {
                 to[k] = from[k];
             }
