@@ -208,8 +208,93 @@ class Swapped:
                 if isinstance(own[key], torch.Tensor) and own[key] is not new}
 
 
+def grid_sample(x, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
+    from torch._decomp.decompositions import grid_sampler_2d
+    modes = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
+    if mode == "nearest" and grid.requires_grad: # it has a gradient, which is zero
+        return grid_sample(x, grid.detach(), mode, padding_mode, align_corners) + (grid * 0).sum()
+    return grid_sampler_2d(x, grid, modes[0].index(mode), modes[1].index(padding_mode), bool(align_corners))
+
+
+def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
+    """As sums over the steps, in ops that have gradients."""
+    numbers = lambda lengths: lengths.tolist() if isinstance(lengths, torch.Tensor) else list(lengths)
+    steps, lengths, (num_steps, batch, _) = numbers(input_lengths), numbers(target_lengths), log_probs.shape
+    if targets.dim() == 1:
+        targets = torch.nn.utils.rnn.pad_sequence(targets.split(lengths), batch_first=True)
+    width, never = 2 * targets.shape[1] + 1, -1e30
+    labels = torch.stack([torch.full_like(targets, blank), targets], 2).flatten(1)
+    labels = torch.nn.functional.pad(labels, (0, 1), value=blank)
+    may_skip = torch.nn.functional.pad(labels[:, 2:] != labels[:, :-2], (2, 0)) & (labels != blank)
+    sums = torch.where(torch.arange(width) < 2, log_probs[0].gather(1, labels), torch.full((), never))
+    for t in range(1, num_steps):
+        last = torch.nn.functional.pad(sums, (2, 0), value=never)
+        ways = torch.stack([sums, last[:, 1:-1], torch.where(may_skip, last[:, :-2], torch.full((), never))])
+        goes_on = torch.tensor([t < n for n in steps]).unsqueeze(1)
+        sums = torch.where(goes_on, ways.logsumexp(0) + log_probs[t].gather(1, labels), sums)
+    ends = torch.tensor([[2 * n, max(2 * n - 1, 0)] for n in lengths])
+    is_one = torch.tensor([[False, n == 0] for n in lengths])
+    losses = -torch.where(is_one, torch.full((), never), sums.gather(1, ends)).logsumexp(1)
+    losses = torch.where(losses > 1e29, torch.zeros(()), losses) if zero_infinity else losses
+    means = losses / torch.tensor([max(n, 1) for n in lengths])
+    return {"none": losses, "mean": means.mean(), "sum": losses.sum()}[reduction]
+
+
+class Picked:
+    """x[i], where i is a tensor that is one integer: torch reads it, which tracing cannot. An index of one element is
+    the same but for one dim, and that what it gives is no view."""
+    given = [] # what was given while a model is traced: nobody may write to it
+
+    def __init__(self, x, index):
+        index, self.rest, self.picks, dim = index if isinstance(index, tuple) else (index,), [], [], 0
+        plain = lambda i: i is None or isinstance(i, (int, slice)) and not isinstance(i, bool)
+        self.is_good = any(self.is_one(i) for i in index) and all(self.is_one(i) or plain(i) for i in index)
+        for i in index if self.is_good else ():
+            self.picks += [(dim, i.reshape(1).long())] if self.is_one(i) else []
+            self.rest.append(slice(None) if self.is_one(i) else i)
+            dim += self.is_one(i) or not isinstance(i, int)
+        self.x = x
+
+    @staticmethod
+    def is_one(i):
+        integers = (torch.int8, torch.int16, torch.int32, torch.int64)
+        return isinstance(i, torch.Tensor) and i.dim() == 0 and i.dtype in integers
+
+    def value(self):
+        y = self.x[tuple(self.rest)]
+        for dim, i in reversed(self.picks):
+            y = torch.ops.aten.index.Tensor(y, [None] * dim + [i]).squeeze(dim)
+        return y
+
+    def put(self, value):
+        y = self.x[tuple(self.rest)]
+        value = value.to(y.dtype) if isinstance(value, torch.Tensor) else torch.full((), value, dtype=y.dtype)
+        dims = [dim for dim, i in self.picks]
+        value = value.expand([n for d, n in enumerate(y.shape) if d not in dims])
+        together = dims == list(range(dims[0], dims[-1] + 1)) # the indices' one dim stands there, else first
+        index = [None] * (dims[-1] + 1)
+        for dim, i in self.picks:
+            index[dim] = i
+        torch.ops.aten.index_put_.default(y, index, value.unsqueeze(dims[0] if together else 0))
+
+
+def get_item(x, index, plain=torch.Tensor.__getitem__):
+    picked = Picked(x, index)
+    if not picked.is_good:
+        return plain(x, index)
+    Picked.given.append(picked.value())
+    return Picked.given[-1]
+
+
+def set_item(x, index, value, plain=torch.Tensor.__setitem__):
+    picked = Picked(x, index)
+    Picked.given = [y for y in Picked.given if y is not value] # x[i] += 1 comes back
+    return picked.put(value) if picked.is_good else plain(x, index, value)
+
+
 class Plain(torch.overrides.TorchFunctionMode if hasattr(torch.overrides, "TorchFunctionMode") else object):
-    """While it is traced, functions that look at numbers only to check them do not."""
+    """While it is traced, functions that look at numbers only to check them do not; what has no gradient in ops that
+    are there is spelt out."""
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -217,7 +302,26 @@ class Plain(torch.overrides.TorchFunctionMode if hasattr(torch.overrides, "Torch
             x, classes = args[0], args[1] if len(args) > 1 else kwargs.get("num_classes", -1)
             if classes >= 0:
                 return x.unsqueeze(-1).eq(torch.arange(classes, dtype=x.dtype)).to(torch.int64)
+        if function is torch.nn.functional.ctc_loss and self.has_gradient(args[:1]):
+            return ctc_loss(*args, **kwargs)
+        if function is torch.nn.functional.grid_sample and self.has_gradient(args[:2]) and args[0].dim() == 4:
+            return grid_sample(*args, **kwargs)
+        if function is torch.bincount:
+            return self.counts(*args, **kwargs)
         return function(*args, **kwargs)
+
+    @staticmethod
+    def has_gradient(tensors):
+        return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
+
+    @staticmethod
+    def counts(x, weights=None, minlength=0):
+        """As many numbers as it was told, where that is what they were: the size is no matter of data then."""
+        y = torch.bincount(x, weights, minlength)
+        if minlength == 0 or y.shape[0] != minlength:
+            return y
+        ones = torch.ones_like(x, dtype=torch.int64) if weights is None else weights.to(y.dtype)
+        return torch.zeros(minlength, dtype=y.dtype).scatter_add(0, x.long(), ones)
 
 
 def known_nodes(node):
@@ -289,6 +393,134 @@ KEPT_BACKWARD = {"convolution_backward", "native_layer_norm_backward", "native_g
                  "gelu_backward", "embedding_dense_backward", "_softmax_backward_data", "_log_softmax_backward_data"}
 
 
+def separable(op):
+    """The rule of a gradient that is linear along each dim apart, as those of padding, resizing and averages are: by
+    products with what the op itself makes of a unit matrix along one dim, where all others have one element."""
+    from torch.utils._mode_utils import no_dispatch
+    names = [a.name for a in op._schema.arguments]
+    rank = next(int(c) for c, d in zip(op._schema.name, op._schema.name[1:]) if c.isdigit() and d == "d")
+    scales = [n for n in names if n.startswith("scales")]
+
+    def alone(given, d, size):
+        """The op's arguments for dim d alone."""
+        def only(values, other):
+            values = list(values) * (1 if len(values) > 1 else rank)
+            return [v if i == d else other for i, v in enumerate(values)]
+
+        shape = only(given["self"].shape[-rank:] if "self" in given else given["input_size"][2:], 1)
+        part = {n: v for n, v in given.items() if v is not None and (n not in scales or scales.index(n) == d)}
+        for name, value in part.items():
+            if name in ("input_size", "self"):
+                part[name] = [1, size] + shape if name == "input_size" else torch.zeros([1, size] + shape)
+            elif name == "padding" and len(value) == 2 * rank: # the last dim first
+                part[name] = [v if i // 2 == rank - 1 - d else 0 for i, v in enumerate(value)]
+            elif name in ("output_size", "kernel_size", "stride", "scale_factors", "padding"):
+                part[name] = only(value or given["kernel_size"], 0 if name == "padding" else 1)
+            elif name == "divisor_override" and d:
+                part[name] = 1
+        return [part.get(n) for n in names[1:]]
+
+    def backward(grad, *args):
+        given = dict(zip(names[1:], args))
+        for d in range(rank):
+            size = grad.shape[d - rank]
+            with no_dispatch():
+                unit = torch.eye(size).view([1, size] + [size if i == d else 1 for i in range(rank)])
+                weights = op(unit, *alone(given, d, size)).reshape(size, -1).to(grad.dtype)
+            grad = torch.matmul(grad.movedim(d - rank, -1), weights).movedim(-1, d - rank)
+        return grad
+    return backward
+
+
+def gradients():
+    """Of ops whose gradient is no op of its own here."""
+    aten, table = torch.ops.aten, {}
+    of_rank = lambda *kinds: [kind % rank for kind in kinds for rank in (1, 2, 3)]
+    names = of_rank("reflection_pad%dd", "replication_pad%dd", "upsample_nearest%dd", "_upsample_nearest_exact%dd") + [
+        "upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d", "upsample_bicubic2d",
+        "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa", "avg_pool3d", "_adaptive_avg_pool3d"]
+    for packet in [getattr(aten, name + "_backward") for name in names if hasattr(aten, name + "_backward")]:
+        for overload in {"default", "vec"} & set(packet.overloads()):
+            table[getattr(packet, overload)] = separable(getattr(packet, overload))
+
+    def of_indices(grad, x, *args, rank):
+        """Of a pool that says which element of a plane it took."""
+        zeros = grad.new_zeros(list(x.shape[:-rank]) + [x.shape[-rank:].numel()])
+        return zeros.scatter_add(-1, args[-1].flatten(-rank), grad.flatten(-rank)).reshape(x.shape)
+
+    for name in ("adaptive_max_pool2d", "adaptive_max_pool3d", "max_pool3d_with_indices", "fractional_max_pool2d",
+                 "fractional_max_pool3d"):
+        rank = 3 if "3d" in name else 2
+        table[getattr(aten, name + "_backward").default] = lambda *args, rank=rank: of_indices(*args, rank=rank)
+
+    def unfold(grad, sizes, dim, size, step):
+        if not sizes:
+            return NotImplemented
+        places, dim = torch.arange(sizes[dim]).unfold(0, size, step).reshape(-1), dim % len(sizes)
+        grad = grad.movedim(-1, dim + 1).flatten(dim, dim + 1)
+        return grad.new_zeros(list(sizes)).index_add(dim, places, grad)
+
+    def bags(grad, indices, bag, bag_size, chosen, num_weights, by_frequency, mode, scales=None, padding_idx=-1):
+        zeros = grad.new_zeros(num_weights, grad.shape[1])
+        if by_frequency:
+            return NotImplemented
+        if mode == 2: # which row each element came from; a bag without any has none
+            return zeros.scatter_add(0, chosen.clamp(min=0), grad * (bag_size > 0).unsqueeze(1))
+        rows = grad.index_select(0, bag)
+        rows = rows / bag_size.index_select(0, bag).unsqueeze(1) if mode == 1 else rows
+        rows = rows * scales.unsqueeze(1) if scales is not None else rows
+        return zeros.index_add(0, indices, rows * (indices != padding_idx).unsqueeze(1))
+
+    def bag_scales(grad, weight, indices, offsets, bag, mode, padding_idx=-1):
+        if bag.numel() != indices.numel():
+            bag = torch.searchsorted(offsets, torch.arange(indices.numel()), right=True) - 1
+        products = (grad.index_select(0, bag) * weight.index_select(0, indices)).sum(1)
+        return products * (indices != padding_idx)
+
+    def distances(grad, a, b, p, d):
+        """A point that is the other one has no direction."""
+        apart, grad, d = a.unsqueeze(-2) - b.unsqueeze(-3), grad.unsqueeze(-1), d.unsqueeze(-1)
+        if p == float("inf"):
+            return (grad * apart.sign() * (apart.abs() == d)).sum(-2)
+        if p == 0:
+            return torch.zeros_like(a)
+        slope = apart.sign() * apart.abs() ** (p - 1) / torch.where(d == 0, torch.ones_like(d), d) ** (p - 1)
+        return (torch.where(apart == 0, torch.zeros_like(apart), slope) * grad).sum(-2)
+
+    def pairs(grad, x, p, d):
+        """pdist is cdist above the diagonal."""
+        n = x.shape[0]
+        rows, columns = torch.triu_indices(n, n, 1)
+        square = lambda v: v.new_zeros(n, n).index_put((rows, columns), v).index_put((columns, rows), v)
+        return distances(square(grad), x, x, p, square(d))
+
+    def margins(grad, x, target, p, margin, weight=None, reduction=1):
+        x, target = (x, target) if x.dim() == 2 else (x.unsqueeze(0), target.reshape(1))
+        places, (n, classes) = target.unsqueeze(1), x.shape
+        apart = (margin - x.gather(1, places) + x).clamp(min=0).scatter(1, places, 0.0)
+        slope = (2 * apart if p == 2 else (apart > 0).to(x.dtype)) / classes
+        slope = slope * weight.index_select(0, target).unsqueeze(1) if weight is not None else slope
+        slope = slope.scatter(1, places, -slope.sum(1, keepdim=True)) * grad.reshape(-1, 1)
+        return (slope / n if reduction == 1 else slope).reshape(x.shape)
+
+    def solve_lu(lu, pivots, b, left=True, adjoint=False):
+        p, l, u = torch.lu_unpack(lu, pivots)
+        solve = torch.linalg.solve_triangular
+        if not left: # X A = B is A^T X^T = B^T
+            return NotImplemented
+        if adjoint:
+            return p @ solve(l.mH, solve(u.mH, b, upper=False), upper=True, unitriangular=True)
+        return solve(u, solve(l, p.mH @ b, upper=False, unitriangular=True), upper=True)
+
+    table.update({aten.unfold_backward.default: unfold, aten._embedding_bag_dense_backward.default: bags,
+                  aten._embedding_bag_per_sample_weights_backward.default: bag_scales,
+                  aten._cdist_backward.default: distances, aten._pdist_backward.default: pairs,
+                  aten.multi_margin_loss_backward.default: margins})
+    if hasattr(aten, "linalg_lu_solve"):
+        table[aten.linalg_lu_solve.default] = solve_lu
+    return table
+
+
 def spelt_out():
     """Ops that are not written as they are: gradients, by PyTorch's own decompositions; batch norm of a training step,
     which changes its statistics without a word of that in its schema."""
@@ -306,6 +538,10 @@ def spelt_out():
             return NotImplemented
         return norm(x, weight, bias, mean, var, training, momentum, eps)
 
+    def number(x, y):
+        is_bool = x.dtype == torch.bool and isinstance(y, bool)
+        return torch.scalar_tensor(y, dtype=torch.bool if is_bool else torch.result_type(x, y))
+
     def rrelu(x, noise, lower=1 / 8, upper=1 / 3, training=False, generator=None):
         return NotImplemented if training else torch.nn.functional.leaky_relu(x, (lower + upper) / 2)
 
@@ -313,25 +549,24 @@ def spelt_out():
         d = x - y
         return torch.where(d.abs() < beta, d / beta, torch.sign(d)) * (grad / x.numel() if reduction == 1 else grad)
 
-    def nearest2d(grad, output_size, input_size, scales_h=None, scales_w=None):
-        h, w = (o // i for o, i in zip(output_size, input_size[2:]))
-        if [h * input_size[2], w * input_size[3]] != list(output_size):
-            return NotImplemented
-        return grad.reshape(*input_size[:3], h, input_size[3], w).sum((3, 5))
-
     table[aten.smooth_l1_loss_backward.default] = smooth_l1
-    table[aten.upsample_nearest2d_backward.default] = nearest2d
+    table.update(gradients())
+    for name in ("bitwise_and", "bitwise_or", "bitwise_xor"): # of a tensor and a number, which torch 1.13 cannot trace
+        for op in (getattr(aten, name).Tensor, getattr(aten, name + "_").Tensor):
+            table[op] = lambda x, y, op=op: NotImplemented if isinstance(y, torch.Tensor) else op(x, number(x, y))
     table[aten.native_batch_norm.default] = batch_norm
     table[aten.rrelu_with_noise.default] = rrelu
+    table[aten._conj.default] = lambda x: torch.tensor(x.conjugate()) if isinstance(x, complex) else NotImplemented
     table[aten.cholesky_inverse.default] = lambda x, upper=False: torch.cholesky_solve(torch.eye(x.shape[-1],
             dtype=x.dtype), x, upper)
     return table
 
 
 class NoChecks:
-    """Distributions and assertions ask whether numbers are good: not while it is traced."""
+    """Distributions and assertions ask whether numbers are good, and indices what they are: not while it is traced."""
 
     def __enter__(self):
+        torch.Tensor.__getitem__, torch.Tensor.__setitem__, Picked.given = get_item, set_item, []
         self.validate, self.check = torch.distributions.Distribution._validate_args, torch._assert
         torch.distributions.Distribution.set_default_validate_args(False)
         torch._assert = lambda condition, message: None
@@ -339,6 +574,9 @@ class NoChecks:
     def __exit__(self, *error):
         torch.distributions.Distribution.set_default_validate_args(self.validate)
         torch._assert = self.check
+        del torch.Tensor.__getitem__, torch.Tensor.__setitem__
+        if not error[0] and any(y._version for y in Picked.given):
+            raise RuntimeError("x[i] is written to in place, where i is a tensor: write x[i] = y")
 
 
 class Products:
@@ -635,11 +873,43 @@ class Document:
             self.call(node)
 
     def call(self, node):
+        self.with_tensors(node)
         inputs, attrs = self.arguments(node)
         op_type = str(node.target)
         if op_type in ("aten.as_strided.default", "aten.as_strided_.default"):
             op_type, attrs = view_of_strides(op_type, inputs[0][1], attrs)
+        if op_type == "aten.as_strided.default":
+            inputs, attrs = self.in_memory(node, inputs, attrs)
         self.result(node, op_type, inputs, attrs)
+
+    def in_memory(self, node, inputs, attrs):
+        """The form has no strides: what as_strided reads is written out in the order in which it lies in memory, where
+        all that is read is in it and nothing in the graph is written to."""
+        name, x, source, _ = inputs[0]
+        strides, first = x.stride(), getattr(x, "first", 0)
+        order = sorted(range(x.dim()), key=lambda d: (-strides[d], -x.shape[d]))
+        ordered = x.permute(order)
+        start = first if attrs.get("storage_offset") is None else attrs["storage_offset"]
+        end = start + sum(max(n - 1, 0) * s for n, s in zip(attrs["size"], attrs["stride"]))
+        is_whole = ordered.is_contiguous() and first <= start and end < first + x.numel()
+        if source is None or not is_whole or any(
+                isinstance(n.target, torch._ops.OpOverload) and n.target._schema.is_mutable for n in self.module.graph.nodes):
+            return inputs, attrs
+        for op, rest in (("permute", {"dims": order}), ("clone", {"memory_format": "torch.contiguous_format"})):
+            if op == "clone" or order != sorted(order):
+                made = "%s_%s" % (node.name, op)
+                self.nodes.append({"name": made, "op_type": "aten.%s.default" % op, "inputs": [meta(*inputs[0])],
+                                   "outputs": [meta(made, ordered, made, 0)], "attrs": rest})
+                inputs = [(made, ordered, made, 0)]
+        return inputs, {**attrs, "storage_offset": start - first}
+
+    @staticmethod
+    def with_tensors(node):
+        """A complex number is no attribute of the form: where a tensor may stand instead, it does."""
+        packet = node.target.overloadpacket
+        is_scalar = "Scalar" in str(node.target) and "Tensor" in packet.overloads()
+        if is_scalar and any(isinstance(v, complex) for v in node.args):
+            node.target = packet.Tensor
 
     def result(self, node, op_type, inputs, attrs):
         values = node.meta["val"]

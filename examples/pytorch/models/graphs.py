@@ -287,3 +287,20 @@ class Knowledge(nn.Module):
         ca, cc = torch.complex(a[:, :3], a[:, 3:]), torch.complex(c[:, :3].contiguous(), c[:, 3:].contiguous())
         return -torch.norm(a + b - c, p=1, dim=1), (a * b * c).sum(-1), 6 - (ca * turn - cc).abs().sum(-1), (ca *
                 turn * cc.conj()).real.sum(-1)
+
+
+@model("point_pillars", "20x4", "20:int64<12")
+class PointPillars(nn.Module):
+    """Points of a cell become one pillar; a picture from above has them at their places."""
+    def __init__(self):
+        super().__init__()
+        self.each, self.norm, self.up = nn.Linear(7, 6), nn.BatchNorm1d(6), nn.ConvTranspose2d(6, 4, 2, 2)
+
+    def forward(self, points, cells):
+        count = torch.bincount(cells, minlength=12).clamp(min=1)
+        middle = torch.zeros(12, 3).index_add(0, cells, points[:, :3]) / count[:, None]
+        x = F.relu(self.norm(self.each(torch.cat([points, points[:, :3] - middle[cells]], 1))))
+        pillars = torch.zeros(12, 6).scatter_reduce(0, cells[:, None].expand(-1, 6), x, "amax")
+        canvas = torch.zeros(6, 16)
+        canvas[:, torch.tensor([0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 15])] = pillars.t()
+        return self.up(canvas.view(1, 6, 4, 4)), count

@@ -758,3 +758,54 @@ class SoftRasteriser(nn.Module):
         weight = cover * torch.exp((depth[:, None] - depth.max()) / 0.5)
         weight = weight / (weight.sum(0, keepdim=True) + 1e-3)
         return 1 - torch.prod(1 - cover, 0).view(8, 8), torch.einsum("fp,fk->pk", weight, light)
+
+
+@model("hidden_markov", "7x4")
+class HiddenMarkov(nn.Module):
+    """The likeliest states, traced back through what each step chose."""
+    def __init__(self):
+        super().__init__()
+        self.change = nn.Parameter(torch.randn(4, 4))
+
+    def forward(self, scores):
+        best = total = scores[0]
+        chosen = []
+        for score in scores[1:]:
+            value, index = (best[:, None] + self.change).max(0)
+            best, total = value + score, torch.logsumexp(total[:, None] + self.change, 0) + score
+            chosen.append(index)
+        path = [best.argmax()]
+        for index in reversed(chosen):
+            path.append(index[path[-1]])
+        count = torch.zeros(4, 2)
+        for i, state in enumerate(path):
+            count[state, i % 2] += 1
+        return torch.stack(path[::-1]), best.max(), total.logsumexp(0), count
+
+
+@model("cellular_automata", "8x8:int64<2", "8x8")
+def cellular_automata():
+    """Life on a torus, and spins of a magnet, black squares before white ones."""
+    def run(life, chance):
+        around = [(a, b) for a in (-1, 0, 1) for b in (-1, 0, 1) if a or b]
+        black = (torch.arange(8)[:, None] + torch.arange(8)) % 2 == 0
+        spin = life * 2 - 1
+        for is_white in (False, True):
+            count = sum(life.roll(shift, (0, 1)) for shift in around)
+            life = (count == 3).long() | ((count == 2).long() & life)
+            field = sum(spin.roll(*by) for by in ((1, 0), (-1, 0), (1, 1), (-1, 1)))
+            flipped = torch.where(chance.sigmoid() < torch.sigmoid(0.8 * field), 1, -1)
+            spin = torch.where(black ^ is_white, flipped, spin)
+        return life ^ 3, life | 8, spin, 7 % (life + 4)
+    return Lambda(run)
+
+
+@model("analytic_signal", "2x32", "9")
+def analytic_signal():
+    def run(x, kernel):
+        n = x.shape[-1] + kernel.shape[0] - 1
+        filtered = torch.fft.irfft(torch.fft.rfft(x, n) * torch.fft.rfft(kernel, n).conj(), n)
+        half = torch.fft.fft(x) * torch.cat([torch.ones(1), 2 * torch.ones(15), torch.ones(1), torch.zeros(15)])
+        signal = torch.fft.ifft(half)
+        return filtered, signal.abs(), signal.conj().imag, torch.fft.ihfft(x).imag, torch.diff(signal.angle())
+    return Lambda(run)

@@ -404,3 +404,80 @@ class Losses(nn.Module):
             loss = torch.stack(losses)
             g = torch.autograd.grad(loss.sum(), x)[0]
         return loss.detach(), g
+
+
+@model("speech_step", "9x2x5", "2x3:int64<4")
+def speech_step():
+    """Connectionist temporal classification of frames, its gradient spelt out."""
+    class Speech(Step):
+        def loss(self, frames, labels):
+            scores = self.net(frames).log_softmax(-1)
+            lengths = torch.tensor([9, 7]), torch.tensor([3, 2])
+            return F.ctc_loss(scores, labels + 1, *lengths) + F.ctc_loss(scores, labels + 1, *lengths,
+                                                                         reduction="sum", zero_infinity=True)
+    return Speech(mlp(5, 8, 5))
+
+
+@model("spatial_transformer_step", "2x2x7x6", "2x2x5x5")
+def spatial_transformer_step():
+    class Aligned(Step):
+        def loss(self, picture, wanted):
+            theta = torch.eye(2, 3) + 0.1 * self.net(picture.mean((2, 3))).view(2, 2, 3)
+            grid = F.affine_grid(theta, [2, 2, 5, 5], align_corners=False)
+            seen = [F.grid_sample(picture, grid, *how, align_corners=False) for how in (
+                ("bilinear", "zeros"), ("bicubic", "border"), ("bilinear", "reflection"))]
+            return F.mse_loss(sum(seen), wanted)
+    return Aligned(mlp(2, 8, 6))
+
+
+@model("borders_and_sizes_step", "1x2x6x5")
+def borders_and_sizes_step():
+    """Padding, resizing and pools that are linear along each dim."""
+    class Borders(Step):
+        def loss(self, x):
+            y = self.net(x)
+            y = F.pad(y, (1, 2, 0, 2), "reflect") * 0.5 + F.pad(y, (2, 1, 1, 1), "replicate")
+            modes = "bilinear", "bicubic", "nearest", "nearest-exact"
+            sizes = [F.interpolate(y, size=(7, 9), mode=mode) for mode in modes]
+            sizes.append(F.interpolate(y, scale_factor=1.3, mode="bilinear", align_corners=True)[..., :7, :9])
+            y = torch.stack(sizes, 2)
+            y = F.avg_pool3d(F.pad(y, (0, 0, 1, 0, 1, 1), "replicate"), 2, (1, 2, 1), ceil_mode=True)
+            wide = F.interpolate(y, scale_factor=1.5, mode="trilinear")
+            y = F.max_pool3d(wide, 2) + F.adaptive_max_pool3d(y, F.max_pool3d(wide, 2).shape[2:])
+            return F.adaptive_avg_pool3d(y, (2, 1, 3)).square().sum() + F.adaptive_max_pool2d(y[:, 0], (2, 3)).sum()
+    return Borders(nn.Conv2d(2, 3, 3, padding=1))
+
+
+@model("metric_learning_step", "6x4", "6:int64<3")
+def metric_learning_step():
+    class Metric(Step):
+        def loss(self, x, labels):
+            y = self.net(x)
+            apart = torch.cdist(y, y.flip(0)) + torch.cdist(y, y.roll(1, 0), p=1.0)
+            windows = y.unfold(1, 3, 2).prod(-1).sum() + y.unfold(0, 2, 1).amax(-1).sum()
+            return apart.mean() + F.pdist(y).logsumexp(0) + windows + F.multi_margin_loss(y, labels, p=2, margin=0.7)
+    return Metric(mlp(4, 8, 5))
+
+
+@model("bag_of_words_step", "9:int64<12", "9")
+def bag_of_words_step():
+    class Words(Step):
+        def loss(self, words, weights):
+            bags = torch.tensor([0, 2, 2, 6])
+            means = self.net[1](F.embedding_bag(words, self.net[0].weight, bags, mode="mean", padding_idx=3))
+            most = self.net[1](F.embedding_bag(words, self.net[0].weight, bags, mode="max"))
+            scales = torch.tanh(weights * self.net[1].bias[0])
+            sums = F.embedding_bag(words, self.net[0].weight, bags, mode="sum", per_sample_weights=scales)
+            return F.softplus(means).sum() + most.square().sum() + self.net[1](sums).cos().sum()
+    return Words(Seq(nn.Embedding(12, 4), nn.Linear(4, 3)))
+
+
+@model("complex_matrix_step", "3x4", "3x4")
+def complex_matrix_step():
+    """Numbers whose gradient is complex, and determinants."""
+    class Phases(Step):
+        def loss(self, re, im):
+            z = torch.complex(re, im) @ torch.complex(self.net.weight, self.net.weight.flip(0))
+            volume = torch.linalg.slogdet(self.net.weight + 3 * torch.eye(4))[1] + torch.det(self.net.weight)
+            return z.abs().sum() + z.angle().sin().sum() + (z * 2j).real.mean() + volume
+    return Phases(nn.Linear(4, 4))

@@ -1001,3 +1001,22 @@ class Capsules(nn.Module):
             v = self.squash((logits.softmax(2).unsqueeze(-1) * votes).sum(1, keepdim=True))
             logits = logits + (votes * v).sum(-1)
         return v.squeeze(1).norm(dim=-1)
+
+
+@model("neighbourhood_attention", "2x6x5x7")
+class Neighbourhood(nn.Module):
+    """Windows of keys and values are views with strides of padded maps."""
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.bias = nn.Conv2d(6, 18, 1), nn.Parameter(torch.randn(9))
+
+    def windows(self, x):
+        n, c, h, w = x.shape
+        x = F.pad(x, (1, 1, 1, 1), mode="replicate").contiguous()
+        a, b, d, e = x.stride()
+        return x.as_strided((n, c, h, w, 3, 3), (a, b, d, e, d, e)).flatten(4)
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).chunk(3, 1)
+        scores = (q[..., None] * self.windows(k)).sum(1, keepdim=True) + self.bias
+        return (scores.softmax(-1) * self.windows(v)).sum(-1)

@@ -171,3 +171,17 @@ class NonLocal(nn.Module):
         f = torch.matmul(theta, phi)
         y = torch.matmul(f / f.size(-1), g).permute(0, 2, 1).contiguous().view(1, 3, 4, 6, 6)
         return self.w(y) + x
+
+
+@model("unpooled_volume", "1x2x4x6x6")
+class Unpooled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm = nn.Conv3d(2, 4, (1, 3, 3), padding=(0, 1, 1), bias=False), nn.InstanceNorm3d(4)
+
+    def forward(self, x):
+        y = F.leaky_relu(self.norm(self.conv(x)), 0.01)
+        z, index = F.max_pool3d(y, 2, return_indices=True)
+        flow = torch.stack([y[:, 0], y[:, 1], y[:, 2]], -1).tanh()
+        seen = F.grid_sample(y, flow, mode="nearest", padding_mode="reflection", align_corners=False)
+        return F.max_unpool3d(z * 2, index, 2), F.adaptive_max_pool3d(y, (2, 3, 1)), seen
