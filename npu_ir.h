@@ -29246,6 +29246,12 @@ static bool npu__makes_strides(const npu_op_def *def)
     return odd;
 }
 
+/* new_zeros takes the dtype of its operand, but not its strides. */
+static bool npu__is_new(const npu_op_def *def)
+{
+    return strncmp(def->schema->name, "new_", 4) == 0;
+}
+
 /* At most one dim that is not 1: there is one order only. */
 static bool npu__is_line(const npu_spec *spec)
 {
@@ -29270,7 +29276,7 @@ NPU__COLD static bool npu__is_made_dense(const npu_graph *g, uint32_t root, uint
         const npu__op *o = &g->ops[v->producer];
         npu_op_info info = o->def ? npu__view_info(g, o, args) : none;
         bool is_packed = (npu_op_has(&info, "memory_format") && npu_op_int(&info, "memory_format", 1) == 0) ||
-                         npu__is_line(g->specs[v->spec]);
+                         npu__is_line(g->specs[v->spec]) || (o->def && npu__is_new(o->def));
         if (o->def && npu__makes_strides(o->def)) {
             return false;
         }

@@ -814,6 +814,9 @@ static const struct { const char *nodes[4], *out; npu_status status; float want[
         STRIDED "n | " FLAT }, "[6]", NPU_ERR_UNSUPPORTED, { 0 } },
     { { T, "m | aten.mean.dim | t | m=float32[3,1] | 'dim': [1], 'keepdim': true",
         STRIDED "m | y=float32[2] | 'size': [2], 'stride': [1]" }, "[2]", NPU_OK, { 2.5f, 3.5f } }, /* one order only */
+    /* what is made new is row-major, whatever it takes its dtype from */
+    { { T, "m | aten.mm.default | t x | m=float32[3,3] | ",
+        "n | aten.new_ones.default | m | n=float32[3,2] | 'size': [3, 2]", STRIDED "n | " FLAT }, "[6]", NPU_OK, { 1, 1, 1, 1, 1, 1 } },
     { { T, "c | aten.clone.default | t | c=float32[3,2] | ", STRIDED "c | " FLAT }, "[6]", NPU_ERR_UNSUPPORTED, { 0 } },
     { { T, "r | aten.reshape.default | t | r=float32[6] | 'shape': [6]", STRIDED "r | " FLAT }, "[6]",
       NPU_ERR_UNSUPPORTED, { 0 } },
