@@ -1363,6 +1363,8 @@ typedef struct npu_op_table {
       "conj(Tensor(a) self) -> Tensor(a)", "conjugates") \
     X(0x094f, NPU_ATEN_CONJ_RAW, 0, npu__type_same_arith, \
       "_conj(Tensor(a) self) -> Tensor(a)", "conjugates") \
+    X(0x0a40, NPU_ATEN_NEG_VIEW, NPU_COMPOSITE, npu__type_composite, \
+      "_neg_view(Tensor(a) self) -> Tensor(a)", "-x") \
     X(0x0950, NPU_ATEN_CONJ_PHYSICAL, 0, npu__type_same_arith, \
       "conj_physical(Tensor self) -> Tensor", "conjugates") \
     X(0x0951, NPU_ATEN_FFT_FFT, NPU_COMPOSITE, npu__type_composite, \
@@ -1602,7 +1604,10 @@ typedef struct npu_op_table {
       "random_samples) -> (Tensor, Tensor)", "fractional_max_pool2d over three dims") \
     X(0x0937, NPU_ATEN_MAX_UNPOOL2D, NPU_COMPOSITE, npu__type_composite, \
       "max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor", \
-      "elements where max_pool2d found them, 0 elsewhere")
+      "elements where max_pool2d found them, 0 elsewhere") \
+    X(0x0a3d, NPU_ATEN_MAX_UNPOOL3D, NPU_COMPOSITE, npu__type_composite, \
+      "max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor", \
+      "elements where max_pool3d found them, 0 elsewhere")
 
 /* ---- aten: resize: upsampling and sampling at given points ---- */
 #define NPU_IR_OPS_ATEN_RESIZE(X)                                                                  \
@@ -1789,6 +1794,8 @@ typedef struct npu_op_table {
       "rest of floor division by a number")                                                                  \
     X(0x00d1, NPU_ATEN_REMAINDER_TENSOR, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_arithmetic,                \
       "remainder.Tensor(Tensor self, Tensor other) -> Tensor", "rest of floor division")                     \
+    X(0x0a3e, NPU_ATEN_REMAINDER_SCALAR_TENSOR, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_arithmetic,         \
+      "remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", "the same of a number")                \
     X(0x00d2, NPU_ATEN_CLAMP_MAX, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_clamp,                            \
       "clamp_max(Tensor self, Scalar max) -> Tensor", "min(x, max)")                                         \
     X(0x00d3, NPU_ATEN_CLAMP_MAX_TENSOR, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_clamp,                     \
@@ -2644,6 +2651,9 @@ typedef struct npu_op_table {
     X(0x040f, NPU_ATEN_INDEX_FILL, NPU_INPLACE, npu__type_index_fill,                             \
       "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",        \
       "a number written at indices of a dim")                                                     \
+    X(0x0a3f, NPU_ATEN_INDEX_FILL_TENSOR, NPU_COMPOSITE, npu__type_composite,                     \
+      "index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",        \
+      "the same, the number a tensor")                                                            \
     X(0x0410, NPU_ATEN_INDEX_REDUCE, NPU_INPLACE, npu__type_index_slices,                         \
       "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool "      \
       "include_self=True) -> Tensor", "slices reduced at indices of a dim")                       \
@@ -24335,22 +24345,42 @@ NPU__COLD static void npu__compose_argsort(npu__compose *c)
     npu__yield(c, npu__result_of(c, npu__do(c, NPU_ATEN_SORT_STABLE, "self stable dim descending"), 1));
 }
 
-NPU__COLD static void npu__compose_max_unpool2d(npu__compose *c)
+NPU__COLD static void npu__compose_max_unpool(npu__compose *c)
 {
     npu_value x = npu__operand(c, "self");
     npu_spec y = *npu__spec_of(c, x);
-    int64_t h = npu_op_int_at(c->op, "output_size", 0), w = npu_op_int_at(c->op, "output_size", 1), plane;
-    if (y.rank < 3 || npu_op_list_len(c->op, "output_size") != 2 || !npu__dim_mul(h, w, &plane) || h < 0 || w < 0) {
-        npu__graph_fail(c->g, NPU_ERR_SHAPE, "self has %u dims, expected 3 or 4, and output_size two sizes from 0",
-                        (unsigned)y.rank);
+    uint32_t wide = c->op->kind == NPU_ATEN_MAX_UNPOOL2D ? 2 : 3;
+    int64_t sizes[3] = { 0, 0, 0 }, plane = 1, first = -(int64_t)wide;
+    bool fits = y.rank > wide && npu_op_list_len(c->op, "output_size") == wide;
+    for (uint32_t i = 0; i < wide && fits; i++) {
+        sizes[i] = npu_op_int_at(c->op, "output_size", i);
+        fits = npu__dim_mul(plane, sizes[i], &plane) && sizes[i] >= 0;
+    }
+    if (!fits) {
+        npu__graph_fail(c->g, NPU_ERR_SHAPE, "self has %u dims, expected %u or %u, and output_size %u sizes from 0",
+                        (unsigned)y.rank, (unsigned)wide + 1, (unsigned)wide + 2, (unsigned)wide);
         return;
     }
-    y.dims[y.rank - 2] = plane;
+    y.dims[y.rank - wide] = plane;
     x = NPU__MAKE(NPU_ATEN_SCATTER, "%v -1 %v %v",
-                  NPU__MAKE(NPU_ATEN_ZEROS, "%L %t", y.dims, y.rank - 1u, (int)y.dtype),
-                  NPU__MAKE(NPU_ATEN_FLATTEN, "indices -2 -1"), NPU__MAKE(NPU_ATEN_FLATTEN, "self -2 -1"));
-    y.dims[y.rank - 2] = h, y.dims[y.rank - 1] = w;
+                  NPU__MAKE(NPU_ATEN_ZEROS, "%L %t", y.dims, y.rank - wide + 1, (int)y.dtype),
+                  NPU__MAKE(NPU_ATEN_FLATTEN, "indices %i -1", first), NPU__MAKE(NPU_ATEN_FLATTEN, "self %i -1", first));
+    memcpy(&y.dims[y.rank - wide], sizes, wide * sizeof *sizes);
     npu__yield(c, npu__reshaped(c, x, y.rank, y.dims));
+}
+
+NPU__COLD static void npu__compose_index_fill(npu__compose *c)
+{
+    npu_value value = npu__operand(c, "value");
+    npu_value none = NPU__MAKE(NPU_ATEN_ZEROS_LIKE, "self %t", (int)NPU_BOOL), chosen;
+    if (npu__spec_of(c, value)->rank) {
+        npu__graph_fail(c->g, NPU_ERR_RANK, "value has %u dims, expected 0",
+                        (unsigned)npu__spec_of(c, value)->rank);
+        return;
+    }
+    chosen = NPU__MAKE(NPU_ATEN_INDEX_FILL, "%v dim index 1", none);
+    npu__yield(c, NPU__MAKE(NPU_ATEN_WHERE, "%v %v self", chosen,
+                           npu__cast(c, value, npu__dtype_at(c, npu__operand(c, "self")))));
 }
 
 /* Indices are kept within self, for what they find there is not looked at. */
@@ -25470,7 +25500,10 @@ NPU__COLD static void npu__compose_embedding_renorm(npu__compose *c)
     X(NPU_ATEN_FOREACH_MUL_LIST, NPU_ATEN_FOREACH_MUL_LIST, NULL, npu__compose_foreach) \
     X(NPU_ATEN_FOREACH_MUL_SCALAR, NPU_ATEN_FOREACH_MUL_SCALAR, NULL, npu__compose_foreach) \
     X(NPU_ATEN_ARGSORT_STABLE, NPU_ATEN_ARGSORT_STABLE, NULL, npu__compose_argsort) \
-    X(NPU_ATEN_MAX_UNPOOL2D, NPU_ATEN_MAX_UNPOOL2D, NULL, npu__compose_max_unpool2d) \
+    X(NPU_ATEN_MAX_UNPOOL2D, NPU_ATEN_MAX_UNPOOL2D, NULL, npu__compose_max_unpool) \
+    X(NPU_ATEN_MAX_UNPOOL3D, NPU_ATEN_MAX_UNPOOL3D, NULL, npu__compose_max_unpool) \
+    X(NPU_ATEN_INDEX_FILL_TENSOR, NPU_ATEN_INDEX_FILL_TENSOR, NULL, npu__compose_index_fill) \
+    X(NPU_ATEN_NEG_VIEW, NPU_ATEN_NEG, "self", NULL) \
     X(NPU_ATEN_UNSAFE_MASKED_INDEX, NPU_ATEN_UNSAFE_MASKED_INDEX, NULL, npu__compose_masked_index) \
     X(NPU_ATEN_CUDNN_BATCH_NORM, NPU_ATEN_CUDNN_BATCH_NORM, NULL, npu__compose_device_batch_norm) \
     X(NPU_ATEN_MIOPEN_BATCH_NORM, NPU_ATEN_MIOPEN_BATCH_NORM, NULL, npu__compose_device_batch_norm) \

@@ -4696,6 +4696,7 @@ NPU__REF_CHOICE(gamma_derivative, 0, npu__ref_choose_single, &npu__ref_op_polyga
     X(NPU_ATEN_XOR___SCALAR, bitwise_xor, 2)                                                       \
     X(NPU_ATEN_XOR___TENSOR, bitwise_xor, 2)                                                       \
     X(NPU_ATEN_TO_OTHER, copy, 1)                                                                  \
+    X(NPU_ATEN_REMAINDER_SCALAR_TENSOR, remainder, 2)                                              \
     X(NPU_TENSOR_ADD, add, 2)                                                                      \
     X(NPU_TENSOR_SUB, sub, 2)                                                                      \
     X(NPU_TENSOR_MUL, mul, 2)                                                                      \
