@@ -23561,11 +23561,10 @@ enum { NPU__REF_LEAN_ROWS = 8 };
 /* Bytes to look ahead: what the processor foresees ends with a page, which a row may be. */
 enum { NPU__REF_LEAN_AHEAD = 2048 };
 
-/* A row of 4-bit weights: 32 of them in 16 bytes, weight i in one byte with weight i + 16; a factor for each group, and
-   what the sum of x over the group is multiplied by. */
+/* A row of 4-bit weights, from 0 to 15: a factor for each group, and what the sum of x over it is multiplied by. */
 typedef struct npu__ref_int4_row {
-    const uint8_t *bytes;
-    const float *factors, *offsets; /* offsets NULL: groups are symmetric, 8 is taken off their bits */
+    const uint16_t *words;
+    const float *factors, *offsets;
     const float *sums;      /* of x, a row of groups after the other */
     int64_t groups, group;
 } npu__ref_int4_row;
@@ -23573,6 +23572,7 @@ typedef struct npu__ref_int4_row {
 typedef struct npu__ref_lean_loops {
     void (*int8)(float *sums, const float *x, int64_t step, int32_t rows, const int8_t *w, int64_t k);
     void (*int4)(float *sums, const float *x, int64_t step, int32_t rows, const npu__ref_int4_row *w);
+    int64_t parts; /* weights of 4 bits in a lane */
 } npu__ref_lean_loops;
 
 #define NPU__REF_LEAN_FMA_base(a, b, c) ((a) * (b) + (c))
@@ -23594,36 +23594,33 @@ NPU__REF_INLINE uint32_t npu__ref_lean_word(const void *p)
     return word;
 }
 #define NPU__REF_LEAN_I8_base(p) { (p)[0], (p)[1], (p)[2], (p)[3] }
-#define NPU__REF_LEAN_U8_base(p) NPU__REF_LEAN_I8_base(p)
-#define NPU__REF_LEAN_NEON(p) vreinterpret_u8_u32(vdup_n_u32(npu__ref_lean_word(p)))
-#define NPU__REF_LEAN_I8_neon(p) vmovl_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_u8(NPU__REF_LEAN_NEON(p)))))
-#define NPU__REF_LEAN_U8_neon(p) vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(vmovl_u8(NPU__REF_LEAN_NEON(p)))))
+#define NPU__REF_LEAN_U16_base(p) NPU__REF_LEAN_I8_base(p)
+#define NPU__REF_LEAN_NEON(p) vreinterpret_s8_u32(vdup_n_u32(npu__ref_lean_word(p)))
+#define NPU__REF_LEAN_I8_neon(p) vmovl_s16(vget_low_s16(vmovl_s8(NPU__REF_LEAN_NEON(p))))
+#define NPU__REF_LEAN_U16_neon(p) vreinterpretq_s32_u32(vmovl_u16(vld1_u16(p)))
 #define NPU__REF_LEAN_I8_avx2(p) \
     (npu__ref_lean_i_avx2)_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)(p)))
-#define NPU__REF_LEAN_U8_avx2(p) \
-    (npu__ref_lean_i_avx2)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)(p)))
+#define NPU__REF_LEAN_U16_avx2(p) \
+    (npu__ref_lean_i_avx2)_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)(p)))
 #define NPU__REF_LEAN_I8_avx512(p) \
     (npu__ref_lean_i_avx512)_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)(p)))
-#define NPU__REF_LEAN_U8_avx512(p) \
+#define NPU__REF_LEAN_U16_avx512(p) \
     (npu__ref_lean_i_avx512)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)(p)))
 
-/* The lower and the higher four bits of bytes in lanes: what converts and masks them and takes `less` off, or the
-   places of a table of the results. */
-#define NPU__REF_LEAN_LOW(set, b) (__builtin_convertvector((b) & 15, npu__ref_lean_f_##set) - less)
-#define NPU__REF_LEAN_HIGH(set, b) (__builtin_convertvector((b) >> 4, npu__ref_lean_f_##set) - less)
-#define NPU__REF_LEAN_LESS_base(a) NPU__REF_LEAN_ALL_base(a)
-#define NPU__REF_LEAN_LOW_base(b) NPU__REF_LEAN_LOW(base, b)
-#define NPU__REF_LEAN_HIGH_base(b) NPU__REF_LEAN_HIGH(base, b)
-#define NPU__REF_LEAN_LESS_neon(a) NPU__REF_LEAN_ALL_neon(a)
-#define NPU__REF_LEAN_LOW_neon(b) NPU__REF_LEAN_LOW(neon, b)
-#define NPU__REF_LEAN_HIGH_neon(b) NPU__REF_LEAN_HIGH(neon, b)
-#define NPU__REF_LEAN_LESS_avx2(a) NPU__REF_LEAN_ALL_avx2(a)
-#define NPU__REF_LEAN_LOW_avx2(b) NPU__REF_LEAN_LOW(avx2, b)
-#define NPU__REF_LEAN_HIGH_avx2(b) NPU__REF_LEAN_HIGH(avx2, b)
-#define NPU__REF_LEAN_LESS_avx512(a) \
-    _mm512_sub_ps(_mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15), _mm512_set1_ps(a))
-#define NPU__REF_LEAN_LOW_avx512(b) _mm512_permutexvar_ps((__m512i)(b), less)
-#define NPU__REF_LEAN_HIGH_avx512(b) _mm512_permutexvar_ps(_mm512_srli_epi32((__m512i)(b), 4), less)
+/* 32 weights of 4 bits are 16 bytes, of which each lane has as many weights as there are vectors of them: four in 16
+   bits, where masked bits become floats that are 16^n too large, of which x is the fewer; or two in 8, which are places
+   in a table of floats. */
+#define NPU__REF_LEAN_WORD(set, b, n) __builtin_convertvector((b) & 15 << 4 * (n), npu__ref_lean_f_##set)
+#define NPU__REF_LEAN_PARTS_base 4
+#define NPU__REF_LEAN_PART_base(b, n) NPU__REF_LEAN_WORD(base, b, n)
+#define NPU__REF_LEAN_PARTS_neon 4
+#define NPU__REF_LEAN_PART_neon(b, n) NPU__REF_LEAN_WORD(neon, b, n)
+#define NPU__REF_LEAN_PARTS_avx2 4
+#define NPU__REF_LEAN_PART_avx2(b, n) NPU__REF_LEAN_WORD(avx2, b, n)
+#define NPU__REF_LEAN_PARTS_avx512 2
+#define NPU__REF_LEAN_PART_avx512(b, n)                                     \
+    _mm512_permutexvar_ps(_mm512_srli_epi32((__m512i)(b), 4 * (n)),         \
+                          _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
 
 /* All lanes of a vector: halves are added to one another until one is left. */
 #define NPU__REF_LEAN_FOUR(v) ((v[0] + v[2]) + (v[1] + v[3]))
@@ -23685,28 +23682,29 @@ NPU__REF_INLINE NPU__REF_AVX2 float npu__ref_lean_total_avx2(__m256 v)
                                                                    const bool is_short)                            \
     {                                                                                                              \
         npu__ref_lean_f_##set all[NPU__REF_LEAN_ROWS] = { { 0 } };                                                 \
-        const uint8_t *bytes = w->bytes;                                                                           \
+        const uint16_t *words = w->words;                                                                          \
         const int64_t group = is_short ? 32 : w->group;                                                            \
-        const npu__ref_lean_f_##set less = NPU__REF_LEAN_LESS_##set(w->offsets ? 0.0f : 8.0f);                     \
+        const int32_t parts = NPU__REF_LEAN_PARTS_##set, next_part = 32 / parts;                                   \
         for (int64_t g = 0; g < w->groups; g++) {                                                                  \
             npu__ref_lean_f_##set acc[NPU__REF_LEAN_ROWS] = { { 0 } }, more = { 0 };                               \
             const npu__ref_lean_f_##set factor = NPU__REF_LEAN_ALL_##set(w->factors[g]);                           \
             for (int64_t i = g * group; i < (g + 1) * group; i += 32) {                                            \
-                NPU__REF_PREFETCH(bytes + NPU__REF_LEAN_AHEAD);                                                    \
+                NPU__REF_PREFETCH(words + NPU__REF_LEAN_AHEAD / 2);                                                \
                 NPU__REF_UNROLL                                                                                    \
-                for (int32_t h = 0; h < 16; h += W) {                                                              \
-                    npu__ref_lean_i_##set b = NPU__REF_LEAN_U8_##set(bytes + h);                                   \
-                    npu__ref_lean_f_##set low = NPU__REF_LEAN_LOW_##set(b);                                        \
-                    npu__ref_lean_f_##set high = NPU__REF_LEAN_HIGH_##set(b);                                      \
+                for (int32_t h = 0; h < next_part; h += W) {                                                       \
+                    npu__ref_lean_i_##set b = NPU__REF_LEAN_U16_##set(words + h);                                  \
                     NPU__REF_UNROLL                                                                                \
-                    for (int32_t r = 0; r < rows; r++) {                                                           \
-                        const float *at = x + r * step + i + h;                                                    \
-                        npu__ref_lean_f_##set *second = rows == 1 && !is_short ? &more : &acc[r];                  \
-                        acc[r] = NPU__REF_LEAN_FMA_##set(*(const npu__ref_lean_x_##set *)at, low, acc[r]);         \
-                        *second = NPU__REF_LEAN_FMA_##set(*(const npu__ref_lean_x_##set *)(at + 16), high, *second); \
+                    for (int32_t n = 0; n < parts; n++) {                                                          \
+                        const npu__ref_lean_f_##set v = NPU__REF_LEAN_PART_##set(b, n);                            \
+                        NPU__REF_UNROLL                                                                            \
+                        for (int32_t r = 0; r < rows; r++) {                                                       \
+                            const float *at = x + r * step + i + h + n * next_part;                                \
+                            npu__ref_lean_f_##set *to = rows == 1 && !is_short && n % 2 ? &more : &acc[r];         \
+                            *to = NPU__REF_LEAN_FMA_##set(*(const npu__ref_lean_x_##set *)at, v, *to);             \
+                        }                                                                                          \
                     }                                                                                              \
                 }                                                                                                  \
-                bytes += 16;                                                                                       \
+                words += 16 / 2;                                                                                   \
             }                                                                                                      \
             if (rows == 1 && !is_short) {                                                                          \
                 acc[0] += more;                                                                                    \
@@ -23726,14 +23724,13 @@ NPU__REF_INLINE NPU__REF_AVX2 float npu__ref_lean_total_avx2(__m256 v)
         }                                                                                                          \
         for (int32_t r = 0; r < rows; r++) {                                                                       \
             const float *of_x = w->sums + r * w->groups;                                                           \
-            const int64_t groups = w->offsets ? w->groups : 0;                                                     \
             int64_t g = 0;                                                                                         \
-            for (; g + W <= groups; g += W) {                                                                      \
+            for (; g + W <= w->groups; g += W) {                                                                    \
                 npu__ref_lean_f_##set part = *(const npu__ref_lean_x_##set *)(of_x + g);                           \
                 all[r] = NPU__REF_LEAN_FMA_##set(part, *(const npu__ref_lean_x_##set *)(w->offsets + g), all[r]);  \
             }                                                                                                      \
             sums[r] = npu__ref_lean_lanes_##set(all + r, 1);                                                       \
-            for (; g < groups; g++) {                                                                              \
+            for (; g < w->groups; g++) {                                                                           \
                 sums[r] += of_x[g] * w->offsets[g];                                                                \
             }                                                                                                      \
         }                                                                                                          \
@@ -23773,7 +23770,7 @@ NPU__REF_LEAN_LOOPS(neon, 4)
 #endif
 
 static const npu__ref_lean_loops npu__ref_lean_of[] = {
-#define NPU_X(set, narrow, wide) { npu__ref_int8_##wide, npu__ref_int4_##wide },
+#define NPU_X(set, narrow, wide) { npu__ref_int8_##wide, npu__ref_int4_##wide, NPU__REF_LEAN_PARTS_##wide },
     NPU__REF_ISAS(NPU_X)
 #undef NPU_X
 };
@@ -23781,9 +23778,9 @@ static const npu__ref_lean_loops npu__ref_lean_of[] = {
 typedef struct npu__ref_lean_packed {
     npu__ref_lean lean; /* first: the plain kernel's state */
     const npu__ref_lean_loops *loops;
-    uint8_t *bytes;     /* of 4-bit weights that are known; NULL = the plain kernel runs */
+    uint16_t *words;    /* of 4-bit weights that are known; NULL = the plain kernel runs */
     float *factors;     /* n rows of one for each group, then as many offsets */
-    bool is_symmetric;  /* there are none: the bits are -8 to 7 */
+    bool is_symmetric;  /* there are none: they are -8 factors */
     int64_t groups;     /* of a row; 0 = weights have 8 bits */
     int64_t rows;       /* of x, filled up to whole blocks */
     uint32_t dtype;     /* of x and the result */
@@ -23805,19 +23802,21 @@ static npu_status npu__ref_int4_pack(npu_prepare *p, npu__ref_lean_packed *s)
     const npu__ref_lean *l = &s->lean;
     int64_t groups = l->k / l->group;
     const uint8_t *from = (const uint8_t *)p->op->in_data[1];
-    npu_prepare_key key = { from, "int4 rows", { l->n, l->k, l->group, s->dtype, 0, 0, 0, 0 } };
+    const int64_t parts = s->loops->parts, next_part = 32 / parts;
+    npu_prepare_key key = { from, "int4 rows", { l->n, l->k, parts, 0, 0, 0, 0, 0 } };
     bool is_packed = false;
     s->is_symmetric = npu__ref_int4_is_symmetric(p->op->in_data[2], s->dtype, l->n * groups);
     s->factors = (float *)npu_prepare_alloc(
         p, (size_t)(l->n * groups) * (s->is_symmetric ? 1 : 2) * sizeof *s->factors + 1);
-    s->bytes = s->factors ? (uint8_t *)npu_prepare_share(p, &key, (size_t)(l->n * l->k / 2) + 1, &is_packed) : NULL;
-    if (!s->bytes) {
+    s->words = s->factors ? (uint16_t *)npu_prepare_share(p, &key, (size_t)(l->n * l->k / 2) + 1, &is_packed) : NULL;
+    if (!s->words) {
         return NPU_ERR_NO_MEMORY;
     }
     for (int64_t i = 0; !is_packed && i < l->n * l->k; i++) {
         uint32_t shift;
         size_t at = npu__ref_int4_place(l->n, l->k, i / l->k, i % l->k, &shift);
-        s->bytes[i / 32 * 16 + i % 16] |= (uint8_t)((from[at] >> shift & 15) << (i % 32 / 16 * 4));
+        int64_t bit = i % next_part * 4 * parts + i % 32 / next_part * 4;
+        s->words[i / 32 * 8 + bit / 16] |= (uint16_t)((from[at] >> shift & 15) << bit % 16);
     }
     for (int64_t i = 0; i < l->n * groups; i++) {
         float q[2];
@@ -23830,20 +23829,52 @@ static npu_status npu__ref_int4_pack(npu_prepare *p, npu__ref_lean_packed *s)
     return NPU_OK;
 }
 
-/* x as floats, zeros in the rows that only fill a block, and behind them the sums of its groups. */
+/* A power of two that brings x near 1, where its products with 15 16^3 would leave what floats hold, or its quotients
+   would; else 1. 0: something is infinite or NaN. */
+static float npu__ref_int4_unit(const float *x, size_t n)
+{
+    uint32_t most = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits = npu__ref_bits(x[i]) & 0x7fffffffu;
+        most = bits > most ? bits : most;
+    }
+    if (most >= 0x7f800000u) {
+        return 0.0f;
+    }
+    return most == 0 || (most >> 23 > 127 - 90 && most >> 23 < 127 + 90) ? 1.0f
+           : npu__ref_from_bits(most >> 23 ? most & 0x7f800000u : 0x00800000u);
+}
+
+/* x as floats, zeros in the rows that only fill a block, and behind them what the offsets of its groups multiply: sums.
+   Then x becomes what takes off how much too large weights are. Last, what sums are to be multiplied by. */
 static npu_status npu__ref_lean_before(const npu_launch *l)
 {
     const npu__ref_lean_packed *s = (const npu__ref_lean_packed *)l->state;
     const npu__ref_lean *lean = &s->lean;
-    float *x = (float *)l->workspace, *sums = x + s->rows * lean->k;
+    const int64_t parts = s->loops->parts, next_part = 32 / parts;
+    float *x = (float *)l->workspace, *sums = x + s->rows * lean->k, unit;
     memset(x, 0, (size_t)(s->rows * (lean->k + s->groups)) * sizeof *x);
     npu__ref_load_f32(x, l->x[0], s->dtype, 0, 1, (size_t)(lean->m * lean->k));
-    for (int64_t i = 0; i < lean->m * s->groups && !s->is_symmetric; i++) {
+    if (!s->words) {
+        return NPU_OK;
+    }
+    unit = npu__ref_int4_unit(x, (size_t)(lean->m * lean->k));
+    for (int64_t i = 0; i < lean->m * lean->k && unit != 1.0f && unit != 0.0f; i++) {
+        x[i] = (float)((double)x[i] / (double)unit);
+    }
+    for (int64_t i = 0; i < lean->m * s->groups; i++) {
         double sum = 0.0;
         for (int64_t k = 0; k < lean->group; k++) {
             sum += (double)x[i * lean->group + k];
         }
-        sums[i] = (float)sum;
+        sums[i] = (float)(s->is_symmetric ? -8.0 * sum : sum);
+    }
+    sums[s->rows * s->groups] = unit;
+    for (int64_t i = 0; i < lean->m * lean->k && parts > 2; i += next_part) {
+        const float part = 1.0f / (float)(1 << i / next_part % parts * 4);
+        for (int64_t k = 0; k < next_part; k++) {
+            x[i + k] *= part;
+        }
     }
     return NPU_OK;
 }
@@ -23868,7 +23899,11 @@ static npu_status npu__ref_lean_prepare_packed(npu_prepare *p)
     p->before = npu__ref_lean_before;
     p->state = s;
     size = (size_t)(s->lean.k + s->groups) * sizeof(float);
-    return status ? status : npu_size_mul(size, (size_t)s->rows, &p->workspace) ? NPU_OK : NPU_ERR_OVERFLOW;
+    if (status || !npu_size_mul(size, (size_t)s->rows, &p->workspace)) {
+        return status ? status : NPU_ERR_OVERFLOW;
+    }
+    p->workspace += sizeof(float);
+    return NPU_OK;
 }
 
 /* Rows first .. of x times row n of the weight. */
@@ -23881,9 +23916,10 @@ static void npu__ref_lean_block(const npu_launch *l, const npu__ref_lean_packed 
     int32_t some = rows > 4 ? 8 : rows > 2 ? 4 : rows;
     if (s->groups) {
         const float *factors = s->factors + n * s->groups;
-        npu__ref_int4_row w = { s->bytes + n * lean->k / 2, factors,
-                                s->is_symmetric ? NULL : factors + lean->n * s->groups,
+        npu__ref_int4_row w = { s->words + n * lean->k / 4, factors,
+                                s->is_symmetric ? factors : factors + lean->n * s->groups,
                                 x + s->rows * lean->k + first * s->groups, s->groups, lean->group };
+        scale = x[s->rows * (lean->k + s->groups)];
         s->loops->int4(sums, x + first * lean->k, lean->k, some, &w);
     } else {
         npu__ref_load_f32(&scale, l->x[2], s->dtype, n, 1, 1);
@@ -23899,7 +23935,7 @@ static npu_status npu__ref_lean_launch_packed(const npu_launch *l, uint32_t part
 {
     const npu__ref_lean_packed *s = (const npu__ref_lean_packed *)l->state;
     size_t begin, end;
-    if (s->groups && !s->bytes) {
+    if (s->groups && (!s->words || ((const float *)l->workspace)[s->rows * (s->lean.k + s->groups)] == 0.0f)) {
         return npu__ref_lean_launch(l, part, parts);
     }
     npu__ref_share((size_t)s->lean.n, part, parts, &begin, &end);

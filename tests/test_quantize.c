@@ -318,7 +318,8 @@ static void check_linear(const char *what, npu_graph *g, const linear *l, const 
         }
         run_linear(g, l, cpu, y);
         for (uint32_t k = 0; k < l->m * l->n; k++) {
-            double error = fabs((double)y[k] - want[k]) / (sums[k] + 1e-30);
+            bool is_endless = !isfinite(want[k]) && (isnan(want[k]) ? isnan(y[k]) : (double)y[k] == want[k]);
+            double error = is_endless ? 0.0 : fabs((double)y[k] - want[k]) / (sums[k] + 1e-30);
             worst = error > worst || error != error ? error : worst;
         }
         NPU_CHECK_THAT(worst < 1e-6, "%s %ux%ux%u groups of %u on %s: error %g of the sum of magnitudes", what, l->m, l->n, l->k,
@@ -464,6 +465,23 @@ static void check_dynamic(const linear *l, bool has_bias)
     finish(g, npu_emit(g, NPU_ATEN_DYN_QUANT_MATMUL_4BIT, args, 5), "dynamic", l, want, sums);
 }
 
+/* x so small or so large that what weights are multiplied by before they are floats would not fit; then infinite. */
+static void check_int4_range(linear *l)
+{
+    for (int power = -120; power <= 120; power += 240) {
+        linear far = *l;
+        for (uint32_t i = 0; i < l->m * l->k; i++) {
+            far.x[i] = ldexpf(l->x[i], power);
+        }
+        for (uint32_t i = 0; i < l->n * (l->k / l->group); i++) {
+            far.scales[i] = ldexpf(l->scales[i], -power), far.zeros[i] = ldexpf(l->zeros[i], -power);
+        }
+        check_int4(&far, true);
+    }
+    l->x[l->k / 2] = INFINITY;
+    check_int4(l, true);
+}
+
 static void test_linears(void)
 {
     static const uint32_t sizes[][4] = { /* m, n, k, group */
@@ -480,6 +498,7 @@ static void test_linears(void)
         memset(l.zeros, 0, sizeof l.zeros);
         check_int4(&l, true);
         check_dynamic(&l, i % 2 == 0);
+        check_int4_range(&l);
     }
     for (uint32_t k = 1; k < 200; k += 33) { /* any rows and columns */
         fill_linear(&l, 1 + k % 8, 1 + k % 79, k, k, 127);
