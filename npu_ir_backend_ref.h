@@ -22973,6 +22973,12 @@ NPU__REF_BYTE_TILE(base, , int32_t, 1, 4, 4, NPU__REF_SCALAR_LOAD, NPU__REF_SCAL
 NPU__REF_BYTE_TILE(avx2, __attribute__((target("avx2"))), __m256i, 8, 6, 2, NPU__REF_BYTE_LOAD_avx2,
                    NPU__REF_BYTE_STORE_avx2, _mm256_set1_epi32, NPU__REF_BYTE_DOT_avx2)
 #define NPU__REF_BYTE_OF_avx2 6, 16, 2, 0, { npu__ref_byte_avx2_product, npu__ref_byte_avx2_product }
+/* Words of four bytes: the sums of two products fit 16 bits where the positive of a pair of weights are at most 128
+   together, and the negative ones at least -128. */
+#define NPU__REF_BYTE_DOT_avx2_pairs(s, w, x) \
+    _mm256_add_epi32(s, _mm256_madd_epi16(_mm256_maddubs_epi16(x, w), _mm256_set1_epi16(1)))
+NPU__REF_BYTE_TILE(avx2_pairs, __attribute__((target("avx2"))), __m256i, 8, 6, 2, NPU__REF_BYTE_LOAD_avx2,
+                   NPU__REF_BYTE_STORE_avx2, _mm256_set1_epi32, NPU__REF_BYTE_DOT_avx2_pairs)
 #define NPU__REF_BYTE_DOT_avx512(s, a, b) _mm512_add_epi32(s, _mm512_madd_epi16(a, b))
 NPU__REF_BYTE_TILE(avx512, __attribute__((target("avx512f,avx512bw"))), __m512i, 16, 12, 2, _mm512_loadu_si512,
                    _mm512_storeu_si512, _mm512_set1_epi32, NPU__REF_BYTE_DOT_avx512)
@@ -23113,12 +23119,12 @@ NPU__REF_BYTE_PACK(base, 2)
 #define NPU__REF_BYTE_PACK_base npu__ref_byte_pack2_base, npu__ref_byte_columns2_base
 #ifdef NPU__REF_HAS_AVX2
 NPU__REF_BYTE_PACK(avx2, 2)
+NPU__REF_BYTE_PACK(avx2, 4)
 NPU__REF_BYTE_PACK(avx512, 2)
 #define NPU__REF_BYTE_PACK_avx2 npu__ref_byte_pack2_avx2, npu__ref_byte_columns2_avx2
 #define NPU__REF_BYTE_PACK_avx512 npu__ref_byte_pack2_avx512, npu__ref_byte_columns2_avx512
 #endif
 #ifdef NPU__REF_HAS_VNNI
-NPU__REF_BYTE_PACK(avx2, 4)
 NPU__REF_BYTE_PACK(avx512, 4)
 #define NPU__REF_BYTE_PACK_avx2_vnni npu__ref_byte_pack4_avx2, npu__ref_byte_columns4_avx2
 #define NPU__REF_BYTE_PACK_avx512_vnni npu__ref_byte_pack4_avx512, npu__ref_byte_columns4_avx512
@@ -23266,6 +23272,9 @@ static void npu__ref_byte_offsets(const npu__ref_byte_matrix *m, int32_t zero, i
     }
 }
 
+/* A pair of weights, in a word of zeros, that is multiplied besides the words of its row: what they were halved for. */
+typedef struct npu__ref_byte_rest { int32_t word, pair; } npu__ref_byte_rest;
+
 typedef struct npu__ref_byte_gemm {
     const npu__ref_byte_loops *loops;
     bool x_is_a;
@@ -23273,11 +23282,36 @@ typedef struct npu__ref_byte_gemm {
     const int32_t *a, *b;   /* packed */
     const int64_t *offsets; /* of B's words within a panel */
     int64_t step;           /* from panel to panel */
+    const npu__ref_byte_rest *rest; /* of rows of A: those of row i from rest_at[i] to rest_at[i + 1]; NULL = none */
+    const int64_t *rest_at;
     /* Takes rows x cols sums from `row` and `col` on, their rows `stride` apart. */
     void (*finish)(const struct npu__ref_byte_gemm *g, int64_t row, int32_t rows, int64_t col, int64_t cols,
                    const int32_t *sums, int64_t stride);
     const void *context;
 } npu__ref_byte_gemm;
+
+#ifdef NPU__REF_HAS_AVX2
+/* Adds to the sums of a tile what the rest of its rows comes to. */
+NPU__REF_AVX2 static void npu__ref_byte_add_rest(const npu__ref_byte_gemm *g, int64_t row, int32_t rows,
+                                                 const int32_t *b, int64_t panels, int32_t *sums)
+{
+    for (int32_t i = 0; i < rows; i++, sums += panels * 16) {
+        const npu__ref_byte_rest *rest = g->rest + g->rest_at[row + i];
+        int64_t n = g->rest_at[row + i + 1] - g->rest_at[row + i];
+        for (int64_t p = 0; n && p < panels; p++) {
+            __m256i left = NPU__REF_BYTE_LOAD_avx2(sums + 16 * p), right = NPU__REF_BYTE_LOAD_avx2(sums + 16 * p + 8);
+            for (int64_t k = 0; k < n; k++) {
+                const int32_t *from = b + p * g->step + g->offsets[rest[k].word];
+                const __m256i w = _mm256_set1_epi32(rest[k].pair);
+                left = NPU__REF_BYTE_DOT_avx2_pairs(left, w, NPU__REF_BYTE_LOAD_avx2(from));
+                right = NPU__REF_BYTE_DOT_avx2_pairs(right, w, NPU__REF_BYTE_LOAD_avx2(from + 8));
+            }
+            NPU__REF_BYTE_STORE_avx2(sums + 16 * p, left);
+            NPU__REF_BYTE_STORE_avx2(sums + 16 * p + 8, right);
+        }
+    }
+}
+#endif
 
 /* Rows row .. end, row being a multiple of the loops' rows, and columns col .. end_col, col the first of a panel. */
 static void npu__ref_byte_gemm_run(const npu__ref_byte_gemm *g, int64_t row, int64_t end, int64_t col, int64_t end_col)
@@ -23291,9 +23325,14 @@ static void npu__ref_byte_gemm_run(const npu__ref_byte_gemm *g, int64_t row, int
         cols = npu__ref_min(fit, end_col - col);
         for (int64_t i = row; i < end; i += rows) {
             int64_t panels = npu__ref_ceil_div(cols, l->cols);
+            const int32_t *b = g->b + col / l->cols * g->step;
             rows = npu__ref_byte_tile_rows(l, g->m - i);
-            l->product[g->x_is_a](rows, g->words, g->a + i * g->words, g->b + col / l->cols * g->step, g->offsets,
-                                  g->step, panels, sums);
+            l->product[g->x_is_a](rows, g->words, g->a + i * g->words, b, g->offsets, g->step, panels, sums);
+#ifdef NPU__REF_HAS_AVX2
+            if (g->rest) {
+                npu__ref_byte_add_rest(g, i, rows, b, panels, sums);
+            }
+#endif
             g->finish(g, i, rows, col, cols, sums, panels * l->cols);
         }
     }
@@ -25461,33 +25500,60 @@ NPU__REF_AVX512 static void npu__ref_byte_near_avx512(uint8_t *y, const int32_t 
         npu__ref_byte_near_block(y + i, sums + i, n - i, q, s, first + (is_row ? 0 : i), is_row, false);
     }
 }
+/* Eight, and how far they are from a half. */
+NPU__REF_INLINE NPU__REF_AVX2 __m256i npu__ref_byte_near_eight(const int32_t *sums, __m256i offset, __m256 factor,
+                                                               __m256 *most)
+{
+    __m256 real = _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_add_epi32(NPU__REF_BYTE_LOAD_avx2(sums), offset)), factor);
+    __m256i whole = _mm256_cvtps_epi32(real);
+    __m256 rest = _mm256_sub_ps(real, _mm256_cvtepi32_ps(whole));
+    *most = _mm256_max_ps(*most, _mm256_andnot_ps(_mm256_set1_ps(-0.0f), rest));
+    return whole;
+}
+NPU__REF_INLINE NPU__REF_AVX2 void npu__ref_byte_near_32(uint8_t *y, const int32_t *sums, const npu__ref_quantised *q,
+                                                         const npu__ref_byte_scales *s, size_t first, bool is_row)
+{
+    const int32_t flip = q->low < 0 ? 128 : 0;
+    const __m256i zero = _mm256_set1_epi16((int16_t)(q->zero + flip));
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    const __m256i low = _mm256_set1_epi8((char)(q->low + flip)), high = _mm256_set1_epi8((char)(q->high + flip));
+    const float *factors = s->factors + first;
+    const int32_t *offsets = s->offsets + first;
+    __m256 most = _mm256_setzero_ps();
+    __m256i e[4];
+    NPU__REF_UNROLL_LOOP
+    for (int32_t k = 0; k < 32; k += 8) {
+        __m256 factor = is_row ? _mm256_set1_ps(*factors) : _mm256_loadu_ps(factors + k);
+        __m256i offset = is_row ? _mm256_set1_epi32(*offsets) : NPU__REF_BYTE_LOAD_avx2(offsets + k);
+        e[k / 8] = npu__ref_byte_near_eight(sums + k, offset, factor, &most);
+    }
+    if (_mm256_movemask_ps(_mm256_cmp_ps(most, _mm256_set1_ps(NPU__REF_BYTE_NEAR), _CMP_GT_OQ))) {
+        npu__ref_byte_finish_avx2(y, sums, 32, q, s, first, is_row);
+        return;
+    }
+    e[0] = _mm256_adds_epi16(_mm256_packs_epi32(e[0], e[1]), zero);
+    e[2] = _mm256_adds_epi16(_mm256_packs_epi32(e[2], e[3]), zero);
+    e[0] = _mm256_min_epu8(_mm256_max_epu8(_mm256_packus_epi16(e[0], e[2]), low), high);
+    e[0] = _mm256_xor_si256(_mm256_permutevar8x32_epi32(e[0], order), _mm256_set1_epi8((char)flip));
+    NPU__REF_BYTE_STORE_avx2(y, e[0]);
+}
+/* The last ones of more than 32 are made with some before them, again. */
 NPU__REF_AVX2 static void npu__ref_byte_near_avx2(uint8_t *y, const int32_t *sums, size_t n,
     const npu__ref_quantised *q, const npu__ref_byte_scales *s, size_t first, bool is_row)
 {
-    const float *factors = s->factors + first;
-    const int32_t *off = s->offsets + first;
-    const __m256 low = _mm256_set1_ps((float)(q->low - q->zero)), high = _mm256_set1_ps((float)(q->high - q->zero));
-    const __m256i zero = _mm256_set1_epi32(q->zero), bytes = _mm256_set1_epi32(0x0c080400);
-    const __m256 magnitude = _mm256_castsi256_ps(_mm256_set1_epi32(INT32_MAX));
-    const __m256 near = _mm256_set1_ps(NPU__REF_BYTE_NEAR);
-    size_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        __m256 factor = is_row ? _mm256_set1_ps(*factors) : _mm256_loadu_ps(factors + i);
-        __m256i offset = is_row ? _mm256_set1_epi32(*off) : NPU__REF_BYTE_LOAD_avx2(off + i);
-        __m256i sum = _mm256_add_epi32(NPU__REF_BYTE_LOAD_avx2(sums + i), offset);
-        __m256 real = _mm256_min_ps(_mm256_max_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(sum), factor), low), high);
-        __m256 whole = _mm256_round_ps(real, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-        __m256 rest = _mm256_and_ps(_mm256_sub_ps(real, whole), magnitude);
-        if (_mm256_movemask_ps(_mm256_cmp_ps(rest, near, _CMP_GT_OQ))) {
-            npu__ref_byte_finish_avx2(y + i, sums + i, 8, q, s, first + (is_row ? 0 : i), is_row);
-        } else {
-            __m256i e = _mm256_shuffle_epi8(_mm256_add_epi32(_mm256_cvttps_epi32(whole), zero), bytes);
-            __m128i eight = _mm_unpacklo_epi32(_mm256_castsi256_si128(e), _mm256_extracti128_si256(e, 1));
-            _mm_storel_epi64((__m128i *)(void *)(y + i), eight);
+    if (!s->is_small || (n < 32 && !is_row)) {
+        npu__ref_byte_finish_avx2(y, sums, n, q, s, first, is_row);
+    } else if (n < 32) {
+        int32_t line[32] = { 0 };
+        uint8_t bytes[32];
+        memcpy(line, sums, n * sizeof *sums);
+        npu__ref_byte_near_32(bytes, line, q, s, first, true);
+        memcpy(y, bytes, n);
+    } else {
+        for (size_t i = 0; i < n; i += 32) {
+            size_t at = i + 32 <= n ? i : n - 32;
+            npu__ref_byte_near_32(y + at, sums + at, q, s, first + (is_row ? 0 : at), is_row);
         }
-    }
-    if (i < n) {
-        npu__ref_byte_finish_avx2(y + i, sums + i, n - i, q, s, first + (is_row ? 0 : i), is_row);
     }
 }
 #endif
@@ -25574,6 +25640,8 @@ typedef struct npu__ref_byte_slab {
     int64_t turned;           /* places of a tile's rows; 0 = output channels are */
     bool is_fused;            /* sums become results in registers */
     int32_t *packed;          /* weights, group by group; NULL = they are not constant */
+    npu__ref_byte_rest *rest; /* of weights of pairs, see npu__ref_byte_gemm */
+    int64_t *rest_at;
     int32_t off, left;
     size_t slab_bytes, lines_bytes, lines_at; /* lines_at: in the workspace, behind the slabs that chunks share */
     size_t turned_at;         /* of results, in a worker's workspace */
@@ -25617,17 +25685,68 @@ static void npu__ref_byte_slab_offsets(npu__ref_byte_slab *s)
 static void npu__ref_byte_slab_weights(const npu__ref_byte_slab *s, const int8_t *w, int8_t *to)
 {
     const npu__ref_conv_shape *c = &s->c;
-    int64_t depth = s->loops->depth, taps = c->kernel[1] * c->kernel[2];
-    for (int64_t i = 0; i < s->words * depth; i++) {
-        int64_t e = i % depth, word = i / depth, channel = word / taps * depth + e, tap = word % taps, last;
-        if (s->by_taps) {
-            last = word % s->quads * depth + e;
-            channel = word / s->quads / c->kernel[1];
-            tap = last < c->kernel[2] ? word / s->quads % c->kernel[1] * c->kernel[2] + last : taps;
+    int64_t depth = s->loops->depth, taps = c->kernel[1] * c->kernel[2], quads = s->quads;
+    for (int64_t row = 0; s->by_taps && row < c->in_channels * c->kernel[1]; row++, w += c->kernel[2]) {
+        for (int64_t k = 0; k < quads * depth; k++) {
+            *to++ = k < c->kernel[2] ? w[k] : 0;
         }
-        to[i] = tap < taps && channel < c->in_channels ? w[channel * taps + tap] : 0;
+    }
+    for (int64_t word = 0; !s->by_taps && word < quads * taps; word++) {
+        int64_t channel = word / taps * depth, tap = word % taps;
+        for (int64_t i = 0; i < depth; i++) {
+            *to++ = channel + i < c->in_channels ? w[(channel + i) * taps + tap] : 0;
+        }
     }
 }
+
+#ifdef NPU__REF_HAS_AVX2
+/* Halves the pairs of weights that are too large for NPU__REF_BYTE_DOT_avx2_pairs, and puts the other halves where `to`
+   is not NULL. Returns how many there are. */
+static int64_t npu__ref_byte_halve(int8_t *w, int64_t words, npu__ref_byte_rest *to)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < 2 * words; i++, w += 2) {
+        int8_t word[4] = { 0 };
+        if (w[0] > 0 && w[1] > 0 ? w[0] + w[1] <= 128 : w[0] + w[1] >= -128) {
+            continue;
+        }
+        for (int64_t k = 0; to && k < 2; k++) {
+            word[i % 2 * 2 + k] = (int8_t)(w[k] - w[k] / 2);
+            w[k] /= 2;
+        }
+        if (to) {
+            to[n].word = (int32_t)(i / 2);
+            memcpy(&to[n].pair, word, sizeof word);
+        }
+        n++;
+    }
+    return n;
+}
+
+static const npu__ref_byte_loops npu__ref_byte_pairs_loops = {
+    6, 16, 4, 0, { npu__ref_byte_avx2_pairs_product, NULL }, npu__ref_byte_widen_avx2, npu__ref_byte_pack4_avx2,
+    npu__ref_byte_columns4_avx2
+};
+
+/* Are the weights multiplied in pairs? Not where many of these would be halved. Makes room for the halves. */
+static npu_status npu__ref_byte_slab_pair(npu_prepare *p, npu__ref_byte_slab *s)
+{
+    int64_t channels = s->c.groups * s->c.out_channels, n = 0;
+    const int8_t *w = (const int8_t *)p->op->in_data[1];
+    int8_t *ordered = (int8_t *)npu_prepare_alloc(p, (size_t)(s->words * 4) + 1);
+    for (int64_t i = 0; ordered && i < channels; i++) {
+        npu__ref_byte_slab_weights(s, w + i * (int64_t)s->plain.depth, ordered);
+        n += npu__ref_byte_halve(ordered, s->words, NULL);
+    }
+    if (n > channels * s->words / 8) {
+        s->loops = &npu__ref_byte_loops_of[p->isa];
+        return NPU_OK;
+    }
+    s->rest = (npu__ref_byte_rest *)npu_prepare_alloc(p, (size_t)n * sizeof *s->rest + 1);
+    s->rest_at = (int64_t *)npu_prepare_alloc(p, (size_t)(channels + 1) * sizeof *s->rest_at);
+    return ordered && s->rest && s->rest_at ? NPU_OK : NPU_ERR_NO_MEMORY;
+}
+#endif
 
 static npu_status npu__ref_byte_slab_pack(npu_prepare *p, npu__ref_byte_slab *s)
 {
@@ -25647,9 +25766,16 @@ static npu_status npu__ref_byte_slab_pack(npu_prepare *p, npu__ref_byte_slab *s)
         for (int64_t i = 0; i < m.n; i++) {
             npu__ref_byte_slab_weights(s, w + (first + i) * (int64_t)s->plain.depth, ordered + i * row);
         }
-        (s->turned ? npu__ref_byte_pack_b : npu__ref_byte_pack_a)(s->loops, &m, s->packed + first * s->words);
         npu__ref_byte_offsets(&m, s->left, s->scales.offsets + first);
+#ifdef NPU__REF_HAS_AVX2
+        for (int64_t i = 0; s->rest && i < m.n; i++) {
+            int64_t *at = s->rest_at + first + i;
+            at[1] = at[0] + npu__ref_byte_halve(ordered + i * row, s->words, s->rest + at[0]);
+        }
+#endif
+        (s->turned ? npu__ref_byte_pack_b : npu__ref_byte_pack_a)(s->loops, &m, s->packed + first * s->words);
     }
+    s->rest = s->rest && s->rest_at[channels] ? s->rest : NULL;
     return NPU_OK;
 }
 
@@ -25928,9 +26054,19 @@ static npu_status npu__ref_byte_slab_prepare(npu_prepare *p)
         return status;
     }
     s->loops = &npu__ref_byte_loops_of[p->isa];
+    npu__ref_byte_join_rows(&s->c);
+#ifdef NPU__REF_HAS_AVX2
+    if (p->isa == NPU__REF_ISA_avx2) {
+        s->loops = &npu__ref_byte_pairs_loops;
+        npu__ref_byte_slab_shape(s);
+        status = npu__ref_byte_slab_pair(p, s);
+        if (status) {
+            return status;
+        }
+    }
+#endif
     s->off = npu__ref_byte_off(s->loops, s->plain.is_signed, s->plain.zero);
     s->left = s->plain.zero - s->off;
-    npu__ref_byte_join_rows(&s->c);
     npu__ref_byte_slab_shape(s);
     npu__ref_byte_slab_turn(s);
     npu__ref_byte_slab_cut(s);
@@ -26339,6 +26475,7 @@ static void npu__ref_byte_slab_item(const npu__ref_byte_slab *s, const npu_launc
     g.m = c->out_channels, g.words = s->words;
     g.a = s->packed + group * c->out_channels * s->words, g.b = (const int32_t *)(const void *)slab;
     g.offsets = s->offsets, g.step = s->loops->cols;
+    g.rest = s->rest, g.rest_at = s->rest ? s->rest_at + group * c->out_channels : NULL;
     g.finish = npu__ref_byte_band_finish, g.context = &band;
     npu__ref_byte_gemm_run(&g, chunk * s->chunk, npu__ref_min((chunk + 1) * s->chunk, g.m), 0,
                            (rows - 1) * s->row + c->out[2]);

@@ -617,13 +617,20 @@ static int8_t large_w[LARGE], large_x[LARGE];
 static int32_t large_bias[512];
 static double large_scales[512];
 
+/* Weights as they are trained: small, or just so that two with the largest x fit 16 bits, and few that do not. */
+static int8_t trained_weight(bool is_small)
+{
+    return (int8_t)(pick(0, 39) == 0 ? (pick(0, 1) ? 127 : -128) : is_small ? pick(-64, 64) : pick(0, 1) ? 64 : -64);
+}
+
 /* Sums as large as they can be, or any; biases that make them saturate; factors beside what a double holds exactly. */
 static void fill_large(numbers *n)
 {
-    int kind = pick(0, 3);
+    int kind = pick(0, 5), most = n->is_signed ? 127 : -1;
     for (int i = 0; i < LARGE; i++) {
-        large_x[i] = kind == 0 ? (int8_t)(n->is_signed ? 127 : -1) : (int8_t)npu_test_random(&rng);
+        large_x[i] = (int8_t)(kind == 0 || (kind == 4 && pick(0, 3)) ? most : (int)npu_test_random(&rng));
         large_w[i] = kind == 0 ? -128 : kind == 1 ? (int8_t)(pick(0, 1) ? 127 : -128) : (int8_t)npu_test_random(&rng);
+        large_w[i] = kind > 3 ? trained_weight(kind == 5) : large_w[i];
     }
     n->out = pick(0, 2) ? n->in[0] * ldexp(1.0, pick(0, 12)) : n->out;
     for (int i = 0; i < 512; i++) {
