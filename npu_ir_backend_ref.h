@@ -144,7 +144,7 @@ typedef enum npu_kernel_dtypes {
 typedef struct npu_kernel {
     npu_kind kind;
     const char *variant;    /* "plain", "fast" ... */
-    int32_t priority;       /* higher is tried first; plain is 0 */
+    int32_t priority;       /* higher is tried first; plain is 0; below 0 only where npu_ref_desc.variant names it */
     /* NULL = whatever the type rule accepts of `dtypes`; also asks the CPU for features */
     bool (*supported)(const npu_op_info *op);
     npu_status (*prepare)(npu_prepare *p);     /* NULL = state NULL, one part */
@@ -191,7 +191,11 @@ typedef struct npu_ref_desc {
     /* looked through in order, for ops of tile programs after the built-in ones; NULL = npu_ref_kernels() */
     const npu_kernel_table *tables;
     uint32_t num_tables;
-    const char *variant;            /* only variants of this name, where a kind has it ("plain"); NULL = by priority */
+    /* Only variants of this name, where a kind has it ("plain"); NULL = by priority. Only so "winograd4" is taken: a
+       quarter of the products for f32 convolutions of 3 x 3 at every pixel with 32 channels or more and 32 squares of
+       4 x 4 results or more. It errs up to 36 times as much as a sum of products does, of random numbers three times; a
+       NaN or an infinity reaches all results of each square that meets it. */
+    const char *variant;
     const char *name;               /* NULL = "cpu" */
     const npu_registry *registry;   /* borrowed: its executors come before all kernels; NULL = none */
     const npu_allocator *allocator;
@@ -199,9 +203,9 @@ typedef struct npu_ref_desc {
     npu_diag *diag;                 /* where a failure is explained; NULL = nowhere */
     const char *isa;                /* instruction set of the kernels: a name of npu_ref_isa; NULL = npu_ref_isa(0) */
     uint64_t capacity;              /* bytes that plans may take for activations and what is prepared; 0 = unlimited */
-    /* No variants of this name; NULL = none is left out. "winograd" takes f32 convolutions of 3 x 3 at every pixel with
-       32 channels or more: it errs up to 6 times as much as a sum of products does, and a NaN or an infinity reaches
-       the results beside its own, too. */
+    /* No variants whose names begin so; NULL = none is left out. "winograd" takes f32 convolutions of 3 x 3 at every
+       pixel with 32 channels or more: it errs up to 6 times as much as a sum of products does, and a NaN or an infinity
+       reaches the results beside its own, too. Without it there is no "winograd4" either. */
     const char *without;
     uint32_t _canary;
 } npu_ref_desc;
@@ -585,6 +589,8 @@ typedef bool (*npu__ref_takes_fn)(const npu_op_info *op, uint32_t operand, const
 #define NPU__REF_ROWS(name, ...) static const npu_kernel npu__ref_kernels_##name[] = { __VA_ARGS__ };
 #define NPU__REF_TABLE(name) { npu__ref_kernels_##name, NPU__REF_NUM_##name, NPU_IR_VERSION }
 #define NPU__REF_TABLE_OF(name, ...) NPU__REF_TABLE(name),
+
+enum { NPU__REF_BY_NAME = -1 }; /* the priority of what is taken only where the desc names it */
 
 /* Tables are sorted by the numbers of kinds: here alone their order means something. */
 static int npu__ref_compare(npu_kind a, npu_kind b) { return a < b ? -1 : a > b; }
@@ -10849,109 +10855,177 @@ static bool npu__ref_conv_is_blocked(const npu_op_info *op)
 
 /* ---- convolution: Winograd's ----
 
-   F(2x2, 3x3), for kernels of 3 x 3 that meet every pixel. A square of 2 x 2 results comes of the 4 x 4 pixels d that
-   it meets and the taps g as A'((G g G') * (B' d B))A: 16 products where the sum has 36. Over the channels they are 16
-   matrix products, of squares and channels, by tiles of pixels. Squares are what a convolution of stride 2 with 4 x 4
-   taps meets, so its slab holds their pixels side by side.
+   F(t x t, 3x3), t = 2 or 4, for kernels of 3 x 3 that meet every pixel. A square of t x t results comes of the pixels
+   d that it meets, t + 2 each way, and the taps g as A'((G g G') * (B' d B))A: for t = 2 of 16 products where the sum
+   has 36, for t = 4 of 36 where it has 144. Over the channels they are (t + 2)^2 matrix products, of squares and
+   channels, by tiles of pixels. A', G and B' are those of Toom and Cook at the points 0, 1, -1 and infinity; for t = 4 at
+   0, +-sqrt(1/2), +-sqrt(2) and infinity, whose bound is a fifth of that of 0, +-1, +-2 and infinity.
 
    Pixels and taps are added before they are multiplied. With n products in a sum, the direct sum errs by at most
-   n 2^-24 of the sum of their magnitudes; this one by 6 n 2^-24 of the largest pixel times the sum of the taps'
-   magnitudes. A NaN or an infinity reaches all results of each square that meets it, as NaN or infinity. */
+   n 2^-24 of the sum of their magnitudes; t = 2 by 6 n 2^-24, t = 4 by 36 n 2^-24 of the largest pixel times the sum of
+   the taps' magnitudes. Random numbers err as much as in the direct sum, with t = 4 three times as much. A NaN or an
+   infinity reaches all results of each square that meets it, as NaN or infinity; of a square whose largest pixel times
+   the sum of the taps' magnitudes is 2^120 or more, results may be so, too.
+
+   One channel of a band, which is some rows of squares, is copied with its padding into a slab. Its rows are
+   transformed as whole vectors, split into columns, and transformed again, to pixels without gaps between the rows. */
 
 enum {
     NPU__REF_WINOGRAD_CHANNELS = 32,     /* of input and output, from which on it pays */
     NPU__REF_WINOGRAD_SQUARES = 32,
     NPU__REF_WINOGRAD_BYTES = 1 << 19,   /* of a band's pixels, which stay in the second-level cache */
-    NPU__REF_WINOGRAD_PARTS = 8
+    NPU__REF_WINOGRAD_PARTS = 8,
+    NPU__REF_WINOGRAD_AHEAD = 16         /* floats that are read or written behind the last one, for whole vectors */
 };
 
 typedef struct npu__ref_winograd {
-    npu__ref_conv_shape conv, squares; /* the op; its squares as results of a convolution */
-    npu__ref_conv_blocked slab;        /* of squares; a band is rows of them */
+    npu__ref_conv_shape conv, squares; /* the op; one channel's squares as rows of results of a convolution */
+    npu__ref_conv_blocked slab;        /* of a channel: [t, rows, t * row], every t-th row together */
     npu__ref_pixel_source source;
-    const float *weights;              /* [panel, 16, in, channel of the panel]; NULL = packed before each launch */
-    int64_t panels, pitch, step;       /* pixels: [16, in, row * column], `pitch` apart, and `step` */
+    const float *weights;              /* [panel, pixel, in, channel of the panel]; NULL = packed before each launch */
+    int64_t tile, pixels;              /* t; of a square: (t + 2)^2 */
+    int64_t cols, row;                 /* squares in a row; the same with those that overlap its end */
+    int64_t panels, pitch, step;       /* pixels: [pixel, in, band * cols], `pitch` apart, and `step` */
+    size_t lines_at, split_at, pixels_at, products_at, results_at; /* floats of a part's workspace */
     size_t packed_bytes, part_bytes;   /* of workspace */
 } npu__ref_winograd;
 
-/* n squares of one channel: from is its phase planes [2, 2, plane], rows of which are `row` apart; the 16 results go
-   `step` apart. */
-#define NPU__REF_SQUARE(y, x) from[(size_t)(((y) % 2 * 2 + (x) % 2) * plane + (y) / 2 * row + (x) / 2) + i]
-#define NPU__REF_SQUARE_ROW(at, a, sign, b)                                                        \
-    {                                                                                              \
-        float c0 = NPU__REF_SQUARE(a, 0) sign NPU__REF_SQUARE(b, 0);                               \
-        float c1 = NPU__REF_SQUARE(a, 1) sign NPU__REF_SQUARE(b, 1);                               \
-        float c2 = NPU__REF_SQUARE(a, 2) sign NPU__REF_SQUARE(b, 2);                               \
-        float c3 = NPU__REF_SQUARE(a, 3) sign NPU__REF_SQUARE(b, 3);                               \
-        float *y = to + 4 * (at) * step;                                                           \
-        y[i] = c0 - c2, y[(size_t)step + i] = c1 + c2;                                             \
-        y[(size_t)(2 * step) + i] = c2 - c1, y[(size_t)(3 * step) + i] = c1 - c3;                  \
-    }
-NPU__REF_INLINE void npu__ref_winograd_pixels_body(float *to, int64_t step, const float *from, int64_t plane,
-                                                   int64_t row, size_t n)
+/* B' for one line of pixels, `tile` of which begin each square: number m of square i is from[m * plane + i], those
+   behind the tile as m - tile and `next` further. The results go `step` apart. The same for `rows` rows. */
+NPU__REF_INLINE void npu__ref_winograd_pixels_body(int64_t tile, float *to, int64_t step, int64_t to_row,
+                                                   const float *from, int64_t plane, int64_t next, int64_t from_row,
+                                                   int64_t rows, size_t n)
 {
-    NPU__REF_EACH(n, NPU__REF_SQUARE_ROW(0, 0, -, 2) NPU__REF_SQUARE_ROW(1, 1, +, 2)
-                     NPU__REF_SQUARE_ROW(2, 2, -, 1) NPU__REF_SQUARE_ROW(3, 1, -, 3))
-}
-
-/* The taps of n output channels, `from_step` apart, for one input channel; the 16 results go `step` apart. */
-#define NPU__REF_TAPS(from, a, b, c, at)                                                           \
-    to[(size_t)((at) * step) + i] = (a), to[(size_t)(((at) + 1) * step) + i] = ((a) + (b) + (c)) * 0.5f,       \
-    to[(size_t)(((at) + 2) * step) + i] = ((a) - (b) + (c)) * 0.5f, to[(size_t)(((at) + 3) * step) + i] = (c)
-NPU__REF_INLINE void npu__ref_winograd_taps_body(float *to, int64_t step, const float *from, int64_t from_step,
-                                                 size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        const float *g = from + (int64_t)i * from_step;
-        NPU__REF_TAPS(g, g[0], g[1], g[2], 0);
-        NPU__REF_TAPS(g, (g[0] + g[3] + g[6]) * 0.5f, (g[1] + g[4] + g[7]) * 0.5f, (g[2] + g[5] + g[8]) * 0.5f, 4);
-        NPU__REF_TAPS(g, (g[0] - g[3] + g[6]) * 0.5f, (g[1] - g[4] + g[7]) * 0.5f, (g[2] - g[5] + g[8]) * 0.5f, 8);
-        NPU__REF_TAPS(g, g[6], g[7], g[8], 12);
+    const float half = 0.70710678118654752f, twice = 1.41421356237309505f;
+    for (; rows > 0; rows--, to += to_row, from += from_row) {
+        const float *x0 = from, *x1 = from + plane, *x2 = tile == 2 ? from + next : x1 + plane, *x3 = x2 + plane;
+        const float *x4 = from + next, *x5 = x4 + plane;
+        float *y1 = to + step, *y2 = y1 + step, *y3 = y2 + step, *y4 = to + (tile == 2 ? 0 : 4 * step);
+        float *y5 = to + (tile == 2 ? 0 : 5 * step);
+        if (tile == 2) {
+            NPU__REF_EACH(n, to[i] = x0[i] - x2[i], y1[i] = x1[i] + x2[i], y2[i] = x2[i] - x1[i],
+                          y3[i] = x1[i] - x3[i])
+            continue;
+        }
+        NPU__REF_EACH(n,
+            float even = x4[i] - 2 * x2[i], odd = (x3[i] - 2 * x1[i]) * half;
+            float even2 = x4[i] - 0.5f * x2[i], odd2 = (x3[i] - 0.5f * x1[i]) * twice;
+            to[i] = x0[i] + x4[i] - 2.5f * x2[i];
+            y1[i] = even + odd, y2[i] = even - odd, y3[i] = even2 + odd2, y4[i] = even2 - odd2;
+            y5[i] = x1[i] + x5[i] - 2.5f * x3[i])
     }
 }
 
-/* A row of `squares` squares: from is the 16 products [16, square, channel], `step` apart, to the two rows of
-   results [pixel, channel], to_row apart, as npu_epilogue.limits says. */
-#define NPU__REF_SUM(j) from[(size_t)((j) * step) + i]
-NPU__REF_INLINE void npu__ref_winograd_results_body(float *to, int64_t to_row, const float *from, int64_t step,
-                                                    const float *bias, const float *limits, int64_t squares,
-                                                    size_t channels)
+/* Columns of rows of pixels: to [tile, n] from [n, tile]. */
+NPU__REF_INLINE void npu__ref_winograd_split_body(int64_t tile, float *to, const float *from, size_t n)
+{
+    float *y1 = to + n, *y2 = y1 + n, *y3 = y2 + n;
+    if (tile == 2) {
+        NPU__REF_EACH(n, to[i] = from[2 * i], y1[i] = from[2 * i + 1])
+    } else {
+        NPU__REF_EACH(n, to[i] = from[4 * i], y1[i] = from[4 * i + 1], y2[i] = from[4 * i + 2],
+                      y3[i] = from[4 * i + 3])
+    }
+}
+
+/* G for one line of taps. */
+NPU__REF_INLINE void npu__ref_winograd_line(int64_t tile, float *to, int64_t step, float a, float b, float c)
+{
+    const float odd = b * 0.70710678118654752f, odd2 = b * 1.41421356237309505f;
+    const float even = a + 0.5f * c, even2 = a + 2 * c;
+    to[0] = a;
+    if (tile == 2) {
+        to[step] = (a + b + c) * 0.5f, to[2 * step] = (a - b + c) * 0.5f, to[3 * step] = c;
+        return;
+    }
+    to[step] = (even + odd) * (-2 / 3.0f), to[2 * step] = (even - odd) * (-2 / 3.0f);
+    to[3 * step] = (even2 + odd2) * (1 / 6.0f), to[4 * step] = (even2 - odd2) * (1 / 6.0f), to[5 * step] = c;
+}
+
+/* The taps of n output channels, `from_step` apart, for one input channel; the results go `step` apart. */
+NPU__REF_INLINE void npu__ref_winograd_taps_body(int64_t tile, float *to, int64_t step, const float *from,
+                                                 int64_t from_step, size_t n)
+{
+    for (size_t i = 0; i < n; i++, from += from_step) {
+        float lines[6][3];
+        for (size_t k = 0; k < 3; k++) {
+            npu__ref_winograd_line(tile, &lines[0][k], 3, from[k], from[3 + k], from[6 + k]);
+        }
+        for (int64_t k = 0; k < tile + 2; k++) {
+            npu__ref_winograd_line(tile, to + k * (tile + 2) * step + i, step, lines[k][0], lines[k][1], lines[k][2]);
+        }
+    }
+}
+
+/* A row of `squares` squares: from is the products [pixel, square, channel], `step` apart, to the t rows of results
+   [pixel, channel], to_row apart, as npu_epilogue.limits says. First A' for each column of products, then for each of
+   the t rows of sums a, b, c, d. */
+#define NPU__REF_PRODUCT(j) from[(size_t)((j) * step) + i]
+#define NPU__REF_SUMS_2(k)                                                                                   \
+    float a##k = NPU__REF_PRODUCT(k) + NPU__REF_PRODUCT(4 + k) + NPU__REF_PRODUCT(8 + k);                    \
+    float b##k = NPU__REF_PRODUCT(4 + k) - NPU__REF_PRODUCT(8 + k) - NPU__REF_PRODUCT(12 + k);
+#define NPU__REF_RESULTS_2(to, x)                                                                            \
+    (to)[i] = npu__ref_limit(x##0 + x##1 + x##2 + bias[i], low, high);                                       \
+    (to)[channels + i] = npu__ref_limit(x##1 - x##2 - x##3 + bias[i], low, high);
+#define NPU__REF_SUMS_4(k)                                                                                   \
+    float p##k = NPU__REF_PRODUCT(6 + k) + NPU__REF_PRODUCT(12 + k);                                         \
+    float q##k = NPU__REF_PRODUCT(6 + k) - NPU__REF_PRODUCT(12 + k);                                         \
+    float r##k = NPU__REF_PRODUCT(18 + k) + NPU__REF_PRODUCT(24 + k);                                        \
+    float s##k = NPU__REF_PRODUCT(18 + k) - NPU__REF_PRODUCT(24 + k);                                        \
+    float a##k = p##k + r##k + NPU__REF_PRODUCT(k), b##k = q##k * half + s##k * twice;                       \
+    float c##k = p##k * 0.5f + r##k * 2, d##k = q##k * cube + s##k * cube2 + NPU__REF_PRODUCT(30 + k);
+#define NPU__REF_RESULTS_4(to, x)                                                                            \
+    float p##x = x##1 + x##2, q##x = x##1 - x##2, r##x = x##3 + x##4, s##x = x##3 - x##4;                    \
+    (to)[i] = npu__ref_limit(p##x + r##x + x##0 + bias[i], low, high);                                       \
+    (to)[channels + i] = npu__ref_limit(q##x * half + s##x * twice + bias[i], low, high);                    \
+    (to)[2 * channels + i] = npu__ref_limit(p##x * 0.5f + r##x * 2 + bias[i], low, high);                    \
+    (to)[3 * channels + i] = npu__ref_limit(q##x * cube + s##x * cube2 + x##5 + bias[i], low, high);
+NPU__REF_INLINE void npu__ref_winograd_results_body(int64_t tile, float *to, int64_t to_row, const float *from,
+                                                    int64_t step, const float *bias, const float *limits,
+                                                    int64_t squares, size_t channels)
 {
     const float low = limits[0], high = limits[1];
-    for (; squares > 0; squares--, from += channels, to += 2 * channels) {
-        float *below = to + to_row;
+    const float half = 0.70710678118654752f, twice = 1.41421356237309505f; /* points, and their third powers */
+    const float cube = 0.35355339059327376f, cube2 = 2.82842712474619010f;
+    for (; squares > 0; squares--, from += channels, to += (size_t)tile * channels) {
+        if (tile == 2) {
+            NPU__REF_EACH(channels,
+                NPU__REF_SUMS_2(0) NPU__REF_SUMS_2(1) NPU__REF_SUMS_2(2) NPU__REF_SUMS_2(3)
+                NPU__REF_RESULTS_2(to, a) NPU__REF_RESULTS_2(to + to_row, b))
+            continue;
+        }
         NPU__REF_EACH(channels,
-            float a0 = NPU__REF_SUM(0) + NPU__REF_SUM(4) + NPU__REF_SUM(8);
-            float a1 = NPU__REF_SUM(1) + NPU__REF_SUM(5) + NPU__REF_SUM(9);
-            float a2 = NPU__REF_SUM(2) + NPU__REF_SUM(6) + NPU__REF_SUM(10);
-            float a3 = NPU__REF_SUM(3) + NPU__REF_SUM(7) + NPU__REF_SUM(11);
-            float b0 = NPU__REF_SUM(4) - NPU__REF_SUM(8) - NPU__REF_SUM(12);
-            float b1 = NPU__REF_SUM(5) - NPU__REF_SUM(9) - NPU__REF_SUM(13);
-            float b2 = NPU__REF_SUM(6) - NPU__REF_SUM(10) - NPU__REF_SUM(14);
-            float b3 = NPU__REF_SUM(7) - NPU__REF_SUM(11) - NPU__REF_SUM(15);
-            to[i] = npu__ref_limit(a0 + a1 + a2 + bias[i], low, high);
-            to[channels + i] = npu__ref_limit(a1 - a2 - a3 + bias[i], low, high);
-            below[i] = npu__ref_limit(b0 + b1 + b2 + bias[i], low, high);
-            below[channels + i] = npu__ref_limit(b1 - b2 - b3 + bias[i], low, high))
+            NPU__REF_SUMS_4(0) NPU__REF_SUMS_4(1) NPU__REF_SUMS_4(2)
+            NPU__REF_SUMS_4(3) NPU__REF_SUMS_4(4) NPU__REF_SUMS_4(5)
+            NPU__REF_RESULTS_4(to, a) NPU__REF_RESULTS_4(to + to_row, b)
+            NPU__REF_RESULTS_4(to + 2 * to_row, c) NPU__REF_RESULTS_4(to + 3 * to_row, d))
     }
 }
 NPU__REF_ON_WIDE(NPU__REF_LOOP_OF, winograd_pixels,
-    (float *to, int64_t step, const float *from, int64_t plane, int64_t row, size_t n), (to, step, from, plane, row, n))
+    (int64_t tile, float *to, int64_t step, int64_t to_row, const float *from, int64_t plane, int64_t next,
+     int64_t from_row, int64_t rows, size_t n),
+    (tile, to, step, to_row, from, plane, next, from_row, rows, n))
+NPU__REF_ON_WIDE(NPU__REF_LOOP_OF, winograd_split, (int64_t tile, float *to, const float *from, size_t n),
+    (tile, to, from, n))
 NPU__REF_ON_NARROW(NPU__REF_LOOP_OF, winograd_taps,
-    (float *to, int64_t step, const float *from, int64_t from_step, size_t n), (to, step, from, from_step, n))
+    (int64_t tile, float *to, int64_t step, const float *from, int64_t from_step, size_t n),
+    (tile, to, step, from, from_step, n))
 NPU__REF_ON_WIDE(NPU__REF_LOOP_OF, winograd_results,
-    (float *to, int64_t to_row, const float *from, int64_t step, const float *bias, const float *limits,
+    (int64_t tile, float *to, int64_t to_row, const float *from, int64_t step, const float *bias, const float *limits,
      int64_t squares, size_t channels),
-    (to, to_row, from, step, bias, limits, squares, channels))
+    (tile, to, to_row, from, step, bias, limits, squares, channels))
 
 static const struct {
-    void (*pixels)(float *to, int64_t step, const float *from, int64_t plane, int64_t row, size_t n);
-    void (*taps)(float *to, int64_t step, const float *from, int64_t from_step, size_t n);
-    void (*results)(float *to, int64_t to_row, const float *from, int64_t step, const float *bias, const float *limits,
-                    int64_t squares, size_t channels);
+    void (*pixels)(int64_t tile, float *to, int64_t step, int64_t to_row, const float *from, int64_t plane,
+                   int64_t next, int64_t from_row, int64_t rows, size_t n);
+    void (*split)(int64_t tile, float *to, const float *from, size_t n);
+    void (*taps)(int64_t tile, float *to, int64_t step, const float *from, int64_t from_step, size_t n);
+    void (*results)(int64_t tile, float *to, int64_t to_row, const float *from, int64_t step, const float *bias,
+                    const float *limits, int64_t squares, size_t channels);
 } npu__ref_winograd_loops_of[] = {
 #define NPU_X(set, narrow, wide) \
-    { npu__ref_winograd_pixels_##wide, npu__ref_winograd_taps_##narrow, npu__ref_winograd_results_##wide },
+    { npu__ref_winograd_pixels_##wide, npu__ref_winograd_split_##wide, npu__ref_winograd_taps_##narrow, \
+      npu__ref_winograd_results_##wide },
     NPU__REF_ISAS(NPU_X)
 #undef NPU_X
 };
@@ -10960,14 +11034,14 @@ static void npu__ref_winograd_pack(const npu__ref_winograd *s, const float *from
 {
     const npu__ref_conv_shape *c = &s->conv;
     int64_t width = s->source.loops->channels, in = c->in_channels;
-    for (int64_t panel = 0; panel < s->panels; panel++, to += 16 * in * width) {
+    for (int64_t panel = 0; panel < s->panels; panel++, to += s->pixels * in * width) {
         int64_t count = npu__ref_min(width, c->out_channels - panel * width);
         if (count < width) {
-            memset(to, 0, (size_t)(16 * in * width) * sizeof *to);
+            memset(to, 0, (size_t)(s->pixels * in * width) * sizeof *to);
         }
         for (int64_t i = 0; i < in; i++) {
-            npu__ref_winograd_loops_of[c->isa].taps(to + i * width, in * width, from + (panel * width * in + i) * 9,
-                                                    in * 9, (size_t)count);
+            npu__ref_winograd_loops_of[c->isa].taps(s->tile, to + i * width, in * width,
+                                                    from + (panel * width * in + i) * 9, in * 9, (size_t)count);
         }
     }
 }
@@ -10978,39 +11052,51 @@ static npu_status npu__ref_winograd_before(const npu_launch *l)
     return NPU_OK;
 }
 
-/* The band, and what lies where in the workspace of a part: the slab, pixels, products, two rows of results. */
+/* n floats more of a part's workspace: where they begin. */
+static size_t npu__ref_winograd_room(npu__ref_winograd *s, int64_t n)
+{
+    size_t at = s->part_bytes / sizeof(float);
+    s->part_bytes += (size_t)(n + NPU__REF_WINOGRAD_AHEAD + 15) / 16 * 16 * sizeof(float);
+    return at;
+}
+
+/* The band, and what lies where in the workspace of a part: the slab, which is at its begin, its lines and columns,
+   pixels, products, t rows of results. */
 static npu_status npu__ref_winograd_cut(npu__ref_winograd *s)
 {
     npu__ref_conv_blocked *slab = &s->slab;
-    int64_t in = s->conv.in_channels, height = slab->dim[1].out, width = s->source.loops->channels, band;
-    size_t pixels, products;
-    slab->row = npu__ref_conv_reach(&slab->dim[2], slab->dim[2].out);
+    int64_t in = s->conv.in_channels, height = slab->dim[1].out, width = s->source.loops->channels, band, lines;
+    s->cols = npu__ref_ceil_div(s->conv.out[2], s->tile), s->row = s->cols + 1;
+    slab->row = s->tile * s->row;
     if (slab->row > (INT32_MAX >> 8) / in) {
         return NPU_ERR_OVERFLOW;
     }
-    band = NPU__REF_WINOGRAD_BYTES / (64 * in * slab->row);
+    band = NPU__REF_WINOGRAD_BYTES / ((int64_t)sizeof(float) * s->pixels * in * s->cols);
     slab->bands = npu__ref_ceil_div(height, npu__ref_max(npu__ref_min(band, height), 1));
     slab->band = npu__ref_ceil_div(height, slab->bands);
     slab->bands = npu__ref_ceil_div(height, slab->band);
     slab->rows = npu__ref_conv_reach(&slab->dim[1], slab->band);
-    s->pitch = (slab->band * slab->row + 15) / 16 * 16;
+    lines = (s->tile + 2) * slab->band * slab->row;
+    s->pitch = slab->band * s->cols;
     s->step = in * s->pitch + 16; /* not a multiple of a page: all would share cache sets */
-    slab->slab_bytes = (size_t)(4 * in * slab->rows * slab->row + slab->row + 48) / 16 * 16 * sizeof(float);
-    pixels = (size_t)(16 * s->step);
-    products = (size_t)((16 * slab->band + 4) * slab->dim[2].out * width);
-    s->part_bytes = slab->slab_bytes + (pixels + products + 15) / 16 * 16 * sizeof(float);
+    npu__ref_winograd_room(s, s->tile * slab->rows * slab->row);
+    s->lines_at = npu__ref_winograd_room(s, lines);
+    s->split_at = npu__ref_winograd_room(s, lines);
+    s->pixels_at = npu__ref_winograd_room(s, s->pixels * s->step);
+    s->products_at = npu__ref_winograd_room(s, s->pixels * s->pitch * width);
+    s->results_at = npu__ref_winograd_room(s, s->tile * s->tile * s->cols * width);
     return NPU_OK;
 }
 
 static npu_status npu__ref_winograd_weights(npu_prepare *p, npu__ref_winograd *s)
 {
     npu_prepare_key key = { NULL, "Winograd panels", { s->conv.out_channels, s->conv.in_channels, s->conv.groups,
-                                                       s->source.loops->channels, s->panels, 0, 0, 0 } };
+                                                       s->source.loops->channels, s->panels, s->tile, 0, 0 } };
     size_t bytes;
     bool is_made;
     float *to;
-    if (!npu_size_mul((size_t)(s->panels * s->source.loops->channels) * 16 * sizeof *to, (size_t)s->conv.in_channels,
-                      &bytes)) {
+    if (!npu_size_mul((size_t)(s->panels * s->source.loops->channels * s->pixels) * sizeof *to,
+                      (size_t)s->conv.in_channels, &bytes)) {
         return NPU_ERR_OVERFLOW;
     }
     if (!p->op->in_data || !p->op->in_data[1]) {
@@ -11026,6 +11112,7 @@ static npu_status npu__ref_winograd_weights(npu_prepare *p, npu__ref_winograd *s
     return to ? NPU_OK : NPU_ERR_NO_MEMORY;
 }
 
+/* mode: t */
 NPU__REF_COLD static npu_status npu__ref_winograd_prepare(npu_prepare *p)
 {
     npu__ref_winograd *s = npu_prepare_alloc(p, sizeof *s);
@@ -11037,9 +11124,10 @@ NPU__REF_COLD static npu_status npu__ref_winograd_prepare(npu_prepare *p)
     p->state = s;
     s->conv = s->squares = npu__ref_conv(p);
     in = s->conv.in_channels;
-    for (uint32_t i = 1; i < 3; i++) {
-        s->squares.out[i] = npu__ref_ceil_div(s->conv.out[i], 2), s->squares.kernel[i] = 4, s->squares.stride[i] = 2;
-    }
+    s->tile = p->mode, s->pixels = (s->tile + 2) * (s->tile + 2);
+    s->squares.in_channels = 1;
+    s->squares.out[1] = npu__ref_ceil_div(s->conv.out[1], s->tile);
+    s->squares.kernel[1] = s->tile + 2, s->squares.stride[1] = s->tile;
     for (uint32_t i = 0; i < 3; i++) {
         s->slab.dim[i] = npu__ref_conv_dim(&s->squares, i);
     }
@@ -11052,7 +11140,6 @@ NPU__REF_COLD static npu_status npu__ref_winograd_prepare(npu_prepare *p)
     for (int64_t i = 0; offsets && i < in; i++) {
         offsets[i] = i * s->pitch;
     }
-    s->source.row = s->slab.row;
     p->takes_epilogue = true;
     s->slab.items = s->conv.images * s->slab.bands;
     p->parts = (uint32_t)npu__ref_max(npu__ref_min(s->slab.items, NPU__REF_WINOGRAD_PARTS), 1);
@@ -11060,48 +11147,67 @@ NPU__REF_COLD static npu_status npu__ref_winograd_prepare(npu_prepare *p)
     return status;
 }
 
+/* The pixels of one input channel, a plane of `x`, that `rows` rows of squares from `row` on meet. A row of squares
+   writes whole vectors, which what follows overwrites. */
+static void npu__ref_winograd_channel(const npu__ref_winograd *s, const float *x, int64_t channel, int64_t row,
+                                      int64_t rows, float *part)
+{
+    int64_t plane = s->slab.rows * s->slab.row, line = rows * s->slab.row, columns = (s->tile + 2) * rows * s->row;
+    size_t n = (size_t)(s->cols + 7) / 8 * 8;
+    float *to = part + s->pixels_at + channel % s->conv.in_channels * s->pitch;
+    npu__ref_conv_fill(&s->slab, (char *)part, x, channel, 0, row);
+    npu__ref_winograd_loops_of[s->conv.isa].pixels(s->tile, part + s->lines_at, line, 0, part, plane, s->slab.row, 0,
+                                                   1, (size_t)line);
+    npu__ref_winograd_loops_of[s->conv.isa].split(s->tile, part + s->split_at, part + s->lines_at, (size_t)columns);
+    for (int64_t i = 0; i < s->tile + 2; i++) {
+        npu__ref_winograd_loops_of[s->conv.isa].pixels(s->tile, to + i * (s->tile + 2) * s->step, s->step, s->cols,
+                                                       part + s->split_at + i * rows * s->row, columns, 1, s->row,
+                                                       rows, n);
+    }
+}
+
 /* The results of one row of squares, for the channels of a panel. */
-static void npu__ref_winograd_row(const npu__ref_winograd *s, float *y, int64_t row, int64_t panel, float *results)
+static void npu__ref_winograd_row(const npu__ref_winograd *s, float *y, int64_t row, int64_t panel,
+                                  const float *results)
 {
     int64_t width = s->source.loops->channels, channel = panel * width, high = s->conv.out[1], wide = s->conv.out[2];
-    for (int64_t i = 0; i < npu__ref_min(2, high - 2 * row); i++) {
-        npu__ref_transpose_f32(y + (channel * high + 2 * row + i) * wide, high * wide,
-                               results + i * 2 * s->slab.dim[2].out * width, width,
+    for (int64_t i = 0; i < npu__ref_min(s->tile, high - s->tile * row); i++) {
+        npu__ref_transpose_f32(y + (channel * high + s->tile * row + i) * wide, high * wide,
+                               results + i * s->tile * s->cols * width, width,
                                npu__ref_min(width, s->conv.out_channels - channel), wide);
     }
 }
 
-/* All channels of a band: rows of squares from `row` on. */
+/* All channels of a band: `rows` rows of squares from `row` on. */
 static void npu__ref_winograd_band(const npu__ref_winograd *s, const npu_launch *l, float *y, int64_t row,
-                                   float *pixels)
+                                   int64_t rows, float *part)
 {
     const float *w = s->weights ? s->weights : (const float *)l->workspace;
-    int64_t width = s->source.loops->channels, cols = s->slab.dim[2].out, in = s->conv.in_channels;
-    int64_t rows = npu__ref_min(s->slab.band, s->slab.dim[1].out - row), step = s->slab.band * cols * width;
+    int64_t width = s->source.loops->channels, cols = s->cols, in = s->conv.in_channels, step = s->pitch * width;
     int64_t plane = npu__ref_volume(s->conv.out);
-    float *products = pixels + 16 * s->step, *results = products + 16 * step;
+    float *products = part + s->products_at, *results = part + s->results_at;
     const float *limits = npu__ref_limits(l->epilogue);
     npu__ref_pixel_source source = s->source;
-    source.end = w + s->panels * 16 * in * width;
+    source.end = w + s->panels * s->pixels * in * width;
     for (int64_t panel = 0; panel < s->panels; panel++) {
         float bias[NPU__REF_PIXEL_CHANNELS] = { 0 };
         if (s->conv.bias) {
             memcpy(bias, (const float *)l->x[2] + panel * width,
                    (size_t)npu__ref_min(width, s->conv.out_channels - panel * width) * sizeof *bias);
         }
-        for (int64_t i = 0; i < 16; i++, w += in * width) {
-            source.x = pixels + i * s->step;
-            npu__ref_pixels_sum(&source, rows, cols, w, NULL, products + i * step);
+        for (int64_t i = 0; i < s->pixels; i++, w += in * width) {
+            source.x = part + s->pixels_at + i * s->step;
+            npu__ref_pixels_sum(&source, 1, rows * cols, w, NULL, products + i * step);
         }
         for (int64_t i = 0; i < rows; i++) {
-            npu__ref_winograd_loops_of[s->conv.isa].results(results, 2 * cols * width, products + i * cols * width,
-                                                            step, bias, limits ? limits : npu__ref_no_limits, cols,
-                                                            (size_t)width);
+            npu__ref_winograd_loops_of[s->conv.isa].results(s->tile, results, s->tile * cols * width,
+                                                            products + i * cols * width, step, bias,
+                                                            limits ? limits : npu__ref_no_limits, cols, (size_t)width);
             npu__ref_winograd_row(s, y, row + i, panel, results);
         }
-        npu__ref_conv_after(limits ? NULL : l->epilogue, y + panel * width * plane + 2 * row * s->conv.out[2],
+        npu__ref_conv_after(limits ? NULL : l->epilogue, y + panel * width * plane + s->tile * row * s->conv.out[2],
                             npu__ref_min(width, s->conv.out_channels - panel * width), plane,
-                            npu__ref_min(2 * rows, s->conv.out[1] - 2 * row) * s->conv.out[2]);
+                            npu__ref_min(s->tile * rows, s->conv.out[1] - s->tile * row) * s->conv.out[2]);
     }
 }
 
@@ -11109,26 +11215,24 @@ static npu_status npu__ref_winograd_launch(const npu_launch *l, uint32_t part, u
 {
     const npu__ref_winograd *s = l->state;
     const npu__ref_conv_shape *c = &s->conv;
-    float *slab = (float *)l->worker_workspace;
-    float *pixels = slab + s->slab.slab_bytes / sizeof *slab;
-    int64_t plane = s->slab.rows * s->slab.row;
+    float *workspace = (float *)l->worker_workspace;
     for (int64_t i = s->slab.items * part / parts; i < s->slab.items * (part + 1) / parts; i++) {
         int64_t image = i / s->slab.bands, row = i % s->slab.bands * s->slab.band;
-        npu__ref_conv_fill(&s->slab, (char *)slab, l->x[0], image * c->in_channels, 0, row);
+        int64_t rows = npu__ref_min(s->slab.band, s->slab.dim[1].out - row);
         for (int64_t j = 0; j < c->in_channels; j++) {
-            npu__ref_winograd_loops_of[c->isa].pixels(pixels + j * s->pitch, s->step, slab + 4 * j * plane, plane,
-                                                      s->slab.row, (size_t)s->pitch);
+            npu__ref_winograd_channel(s, (const float *)l->x[0], image * c->in_channels + j, row, rows, workspace);
         }
-        npu__ref_winograd_band(s, l, (float *)l->y[0] + image * c->out_channels * c->out[1] * c->out[2], row, pixels);
+        npu__ref_winograd_band(s, l, (float *)l->y[0] + image * c->out_channels * c->out[1] * c->out[2], row, rows,
+                               workspace);
     }
     return NPU_OK;
 }
 
-/* 3 x 3 in two dims, and enough channels and squares for what is saved to be more than what is added. */
-static bool npu__ref_conv_is_winograd(const npu_op_info *op)
+/* 3 x 3 in two dims, and enough channels and squares of t x t for what is saved to be more than what is added. */
+static bool npu__ref_conv_has_squares(const npu_op_info *op, int64_t tile)
 {
     const npu_spec *w = op->in[1], *y = op->out[0];
-    int64_t high, wide, squares;
+    int64_t high, wide, results;
     if (w->rank != 4 || w->dims[2] != 3 || w->dims[3] != 3 || w->dims[0] < NPU__REF_WINOGRAD_CHANNELS ||
         w->dims[1] < NPU__REF_WINOGRAD_CHANNELS || op->in[0]->dtype != NPU_F32 || npu__ref_is_transposed_conv(op) ||
         npu_op_int(op, "groups", 1) != 1 || !npu__ref_all_are(op, "stride", 1) ||
@@ -11139,9 +11243,11 @@ static bool npu__ref_conv_is_winograd(const npu_op_info *op)
     if (high <= 0 || wide <= 0 || high > INT32_MAX / wide) {
         return false;
     }
-    squares = npu__ref_ceil_div(high, 2) * npu__ref_ceil_div(wide, 2);
-    return squares >= NPU__REF_WINOGRAD_SQUARES && squares * 5 <= high * wide * 2;
+    results = npu__ref_ceil_div(high, tile) * npu__ref_ceil_div(wide, tile) * tile * tile;
+    return results >= NPU__REF_WINOGRAD_SQUARES * tile * tile && results * 5 <= high * wide * 8;
 }
+static bool npu__ref_conv_is_winograd(const npu_op_info *op) { return npu__ref_conv_has_squares(op, 2); }
+static bool npu__ref_conv_is_winograd4(const npu_op_info *op) { return npu__ref_conv_has_squares(op, 4); }
 
 /* ---- convolution: gradients ----
 
@@ -11312,9 +11418,11 @@ static npu_status npu__ref_conv_back_launch(const npu_launch *l, uint32_t part, 
 
 /* One whose weights are [out, in, 3, 3] may be Winograd's. */
 #define NPU__REF_CONV_ROWS_2D(kind)                                                                          \
-    NPU__REF_ROW(kind, "winograd", 30, npu__ref_conv_is_winograd, npu__ref_winograd_prepare,                 \
-                 npu__ref_winograd_launch),                                                                  \
-    NPU__REF_CONV_ROWS(kind)
+    NPU__REF_ROW_MODE(2, kind, "winograd", 30, npu__ref_conv_is_winograd, npu__ref_winograd_prepare,         \
+                      npu__ref_winograd_launch),                                                             \
+    NPU__REF_CONV_ROWS(kind),                                                                                \
+    NPU__REF_ROW_MODE(4, kind, "winograd4", NPU__REF_BY_NAME, npu__ref_conv_is_winograd4,                    \
+                      npu__ref_winograd_prepare, npu__ref_winograd_launch)
 
 #define NPU__REF_KERNELS_CONVOLUTION                              \
     NPU__REF_CONV_ROWS(NPU_ATEN_CONV1D),                          \
@@ -28647,13 +28755,13 @@ static const npu_kernel *npu__ref_choose(const npu__ref *ref, const npu_op_info 
             if (op->args && !npu__ref_accepts(k, op)) { /* without arguments only the kind is asked */
                 continue;
             }
-            if (ref->without && strcmp(k->variant, ref->without) == 0) {
+            if (ref->without && strncmp(k->variant, ref->without, strlen(ref->without)) == 0) {
                 continue;
             }
-            if (!ref->variant || strcmp(k->variant, ref->variant) == 0) {
+            if (ref->variant ? strcmp(k->variant, ref->variant) == 0 : k->priority >= 0) {
                 return k;
             }
-            fallback = fallback ? fallback : k;
+            fallback = fallback || k->priority < 0 ? fallback : k;
         }
         if (fallback) {
             return fallback;
@@ -30504,7 +30612,7 @@ static const npu_kernel *npu__ref_tiles_find(const npu__ref_tiles_making *m, con
     for (uint32_t t = 0; t < num_tables; t++) {
         const npu_kernel *k = npu__ref_first(&tables[t], op->kind);
         for (; k && k < tables[t].kernels + tables[t].num_kernels && k->kind == op->kind; k++) {
-            if ((!m->plain || k->priority == 0) && npu__ref_accepts(k, op)) {
+            if ((m->plain ? k->priority == 0 : k->priority >= 0) && npu__ref_accepts(k, op)) {
                 return k;
             }
         }
@@ -31228,7 +31336,7 @@ NPU_IR_API npu_status npu_ref_create(npu_backend **out, const npu_ref_desc *desc
         npu__ref_join_tables(instance, &d);
     }
     instance->ref.variant = d.variant;
-    instance->ref.without = d.without;
+    instance->ref.without = d.without && *d.without ? d.without : NULL;
     instance->ref.isa = isa;
     instance->ref.registry = d.registry;
     instance->ref.allocator = a;

@@ -587,6 +587,22 @@ typedef struct conv_case {
     int64_t images, in, out, groups, size[2], kernel[2], stride, pad, dilation; /* in and out of one group */
 } conv_case;
 
+/* Winograd's squares are of so many results each way: 2 by default, 4 where the desc says so; 0 = no squares. */
+static npu_backend *square_cpus[5][ISA_MAX];
+static const npu_backend *square_cpu(int64_t tile)
+{
+    npu_backend **cpu = &square_cpus[tile][isa];
+    npu_ref_desc desc = { .isa = npu_ref_isa(isa), .variant = tile == 4 ? "winograd4" : NULL,
+                          .without = tile ? NULL : "winograd" };
+    if (tile == 2 || !desc.isa) {
+        return isa_cpu(isa);
+    }
+    if (!*cpu) {
+        NPU_CHECK_STATUS(npu_ref_create(cpu, &desc), NPU_OK);
+    }
+    return *cpu;
+}
+
 static int64_t pick(int64_t low, int64_t high)
 {
     return low + (int64_t)(npu_test_random(&seed) % (uint64_t)(high - low + 1));
@@ -600,6 +616,9 @@ static conv_case random_conv(bool is_winograd)
     if (is_winograd) {
         conv_case w = { pick(1, 2), pick(32, 36), pick(32, 48), 1, { pick(13, 16), pick(13, 23) }, { 3, 3 }, 1, 0, 1 };
         w.pad = pick(0, 3);
+        if (pick(0, 1)) { /* enough squares of 4 x 4 */
+            w.images = 1, w.size[0] += 10, w.size[1] += 12;
+        }
         return w;
     }
     c.pad = c.dilation == 1 && pick(0, 3) == 0 ? 0 : c.pad;
@@ -616,6 +635,8 @@ static conv_case random_conv(bool is_winograd)
     }
     return c;
 }
+
+static const conv_case wide_conv = { 1, 32, 33, 1, { 37, 149 }, { 3, 3 }, 1, 1, 1 };
 
 static npu_graph *conv_graph(const conv_case *c, const char *role)
 {
@@ -656,9 +677,9 @@ static double sum_of_magnitudes(const float *x, int64_t n)
 }
 
 /* Holds results against the plain ones: an error of a sum of n products is at most n roundings of the sum of their
-   magnitudes, all pixels taken as the largest; of Winograd's, 6 times as much. What is not finite must not become so,
-   and, but in Winograd's squares, the other way round. */
-static void conv_compare(const conv_case *c, const float *got, const float *expected, const float *w, bool is_winograd)
+   magnitudes, all pixels taken as the largest; of Winograd's, 6 times as much, of 4 x 4 results 36 times. What is not
+   finite must not become so, and, but in Winograd's squares, the other way round. */
+static void conv_compare(const conv_case *c, const float *got, const float *expected, const float *w, int64_t tile)
 {
     int64_t taps = c->in * c->kernel[0] * c->kernel[1], channels = c->out * c->groups, size[2], plane, wrong = 0;
     for (int i = 0; i < 2; i++) {
@@ -667,22 +688,23 @@ static void conv_compare(const conv_case *c, const float *got, const float *expe
     plane = size[0] * size[1];
     for (int64_t i = 0; i < c->images * channels * plane; i++) {
         double magnitude = 4 * sum_of_magnitudes(w + i / plane % channels * taps, taps) + 4;
-        double bound = 0x1p-24 * (double)(taps + 2) * magnitude * (is_winograd ? 6 : 1);
+        double bound = 0x1p-24 * (double)(taps + 2) * magnitude * (tile == 4 ? 36 : tile ? 6 : 1);
         bool both = isfinite(got[i]) && isfinite(expected[i]);
         bool equal = got[i] == expected[i] || (isnan(got[i]) && isnan(expected[i]));
         bool same = both ? fabs((double)got[i] - (double)expected[i]) <= bound
-                         : !isfinite(got[i]) && (is_winograd || equal);
+                         : !isfinite(got[i]) && (tile || equal);
         wrong += !same;
     }
-    NPU_CHECK_THAT(wrong == 0, "set %s: %d wrong: %d x %d to %d channels of %d groups, %d x %d, kernel %d x %d, "
-                   "stride %d, padding %d, dilation %d", npu_ref_isa(isa), (int)wrong, (int)c->images, (int)c->in,
-                   (int)c->out, (int)c->groups, (int)c->size[0], (int)c->size[1], (int)c->kernel[0],
-                   (int)c->kernel[1], (int)c->stride, (int)c->pad, (int)c->dilation);
+    NPU_CHECK_THAT(wrong == 0, "set %s, squares %d: %d wrong: %d x %d to %d channels of %d groups, %d x %d, kernel "
+                   "%d x %d, stride %d, padding %d, dilation %d", npu_ref_isa(isa), (int)tile, (int)wrong,
+                   (int)c->images, (int)c->in, (int)c->out, (int)c->groups, (int)c->size[0], (int)c->size[1],
+                   (int)c->kernel[0], (int)c->kernel[1], (int)c->stride, (int)c->pad, (int)c->dilation);
 }
 
 /* One set: weights that are known and weights that are fed give the same bits, near the plain variant's. */
-static void conv_check(const conv_case *c, const npu_backend *cpu, void **data, const float *expected, bool is_winograd)
+static void conv_check(const conv_case *c, void **data, const float *expected, int64_t tile, bool is_winograd)
 {
+    const npu_backend *cpu = square_cpu(tile);
     npu_graph *known = conv_graph(c, "param"), *fed = conv_graph(c, "input");
     npu_exec *a = conv_run(known, cpu, data), *b = conv_run(fed, cpu, data);
     size_t size = 0;
@@ -693,31 +715,27 @@ static void conv_check(const conv_case *c, const npu_backend *cpu, void **data, 
     }
     NPU_CHECK(y && z && wrong == 0);
     if (y) {
-        conv_compare(c, y, expected, (const float *)data[1], is_winograd);
+        conv_compare(c, y, expected, (const float *)data[1], is_winograd ? tile : 0);
     }
     npu_exec_destroy(a), npu_exec_destroy(b);
     npu_graph_destroy(known), npu_graph_destroy(fed);
 }
 
-/* Random shapes under every set, with Winograd's and without it. */
+/* Random shapes under every set, with Winograd's and without it, the first one of several bands. */
 static void test_convolution(void)
 {
     for (int i = 0; i < 48; i++) {
         bool is_winograd = i % 3 == 0;
-        conv_case c = random_conv(is_winograd);
+        conv_case c = i ? random_conv(is_winograd) : wide_conv;
         npu_graph *g = conv_graph(&c, "input");
         void *data[MAX_INPUTS] = { NULL };
         make_data(g, NPU_F32, i % 2, data);
         npu_exec *slow = run(g, plain, data);
         const float *expected = (const float *)npu_exec_output(slow, 0, NULL);
         for (isa = 0; isa_cpu(isa) && expected; isa++) {
-            npu_ref_desc desc = { 0 };
-            npu_backend *direct = NULL;
-            desc.isa = npu_ref_isa(isa), desc.without = "winograd";
-            NPU_CHECK_STATUS(npu_ref_create(&direct, &desc), NPU_OK);
-            conv_check(&c, isa_cpu(isa), data, expected, is_winograd);
-            conv_check(&c, direct, data, expected, false);
-            npu_ref_destroy(direct);
+            for (int64_t tile = 0; tile <= 4; tile += 2) {
+                conv_check(&c, data, expected, tile, is_winograd);
+            }
         }
         npu_exec_destroy(slow);
         npu_graph_destroy(g);
@@ -757,9 +775,9 @@ static npu_graph *followed_graph(const conv_case *c, const char *role, const cha
 }
 
 /* Ops that the profile of a run names; the result is copied to *y. */
-static uint32_t followed_run(npu_graph *g, void **data, npu_parallel *parallel, float **y, size_t *size)
+static uint32_t followed_run(npu_graph *g, int64_t tile, void **data, npu_parallel *parallel, float **y, size_t *size)
 {
-    const npu_backend *cpu = isa_cpu(isa);
+    const npu_backend *cpu = square_cpu(tile);
     npu_plan_desc how = { .backends = &cpu, .num_backends = 1 };
     npu_exec_desc desc = { .parallel = parallel, .profile = true };
     const char *names[] = { "w", "b" };
@@ -806,7 +824,8 @@ static void test_epilogue(void)
     uint32_t led = 0, all = 0;
     npu_threads_create(&threads, &how);
     for (int i = 0; i < 24; i++) {
-        conv_case c = random_conv(i % 3 == 0);
+        conv_case c = i == 6 ? wide_conv : random_conv(i % 3 == 0);
+        int64_t tile = i / 6 % 2 ? 4 : 2;
         for (isa = 0; isa_cpu(isa); isa++) {
             const char *role = i % 2 ? "param" : "input", *tail = tails[(i / 2 + (int)isa) % (int)COUNT(tails)];
             npu_graph *pieces = followed_graph(&c, role, tail, false), *apart = followed_graph(&c, role, tail, true);
@@ -815,8 +834,8 @@ static void test_epilogue(void)
             void *data[MAX_INPUTS] = { NULL };
             size_t size = 0, len, wrong = 0;
             make_data(fed, NPU_F32, i % 5 == 0, data);
-            uint32_t few = followed_run(pieces, data, i % 4 ? threads : NULL, &y, &size);
-            uint32_t many = followed_run(apart, data, NULL, &z, &len);
+            uint32_t few = followed_run(pieces, tile, data, i % 4 ? threads : NULL, &y, &size);
+            uint32_t many = followed_run(apart, tile, data, NULL, &z, &len);
             for (size_t k = 0; k < size / sizeof *y; k++) {
                 wrong += isnan(y[k]) || isnan(z[k]) ? isnan(y[k]) != isnan(z[k]) : memcmp(&y[k], &z[k], sizeof *y) != 0;
             }
@@ -832,6 +851,33 @@ static void test_epilogue(void)
     }
     NPU_CHECK_THAT(led == all, "%u of %u ran in pieces", (unsigned)led, (unsigned)all);
     npu_threads_destroy(threads);
+}
+
+/* Which variant runs a convolution of 3 x 3, by what the desc asks for: one of 4 x 4 results only where it is named. */
+static void test_squares(void)
+{
+    static const struct { const char *variant, *without; int64_t size; const char *runs; } rows[] = {
+        { NULL, NULL, 24, "winograd" }, { NULL, "winograd", 24, "blocked" }, { NULL, "winograd4", 24, "winograd" },
+        { "winograd4", NULL, 24, "winograd4" }, { "winograd4", "winograd4", 24, "winograd" },
+        { "winograd4", "winograd", 24, "blocked" }, { "winograd", NULL, 24, "winograd" },
+        { "winograd4", NULL, 16, "winograd" }, { "winograd4", NULL, 8, "blocked" }, { "plain", NULL, 24, "plain" },
+        { NULL, "", 24, "winograd" }
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        conv_case c = { 1, 32, 32, 1, { rows[i].size, rows[i].size }, { 3, 3 }, 1, 1, 1 };
+        npu_ref_desc desc = { .variant = rows[i].variant, .without = rows[i].without };
+        npu_graph *g = conv_graph(&c, "input");
+        npu_backend *cpu = NULL;
+        npu_exec *e = NULL;
+        NPU_CHECK_STATUS(npu_ref_create(&cpu, &desc), NPU_OK);
+        const npu_backend *backend = cpu;
+        NPU_CHECK_STATUS(npu_exec_create_simple(&e, g, &backend, 1, NULL), NPU_OK);
+        NPU_CHECK_STR(npu_program_op_variant(npu_exec_program(e), npu_value_producer(g, npu_graph_find(g, "y"), NULL)),
+                      rows[i].runs);
+        npu_exec_destroy(e);
+        npu_graph_destroy(g);
+        npu_ref_destroy(cpu);
+    }
 }
 
 static void test_normalization(void) { CHECK_ROWS(norm_rows); }
@@ -1288,6 +1334,7 @@ int main(void)
     NPU_RUN(test_transposed_convolution);
     NPU_RUN(test_convolution);
     NPU_RUN(test_epilogue);
+    NPU_RUN(test_squares);
     NPU_RUN(test_choice);
     NPU_RUN(test_mode);
     NPU_RUN(test_alike);
@@ -1301,6 +1348,9 @@ int main(void)
     NPU_RUN(test_avx512_bf16);
     NPU_RUN(test_bf16_products);
     NPU_RUN(test_unknown_isa);
+    for (size_t i = 0; i < 5 * ISA_MAX; i++) {
+        npu_ref_destroy(square_cpus[i / ISA_MAX][i % ISA_MAX]);
+    }
     isa_free();
     npu_ref_destroy(plain);
     return npu_test_done();
