@@ -44282,10 +44282,10 @@ static bool npu__place_pairs(npu__placer *p, double weight)
     return ok;
 }
 
-/* Where one pair is all there is, once; else what one pair changed is looked at by the others, too. */
+/* Where one pair is all there is, once; else what one pair changed is looked at by the others, too, if there is time. */
 static bool npu__place_cut(npu__placer *p, double weight)
 {
-    uint32_t rounds = p->num_backends > 2 ? 4 : 1;
+    uint32_t rounds = p->num_backends > 2 && p->num_nodes <= NPU__STARTS_MAX ? 4 : 1;
     bool ok = true;
     p->flow->is_changed = true;
     for (uint32_t i = 0; i < rounds && p->flow->is_changed && ok; i++) {
@@ -44293,6 +44293,77 @@ static bool npu__place_cut(npu__placer *p, double weight)
         ok = npu__place_pairs(p, weight);
     }
     return ok;
+}
+
+/* Does the value pass from a node to the next one alone? */
+static bool npu__net_is_link(const npu__placer *p, const npu__net *net)
+{
+    return net->from != NPU_NO_INDEX && net->num == 1 && !net->is_fetched && p->readers[net->first] == net->from + 1;
+}
+
+/* What a node takes with a label, all others staying as they are, but for values that link it to its neighbours. */
+static double npu__node_alone_ns(npu__placer *p, uint32_t node, uint32_t label)
+{
+    double ns = npu__node_ns(p, node, label);
+    uint32_t old = p->label[node];
+    npu__set_label(p, node, label);
+    for (uint32_t i = p->first_net[node]; i < p->first_net[node + 1]; i++) {
+        const npu__net *net = &p->nets[p->net_of[i]];
+        ns += npu__net_is_link(p, net) ? 0 : npu__net_ns(p, net);
+    }
+    npu__set_label(p, node, old);
+    return ns;
+}
+
+/* What it takes that the node before has another label. */
+static double npu__node_turn_ns(const npu__placer *p, uint32_t node, uint32_t from, uint32_t label)
+{
+    double ns = p->plan->prices[label].launch;
+    for (uint32_t i = p->first_net[node]; i < p->first_net[node + 1]; i++) {
+        const npu__net *net = &p->nets[p->net_of[i]];
+        ns += npu__net_is_link(p, net) && net->from != node ? npu__move_ns(p->plan, from, label, net->bytes) : 0;
+    }
+    return ns;
+}
+
+/* For more backends than cuts see at a time: the labels that take least if nodes run one by one in their order, which
+   chains do. Other values than those from a node to the next move as if its ends alone could change. */
+static bool npu__place_in_order(npu__placer *p)
+{
+    uint32_t num = p->num_backends;
+    uint8_t *before = (uint8_t *)npu__alloc_zero(&p->allocator, (size_t)p->num_nodes * num + 1u);
+    double least[NPU__MAX_BACKENDS], next[NPU__MAX_BACKENDS];
+    uint32_t best = 0;
+    for (uint32_t b = 0; b < num; b++) {
+        least[b] = p->plan->prices[b].launch;
+    }
+    for (uint32_t i = 0; before && i < p->num_nodes; i++) {
+        for (uint32_t b = 0; b < num; b++) {
+            bool takes = p->takes[i] >> b & 1;
+            double alone = takes ? npu__node_alone_ns(p, i, b) : p->takes[i] ? NPU__MAX_NS : 0;
+            next[b] = least[b] + alone;
+            before[(size_t)i * num + b] = (uint8_t)b;
+            for (uint32_t a = 0; a < num && takes; a++) {
+                double ns = a != b ? least[a] + alone + npu__node_turn_ns(p, i, a, b) : next[b];
+                if (ns < next[b]) {
+                    next[b] = ns;
+                    before[(size_t)i * num + b] = (uint8_t)a;
+                }
+            }
+        }
+        memcpy(least, next, sizeof least);
+    }
+    for (uint32_t b = 1; b < num; b++) {
+        best = least[b] < least[best] ? b : best;
+    }
+    for (uint32_t i = p->num_nodes; before && i-- > 0;) {
+        if (p->takes[i]) {
+            npu__set_label(p, i, best);
+        }
+        best = before[(size_t)i * num + best];
+    }
+    npu__free(&p->allocator, before, (size_t)p->num_nodes * num + 1u);
+    return before != NULL;
 }
 
 /* ---- placing: descent ---- */
@@ -44569,17 +44640,23 @@ static bool npu__place_from(npu__placer *p, double weight, double *best)
 }
 
 /* From the labels of `start`, and from each backend where it takes ops, with launches that weigh more and less, in
-   small graphs also without a cut; large ones take the time for one weight, the largest for one start alone. */
+   small graphs also without a cut; large ones take the time for one weight. Between more than two backends from what is
+   best in order, the largest graphs from that alone. */
 static bool npu__place_search(npu__placer *p, const uint8_t *start, double *best)
 {
     static const double weights[] = { 1, 0.5, 0 };
     bool ok = true, is_small = p->num_nodes <= NPU__CLIMB_MAX, is_large = p->num_nodes > NPU__SEARCH_MAX;
-    uint32_t num_starts = p->num_nodes > NPU__STARTS_MAX || p->num_backends < 3 ? 1 : p->num_backends;
+    uint32_t num_starts = p->num_backends < 3 ? 1 : p->num_nodes > NPU__STARTS_MAX ? 0 : p->num_backends;
     for (uint32_t k = 0; k < num_starts && ok; k++) {
         for (uint32_t i = 0; i < (is_large ? 1u : NPU__COUNT(weights)) && ok; i++) {
             npu__label_start(p, start, k);
             ok = npu__place_from(p, weights[i], best);
         }
+    }
+    if (p->num_backends > 2 && ok) {
+        memcpy(p->label, p->best, p->num_nodes);
+        npu__count_labels(p);
+        ok = npu__place_in_order(p) && npu__place_from(p, 1, best);
     }
     for (uint32_t k = 0; k <= p->num_backends && is_small && ok; k++) {
         npu__label_start(p, start, k);
