@@ -22428,10 +22428,10 @@ static void npu__validate_types(npu__validation *v, uint32_t id, const npu_op_in
     npu__free(&d.allocator, d.results, d.capacity * sizeof *d.results);
 }
 
-/* The op that made operand i, if it is of a kind with a `value`: that value. */
-static bool npu__given_value(const npu_graph *g, const npu__op *o, uint32_t i, uint32_t kind, npu_scalar *value)
+/* The op that made v, if it is of a kind with a `value`: that value. */
+static bool npu__given_value(const npu_graph *g, npu_value v, uint32_t kind, npu_scalar *value)
 {
-    npu_op op = npu__make_op(g->values[g->uses[o->first_operand + i].value].producer);
+    npu_op op = npu__make_op(g->values[v.id].producer);
     npu_op_info info;
     npu_op_storage storage;
     bool is_given;
@@ -22444,7 +22444,7 @@ static bool npu__given_value(const npu_graph *g, const npu__op *o, uint32_t i, u
     return is_given;
 }
 
-/* What a reducing op folds into, where it is filled, and the border that it folds in, are the identity. */
+/* What a reducing op folds into, where it is filled, and the border that its windows fold in, are the identity. */
 static void npu__validate_identity(npu__validation *v, uint32_t id, const npu_op_info *info)
 {
     static const char *const what[2] = { "the border of its input", "what its destination is filled with" };
@@ -22454,8 +22454,9 @@ static void npu__validate_identity(npu__validation *v, uint32_t id, const npu_op
         return;
     }
     for (uint32_t i = 0; i < 2; i++) {
-        uint32_t operand = i ? info->num_in - 1 : 0, kind = i ? NPU_LINALG_FILL : NPU_TENSOR_PAD;
-        if (npu__given_value(v->g, &v->g->ops[id], operand, kind, &value) &&
+        npu_value from = npu_op_operand_value(v->g, npu__make_op(id), i ? info->num_in - 1 : 0);
+        if ((i || npu_op_arg(info, "strides")) &&
+            npu__given_value(v->g, from, i ? NPU_LINALG_FILL : NPU_TENSOR_PAD, &value) &&
             !(npu_scalar_value(value) == npu_scalar_value(identity))) {
             npu__violation(v, id, 0, NPU_ERR_ATTRIBUTE, "%s: %s is %g, expected the identity %g", info->name, what[i],
                            npu_scalar_value(value), npu_scalar_value(identity));
@@ -40790,13 +40791,25 @@ static void npu__lower_ints(const npu__lower *l, const char *name, uint32_t n, i
     }
 }
 
-/* The border of a window, around N, C and what follows. */
+/* The border of a window, around N, C and what follows. A border that the model has made itself is data: where it is
+   another than that of a window, a copy says so. */
 static npu_value npu__lower_border(const npu__lower *l, npu_value x, const npu__lower_window *w, npu_scalar value)
 {
     int64_t low[NPU_MAX_RANK] = { 0 }, high[NPU_MAX_RANK] = { 0 };
+    npu_scalar own = value;
+    npu_value y;
     memcpy(low + 2, w->low, w->rank * sizeof *low);
     memcpy(high + 2, w->high, w->rank * sizeof *high);
-    return npu__lower_pad(l, x, low, high, value);
+    y = npu__lower_pad(l, x, low, high, value);
+    if (y.id && y.id == x.id && npu__given_value(l->to, x, NPU_TENSOR_PAD, &own) &&
+        !(npu_scalar_value(own) == npu_scalar_value(value))) {
+        npu_spec spec = npu__lower_spec(l, x);
+        npu__nest_desc n;
+        npu__nest_start(&n, spec.rank, 0);
+        npu__nest_add(&n, x, NULL, spec.rank);
+        y = npu__lower_copy(l, &n, spec.dtype, spec.rank, spec.dims);
+    }
+    return y;
 }
 
 /* [C,..] as [1,C,..]. */

@@ -181,6 +181,7 @@ static void check_row(const row *r, npu_dtype dtype)
     fill_inputs(g, -2, 2);
     if (now) {
         NPU_CHECK_EQ(count_ops(now, "aten"), 0);
+        NPU_CHECK_STATUS(npu_graph_validate(now, NULL, NULL), NPU_OK);
         check_round_trip(now);
         check_same(g, now, tolerance_of(dtype), r->op);
     }
@@ -189,6 +190,14 @@ static void check_row(const row *r, npu_dtype dtype)
 }
 
 static const row rows[] = {
+    /* borders of the model's own, which are no identity: data */
+    { "input x : %[1,2,5,5]\np = aten.constant_pad_nd.default(x, [1, 1, 0, 2])\n", "max_pool2d(p, [3, 3], [2, 2])" },
+    { "input x : %[1,2,5,5]\np = aten.constant_pad_nd.default(x, [1, 1, 0, 2], -2)\n",
+      "max_pool2d(p, [3, 3], [2, 2], [1, 0])" },
+    { "input x : %[1,2,5,5]\np = aten.constant_pad_nd.default(x, [1, 1], 1)\n", "avg_pool2d(p, [2, 3])" },
+    { "input x : %[1,2,5,5]\ninput w : %[3,2,3,3]\np = aten.constant_pad_nd.default(x, [1, 1, 1, 1], 1)\n",
+      "conv2d(p, w, none)" },
+    { "input x : %[2,3,4]\ninput w : %[2,6,3]\np = aten.constant_pad_nd.default(x, [1, 1], -2)\n", "bmm(p, w)" },
     { "input x : %[2,3,9,8]\ninput w : %[4,3,3,2]\ninput b : %[4]\n", "conv2d(x, w, "
         "b, stride=[2, 1], padding=[1, 1], dilation=[1, 2])" },
     { "input x : %[2,3,9,8]\ninput w : %[4,3,1,1]\n", "conv2d(x, w, none)" },
