@@ -269,6 +269,25 @@ static void test_shapes(void)
     NPU_CHECK(strstr(diag.message, "Reshape '': the shape must be known") != NULL);
 }
 
+/* A border of nothing, which exporters write before pools, is no op: it would keep a pool off bytes. */
+static void test_no_border(void)
+{
+    static const int64_t pads[2][4] = { { 0, 0, 0, 0 }, { 0, 1, 0, -1 } };
+    npu_onnx_desc desc = reading();
+    npu_diag diag;
+    for (uint32_t i = 0; i < 2; i++) {
+        pb g = { .len = 0 }, a = pb_attr_ints("pads", pads[i], 4);
+        pb_node(&g, "Pad", "x", "p", &a, NULL);
+        pb_node(&g, "Relu", "p", "y", NULL, NULL);
+        pb_value(&g, 11, "x", 1, "22");
+        pb_value(&g, 12, "y", 1, "22");
+        pb m = pb_model(&g, 2);
+        npu_graph *read = read_from(m.at, m.len, &desc, &diag);
+        NPU_CHECK_EQ(npu_graph_num_ops(read), 1 + i);
+        npu_graph_destroy(read);
+    }
+}
+
 static pb branch(const char *op)
 {
     pb g = { .len = 0 }, a = { .len = 0 };
@@ -1390,6 +1409,7 @@ int main(void)
 {
     NPU_RUN(test_small_model);
     NPU_RUN(test_shapes);
+    NPU_RUN(test_no_border);
     NPU_RUN(test_if);
     NPU_RUN(test_loop);
     NPU_RUN(test_if_of_data);

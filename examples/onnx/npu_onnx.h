@@ -3172,18 +3172,20 @@ static npu_value onnx_pad(onnx_reader *r, onnx_node *n)
     onnx_span mode = onnx_s(r, n, "mode", "constant");
     double value = onnx_f(r, n, "value", 0);
     uint32_t rank = onnx_rank(r, x);
+    bool pads_any = false;
     if (!onnx_pads(r, n, rank, begin, end)) {
         return onnx_none();
     }
     for (uint32_t i = 0; i < rank && !onnx_is(mode, "constant") && r->status == NPU_OK; i++) {
         x = begin[i] || end[i] ? onnx_pad_by_index(r, x, i, begin[i], end[i], mode) : x;
     }
-    if (!onnx_is(mode, "constant")) {
-        return x;
-    }
     for (uint32_t i = 0; i < rank; i++) {
         pads[2 * (rank - 1 - i)] = begin[i];
         pads[2 * (rank - 1 - i) + 1] = end[i];
+        pads_any = pads_any || begin[i] || end[i];
+    }
+    if (!onnx_is(mode, "constant") || !pads_any) { /* exporters pad by nothing before each pool */
+        return x;
     }
     if (onnx_x(n, 2).id) {
         onnx_known_floats(r, onnx_x(n, 2), "the value of the border", &value, 1);
