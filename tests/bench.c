@@ -1,4 +1,5 @@
-/* bench.c - what the library costs: bench [PART]   parts: executor graphs plan gemm int8 passes kernels; default all.
+/* bench.c - what the library costs: bench [PART]   parts: executor graphs plan gemm int8 squares passes kernels; default
+   all.
    bench kernels [WORD]...   only ops, or groups of them, that contain a word.
    bench peers, bench models [FILE.onnx]...   beside other libraries, see bench_peers.h; only where asked for.
 
@@ -731,6 +732,32 @@ static void bench_bytes(void)
     }
 }
 
+/* Each row of 3 x 3 at every pixel without Winograd's squares, with those of 2 x 2 results, and of 4 x 4. */
+static void bench_squares(void)
+{
+    static const npu_ref_desc descs[3] = { { .without = "winograd" }, { .without = "winograd4" }, { .variant = "winograd4" } };
+    npu_backend *cpus[3] = { NULL };
+    printf("convolutions of 3 x 3, f32   without squares ms, then of 2 x 2 and 4 x 4 ms and times as fast (%s)\n", npu_ref_isa(0));
+    for (int k = 0; k < 3; k++) {
+        require(npu_ref_create(&cpus[k], &descs[k]), "backend");
+    }
+    for (size_t i = 0; i < sizeof byte_rows / sizeof byte_rows[0]; i++) {
+        const byte_row *r = &byte_rows[i];
+        double least[3] = { 1e9, 1e9, 1e9 };
+        for (int k = 0; k < 9 && r->size && r->kernel == 3 && r->stride == 1 && r->groups == 1; k++) {
+            least[k % 3] = fmin(least[k % 3], time_byte_row(r, false, cpus[k % 3]));
+        }
+        if (least[0] < 1e9) {
+            printf("  %-36s %8.3f  %8.3f %5.2f  %8.3f %5.2f\n", r->name, least[0] * 1e3, least[1] * 1e3, least[0] / least[1],
+                   least[2] * 1e3, least[0] / least[2]);
+            fflush(stdout);
+        }
+    }
+    for (int k = 0; k < 3; k++) {
+        npu_ref_destroy(cpus[k]);
+    }
+}
+
 static void bench_int8(void)
 {
     static const char *const names[LEAN_FORMS] = { "f32", "int8", "int4, groups of 128", "int4, groups of 32" };
@@ -980,7 +1007,7 @@ static void bench_kernels(char **wanted, int num_wanted)
 int main(int argc, char **argv)
 {
     static const struct { const char *name; void (*run)(void); } parts[] = {
-        { "executor", bench_executor }, { "graphs", bench_graphs }, { "plan", bench_plan }, { "gemm", bench_gemm }, { "int8", bench_int8 }, { "passes", bench_passes }
+        { "executor", bench_executor }, { "graphs", bench_graphs }, { "plan", bench_plan }, { "gemm", bench_gemm }, { "int8", bench_int8 }, { "squares", bench_squares }, { "passes", bench_passes }
     };
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         if (argc < 2 || strcmp(argv[1], parts[i].name) == 0) {
