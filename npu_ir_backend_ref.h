@@ -28370,11 +28370,12 @@ typedef struct npu__ref {
 } npu__ref;
 
 #ifdef NPU__REF_HAS_VNNI
-/* What compilers have no word for; AVX2 has been found, so that the system saves its registers. */
+/* What compilers have no word for; AVX2 has been found, so that the system saves its registers. Every processor that has
+   it has GFNI: most others are not asked, which takes a virtual machine microseconds. */
 static bool npu__ref_has_avx_vnni(void)
 {
     unsigned a = 0, b, c, d;
-    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
+    return __builtin_cpu_supports("gfni") && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
 }
 #endif
 
@@ -28404,9 +28405,11 @@ static bool npu__ref_has_isa(uint32_t isa)
 
 static uint32_t npu__ref_isa(const npu__ref *ref)
 {
-    uint32_t isa = ref->isa == NPU__REF_ISA_BEST ? NPU__REF_ISA_COUNT - 1 : ref->isa;
-    while (!npu__ref_has_isa(isa)) {
-        isa--;
+    uint32_t isa = ref->isa;
+    if (isa == NPU__REF_ISA_BEST) {
+        do {
+            isa--;
+        } while (!npu__ref_has_isa(isa));
     }
     return isa;
 }
@@ -28920,6 +28923,7 @@ typedef struct npu__ref_op {
 #define NPU__REF_IN_SCRATCH (NPU_NO_INDEX - 1u) /* the buffer of a place that compile chose itself */
 
 typedef struct npu__ref_program {
+    npu__ref ref;               /* that compiled it, with the instruction set that it runs by */
     npu_allocator allocator;
     uint32_t num_ops, num_refs, num_values, num_inplace, num_views;
     uint32_t num_inner;         /* values inside calls so far: they follow those of the group */
@@ -29816,6 +29820,9 @@ static npu_status npu__ref_compile(void *ctx, const npu_group *group, npu_compil
     memset(&likes, 0, sizeof likes);
     if (p) {
         p->shares.group = group;
+        p->ref = *ref;
+        p->ref.isa = npu__ref_isa(ref);
+        ref = &p->ref;
     }
     for (uint32_t i = 0; p && i < group->num_values; i++) {
         p->data[i] = group->values[i]->role == NPU_GROUP_WEIGHT ? group->values[i]->data : NULL;
@@ -30035,8 +30042,8 @@ NPU__REF_COLD static void npu__ref_explain(const npu_launch *l)
     }
 }
 
-static npu_status npu__ref_run_dynamic(const npu__ref *ref, const npu__ref_program *p, const npu__ref_op *o,
-                                       const npu_binding *b, void **table)
+static npu_status npu__ref_run_dynamic(const npu__ref_program *p, const npu__ref_op *o, const npu_binding *b,
+                                       void **table)
 {
     const npu_dynamic *dynamic = b->dynamic;
     npu__ref_arena arena = { NULL, 0, 0, { NULL, NULL } };
@@ -30057,7 +30064,7 @@ static npu_status npu__ref_run_dynamic(const npu__ref *ref, const npu__ref_progr
     arena.size = o->scratch ? (size_t)p->scratches[o->scratch - 1].bytes : 0;
     arena.heap = p->allocator;
     a.ctx = &arena;
-    status = npu__ref_make_ready(ref, info, &a, &ready);
+    status = npu__ref_make_ready(&p->ref, info, &a, &ready);
     if (status == NPU_OK) {
         npu__ref_launch_of(&l, o, ready.tensors, table);
         l.worker_workspace = NULL;
@@ -30110,11 +30117,12 @@ static npu_status npu__ref_submit(void *ctx, void *program, const npu_binding *b
     npu__ref_workers workers = { 0 };
     npu_status status = NPU_OK;
     uint64_t begin = 0;
+    (void)ctx;
     NPU_IR_ASSERT((uintptr_t)scratch % sizeof(void *) == 0);
     l.worker_workspace = NULL;
     workers.own = (char *)table, workers.num = b->num_workers;
     workers.more = (char *)b->more_workers, workers.more_step = (size_t)b->more_step;
-    l.isa = npu__ref_isa((const npu__ref *)ctx);
+    l.isa = p->ref.isa;
     l.dims = NULL;
     npu__ref_heard_by(&l, b);
     for (uint32_t i = 0; i < p->num_ops && status == NPU_OK; i++) {
@@ -30136,7 +30144,7 @@ static npu_status npu__ref_submit(void *ctx, void *program, const npu_binding *b
             l.epilogue = &after;
         }
         begin = b->op_done ? b->clock() : 0;
-        status = o->is_dynamic  ? npu__ref_run_dynamic((const npu__ref *)ctx, p, o, b, table)
+        status = o->is_dynamic  ? npu__ref_run_dynamic(p, o, b, table)
                  : o->parts == 1 && !o->before ? o->launch(&l, 0, 1)
                                  : npu__ref_run_parts(o, &l, &workers, b->parallel);
         if (b->op_done) {
