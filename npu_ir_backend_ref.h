@@ -9835,14 +9835,15 @@ static void npu__ref_pixels_sum(const npu__ref_pixel_source *s, int64_t rows, in
 /* ---- convolution: depthwise ----
 
    Planes that meet no other: results lie along the vectors, and masks leave out what lies beside a row, so nothing is
-   copied. For sets with masks; sums are taken in the order of the taps from the bias on, as without them. */
+   copied. AVX2 has them for 3 x 3 taps. Sums are taken in the order of the taps from the bias on, as without them. */
 
 enum {
     NPU__REF_PLANE_TAPS = 64,   /* of a row, which masks are kept for */
     NPU__REF_PLANE_PIECE = 4096 /* results that an epilogue is worth calling for, pixels that are fetched ahead */
 };
 
-/* One plane: rows of 16 results each, and for each of them and each tap of a row which of 32 pixels are there. */
+/* One plane: rows of 16 results each, and for each of them and each tap of a row which of 32 pixels are there, which
+   AVX2 finds itself. */
 typedef struct npu__ref_plane {
     int64_t in[2], out[2], taps[2], step[2], dilation[2], first[2];
     const uint32_t *masks; /* [columns of 16, taps of a row]; NULL = the other way */
@@ -10026,15 +10027,135 @@ NPU__REF_TILE_AVX512 static void npu__ref_plane_avx512(const npu__ref_plane *p, 
         }
     }
 }
-#endif
 
-/* Whether a set has them. */
-static bool npu__ref_has_planes(uint32_t isa)
+/* Which of 8 pixels are there, from number `at` of a row of n on. */
+NPU__REF_INLINE NPU__REF_TILE_AVX2 __m256i npu__ref_plane_lanes(int64_t at, int64_t n)
+{
+    __m256i lane = _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32((int32_t)at));
+    return _mm256_andnot_si256(_mm256_cmpgt_epi32(_mm256_setzero_si256(), lane),
+                               _mm256_cmpgt_epi32(_mm256_set1_epi32((int32_t)n), lane));
+}
+
+/* Where a row's loads begin: at each tap, or, where the step is 2, at 0, 8, 2, 10. */
+#define NPU__REF_PLANE_LOAD(step, i) ((step) == 1 ? (i) : ((i) & 1) * 8 + ((i) & 2))
+
+/* Pixels of a row for the three taps of 8 results; where the step is 2, of results 0 1 4 5 2 3 6 7. All are there
+   unless it is an edge. */
+NPU__REF_INLINE NPU__REF_TILE_AVX2 void npu__ref_plane_row_avx2(const int32_t step, const bool edge, const float *from,
+                                                                const __m256i *lanes, __m256 *to)
+{
+    __m256 x[4];
+    NPU__REF_UNROLL_LOOP
+    for (int32_t i = 0; i < 2 + step; i++) {
+        const float *at = from + NPU__REF_PLANE_LOAD(step, i);
+        x[i] = edge ? _mm256_maskload_ps(at, lanes[i]) : _mm256_loadu_ps(at);
+    }
+    to[0] = step == 1 ? x[0] : _mm256_shuffle_ps(x[0], x[1], 0x88);
+    to[1] = step == 1 ? x[1] : _mm256_shuffle_ps(x[0], x[1], 0xdd);
+    to[2] = step == 1 ? x[2] : _mm256_shuffle_ps(x[2], x[3], 0x88);
+}
+
+NPU__REF_INLINE NPU__REF_TILE_AVX2 __m256 npu__ref_plane_add_avx2(__m256 sum, const __m256 *taps, const __m256 *pixels)
+{
+    sum = _mm256_fmadd_ps(taps[0], pixels[0], sum);
+    sum = _mm256_fmadd_ps(taps[1], pixels[1], sum);
+    return _mm256_fmadd_ps(taps[2], pixels[2], sum);
+}
+
+/* All rows of 8 results from column `col` on, as npu__ref_plane_strips. What rows of fewer write too much is what the
+   next row begins with; behind the last one there is nothing to write to. */
+NPU__REF_INLINE NPU__REF_TILE_AVX2 void npu__ref_plane_strip_avx2(const npu__ref_plane *p, const int32_t step,
+                                                                  const bool edge, const float *x,
+                                                                  const __m256 *taps, __m256 start,
+                                                                  const __m256 *limits, float *y, int64_t col)
+{
+    __m256 last = start, next = start, pixels[3];
+    __m256i lanes[4];
+    int64_t left = col * step - p->first[1], at = col - (step == 1 ? 2 * p->out[1] : 0), end = p->out[0] * p->out[1];
+    NPU__REF_UNROLL_LOOP
+    for (int32_t i = 0; i < 2 + step; i++) {
+        lanes[i] = npu__ref_plane_lanes(left + NPU__REF_PLANE_LOAD(step, i), p->in[1]);
+    }
+    if (step == 2) {
+        npu__ref_plane_row_avx2(2, edge, npu__ref_plane_at(p, x, -p->first[0]) + left, lanes, pixels);
+        next = npu__ref_plane_add_avx2(start, taps, pixels);
+    }
+    for (int64_t i = step == 1 ? -2 : 0, row = (step == 2) - p->first[0]; i < p->out[0]; i++, row += step) {
+        __m256 sum = last;
+        npu__ref_plane_row_avx2(step, edge, npu__ref_plane_at(p, x, row) + left, lanes, pixels);
+        if (step == 2) {
+            sum = npu__ref_plane_add_avx2(next, taps + 3, pixels);
+            npu__ref_plane_row_avx2(2, edge, npu__ref_plane_at(p, x, row + 1) + left, lanes, pixels);
+        } else {
+            last = npu__ref_plane_add_avx2(next, taps + 3, pixels);
+        }
+        next = npu__ref_plane_add_avx2(start, taps, pixels);
+        sum = NPU__REF_LIMIT_AVX2(npu__ref_plane_add_avx2(sum, taps + 6, pixels), limits[0], limits[1]);
+        if (step == 2) {
+            sum = _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(sum), 0xd8));
+        }
+        if (i >= 0 && at + 8 <= end) {
+            _mm256_storeu_ps(y + at, sum);
+        } else if (i >= 0) {
+            _mm256_maskstore_ps(y + at, npu__ref_plane_lanes(0, p->out[1]), sum);
+        }
+        at += p->out[1];
+    }
+}
+
+/* The last results of a row are taken with some of those before once more. */
+NPU__REF_INLINE NPU__REF_TILE_AVX2 void npu__ref_plane_threes_avx2(const npu__ref_plane *p, const int32_t step,
+                                                                   const float *x, const float *w, float bias,
+                                                                   const float *limits, float *y)
+{
+    const int64_t pixels = p->in[0] * p->in[1];
+    __m256 taps[9], start = _mm256_set1_ps(bias);
+    __m256 bounds[2] = { _mm256_set1_ps(limits[0]), _mm256_set1_ps(limits[1]) };
+    NPU__REF_UNROLL_LOOP
+    for (int32_t i = 0; i < 9; i++) {
+        taps[i] = _mm256_set1_ps(w[i]);
+    }
+    npu__ref_plane_fetch(x + pixels, npu__ref_min(pixels, NPU__REF_PLANE_PIECE));
+    for (int64_t i = 0; i < p->out[1]; i += 8) {
+        int64_t col = npu__ref_max(npu__ref_min(i, p->out[1] - 8), 0), left = col * step - p->first[1];
+        if (left >= 0 && left + 2 + 8 * step <= p->in[1]) {
+            npu__ref_plane_strip_avx2(p, step, false, x, taps, start, bounds, y, col);
+        } else {
+            npu__ref_plane_strip_avx2(p, step, true, x, taps, start, bounds, y, col);
+        }
+    }
+}
+
+NPU__REF_TILE_AVX2 static void npu__ref_plane_avx2(const npu__ref_plane *p, const float *x, const float *w,
+                                                   float bias, const float *limits, float *y)
+{
+    if (p->step[1] == 1) {
+        npu__ref_plane_threes_avx2(p, 1, x, w, bias, limits, y);
+    } else {
+        npu__ref_plane_threes_avx2(p, 2, x, w, bias, limits, y);
+    }
+}
+#else
+#define npu__ref_plane_neon NULL
+#endif
+#define npu__ref_plane_base NULL
+
+/* By set; NULL = it has none. */
+static void (*const npu__ref_plane_of[])(const npu__ref_plane *p, const float *x, const float *w, float bias,
+                                         const float *limits, float *y) = {
+#define NPU_X(set, narrow, wide) npu__ref_plane_##wide,
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+};
+
+static bool npu__ref_has_planes(const npu__ref_conv_shape *c)
 {
 #ifdef NPU__REF_HAS_PLANES
-    return npu__ref_pixel_loops_of[isa] == &npu__ref_pixels_avx512;
+    bool is_three = c->kernel[1] == 3 && c->kernel[2] == 3 && c->dilation[1] == 1 && c->dilation[2] == 1 &&
+                    c->stride[1] == c->stride[2] && c->in[2] < INT32_MAX / 4;
+    return npu__ref_plane_of[c->isa] == npu__ref_plane_avx512 || (is_three && npu__ref_plane_of[c->isa]);
 #else
-    (void)isa;
+    (void)c;
     return false;
 #endif
 }
@@ -10361,7 +10482,7 @@ NPU__REF_COLD static void npu__ref_conv_choose(const npu_prepare *p, npu__ref_co
 static bool npu__ref_conv_is_plane(const npu__ref_conv_blocked *s)
 {
     const npu__ref_conv_shape *c = s->conv;
-    return npu__ref_has_planes(c->isa) && c->in_channels == 1 && !s->pixels && !c->transposed && !c->onto &&
+    return npu__ref_has_planes(c) && c->in_channels == 1 && !s->pixels && !c->transposed && !c->onto &&
            c->dtype == NPU_F32 && c->in[0] * c->out[0] * c->kernel[0] == 1 && c->pad[0] == 0 && c->stride[2] <= 2 &&
            c->out[1] > 2 && c->kernel[2] <= NPU__REF_PLANE_TAPS;
 }
@@ -10404,17 +10525,16 @@ static void npu__ref_conv_after(const npu_epilogue *e, const float *y, int64_t c
 /* The planes of groups begin .. end among all images. */
 static void npu__ref_conv_planes_of(const npu__ref_conv_blocked *s, const npu_launch *l, int64_t begin, int64_t end)
 {
-#ifdef NPU__REF_HAS_PLANES
     const npu__ref_conv_shape *c = s->conv;
     int64_t n = s->gemm.n, last = end * c->out_channels, done = begin * c->out_channels;
     const float *limits = npu__ref_limits(l->epilogue);
     float *y = (float *)l->y[0];
     for (int64_t i = done; i < last; i++) {
         int64_t channel = i % (c->groups * c->out_channels), group = i / c->out_channels;
-        npu__ref_plane_avx512(&s->plane, (const float *)l->x[0] + group * c->in[1] * c->in[2],
-                              (const float *)l->x[1] + channel * s->gemm.k,
-                              c->bias ? ((const float *)l->x[2])[channel] : 0.0f,
-                              limits ? limits : npu__ref_no_limits, y + i * n);
+        npu__ref_plane_of[c->isa](&s->plane, (const float *)l->x[0] + group * c->in[1] * c->in[2],
+                                  (const float *)l->x[1] + channel * s->gemm.k,
+                                  c->bias ? ((const float *)l->x[2])[channel] : 0.0f,
+                                  limits ? limits : npu__ref_no_limits, y + i * n);
         if (limits) {
             continue;
         }
@@ -10423,9 +10543,6 @@ static void npu__ref_conv_planes_of(const npu__ref_conv_blocked *s, const npu_la
             done = i + 1;
         }
     }
-#else
-    (void)s, (void)l, (void)begin, (void)end;
-#endif
 }
 
 NPU__REF_COLD static npu_status npu__ref_conv_prepare_part(npu_prepare *p, npu__ref_conv_state *state,

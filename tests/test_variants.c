@@ -632,6 +632,9 @@ static conv_case random_conv(bool is_winograd)
         c.groups = pick(2, 40), c.in = 1, c.out = pick(1, 2);
         c.kernel[0] = pick(0, 1) ? 3 : c.kernel[0], c.kernel[1] = pick(0, 1) ? 3 : c.kernel[1];
         c.size[1] = pick(9, 70); /* some vectors of a row */
+        if (pick(0, 2) == 0) { /* or less than one */
+            c.size[1] = pick(3, 9), c.kernel[1] = 3, c.dilation = 1;
+        }
     }
     return c;
 }
