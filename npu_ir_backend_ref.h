@@ -7889,9 +7889,11 @@ typedef struct npu__ref_tile_end {
 
 typedef struct npu__ref_tile_loops {
     int32_t rows, cols; /* of the largest tile; B is packed in panels of cols */
-    /* C (rows x cols) = or += A (rows x k) B (k x cols); row i of B starts at b + offsets[i]. end NULL = no end yet. */
+    /* C (rows x cols) = or += A (rows x k) B (k x cols); row i of B starts at b + offsets[i]. end NULL = no end yet.
+       Each row of B fetches one of ahead, ahead + ahead_step bytes ...: of the next panel. */
     void (*product)(int32_t rows, int64_t k, const void *a, int64_t a_row, const void *b,
-                    const int64_t *offsets, void *c, int64_t c_row, bool add, const npu__ref_tile_end *end);
+                    const int64_t *offsets, void *c, int64_t c_row, bool add, const npu__ref_tile_end *end,
+                    const char *ahead, int64_t ahead_step);
     /* The same for one row and any n; sums start at c (add) or at *start. */
     void (*row)(int64_t k, int64_t n, const void *a, const void *b, const int64_t *offsets, void *c, bool add,
                 const void *start);
@@ -7922,6 +7924,8 @@ typedef struct npu__ref_tile_loops {
         for (; k > 0; k--, a++, offsets++) {                                                                 \
             const number *from = b + *offsets;                                                               \
             vector y[VECTORS];                                                                               \
+            NPU__REF_PREFETCH(ahead);                                                                        \
+            ahead += ahead_step;                                                                             \
             NPU__REF_UNROLL_LOOP                                                                             \
             for (int32_t v = 0; v < VECTORS; v++) {                                                          \
                 y[v] = LOAD(from + v * WIDTH);                                                               \
@@ -7964,7 +7968,7 @@ typedef struct npu__ref_tile_loops {
     }                                                                                                        \
     static TARGET void npu__ref_tile_##NAME##_product(int32_t rows, int64_t k, const void *a,                \
         int64_t a_row, const void *b, const int64_t *offsets, void *c, int64_t c_row, bool add,              \
-        const npu__ref_tile_end *end)                                                                        \
+        const npu__ref_tile_end *end, const char *ahead, int64_t ahead_step)                                 \
     {                                                                                                        \
         switch (rows) {                                                                                      \
         NPU__REF_TILE_CASE(NAME, 1)                                                                          \
@@ -8120,7 +8124,9 @@ typedef struct npu__ref_tile_loops {
     };
 
 #define NPU__REF_TILE_CASE(NAME, n)                                                                     \
-    case n: npu__ref_tile_##NAME##_rows(n, k, a, a_row, b, offsets, c, c_row, add, end); break;
+    case n:                                                                                             \
+        npu__ref_tile_##NAME##_rows(n, k, a, a_row, b, offsets, c, c_row, add, end, ahead, ahead_step); \
+        break;
 #define NPU__REF_TILE_ROWS_4(NAME)
 #define NPU__REF_TILE_ROWS_6(NAME) NPU__REF_TILE_CASE(NAME, 5) NPU__REF_TILE_CASE(NAME, 6)
 #define NPU__REF_TILE_ROWS_8(NAME) NPU__REF_TILE_ROWS_6(NAME) NPU__REF_TILE_CASE(NAME, 7) NPU__REF_TILE_CASE(NAME, 8)
@@ -8162,7 +8168,7 @@ NPU__REF_TILE_DEFINE(neon_f64, , double, float64x2_t, 2, 8, 2, vld1q_f64, vst1q_
 #define NPU__REF_TILE_BF16 __attribute__((target("avx512f,avx512bw,avx512bf16")))
 NPU__REF_INLINE NPU__REF_TILE_BF16 void npu__ref_tile_avx512_bf16_rows(const int32_t rows, int64_t k, const int32_t *a,
     int64_t a_row, const int32_t *b, const int64_t *offsets, float *c, int64_t c_row, bool add,
-    const npu__ref_tile_end *end)
+    const npu__ref_tile_end *end, const char *ahead, int64_t ahead_step)
 {
     __m512 sum[12][2];
     (void)end; /* sums are not taken in place */
@@ -8180,6 +8186,8 @@ NPU__REF_INLINE NPU__REF_TILE_BF16 void npu__ref_tile_avx512_bf16_rows(const int
     for (; k > 0; k--, a++, offsets++) {
         const int32_t *from = b + *offsets;
         const __m512i y[2] = { _mm512_loadu_si512(from), _mm512_loadu_si512(from + 16) };
+        NPU__REF_PREFETCH(ahead);
+        ahead += ahead_step;
         NPU__REF_UNROLL_LOOP
         for (int32_t i = 0; i < rows; i++) {
             const __m512bh x = (__m512bh)_mm512_set1_epi32(a[i * a_row]);
@@ -8194,7 +8202,8 @@ NPU__REF_INLINE NPU__REF_TILE_BF16 void npu__ref_tile_avx512_bf16_rows(const int
     }
 }
 static NPU__REF_TILE_BF16 void npu__ref_tile_avx512_bf16_product(int32_t rows, int64_t k, const void *a, int64_t a_row,
-    const void *b, const int64_t *offsets, void *c, int64_t c_row, bool add, const npu__ref_tile_end *end)
+    const void *b, const int64_t *offsets, void *c, int64_t c_row, bool add, const npu__ref_tile_end *end,
+    const char *ahead, int64_t ahead_step)
 {
     switch (rows) {
     NPU__REF_TILE_CASE(avx512_bf16, 1)
@@ -8385,6 +8394,8 @@ typedef struct npu__ref_product_plan {
 enum {
     NPU__REF_GEMM_K = 256,         /* a panel of B this deep stays in the first-level cache */
     NPU__REF_GEMM_COLS = 256,      /* columns of a block of B and C: they stay in the second-level cache */
+    NPU__REF_GEMM_WIDE = 1024,     /* the same of C alone: A is copied once for each */
+    NPU__REF_GEMM_AHEAD = 16,      /* bytes of the next panel that a row of B fetches, at least */
     NPU__REF_GEMM_SLAB = 1 << 19,     /* bytes of a slab of a convolution, for the same reason */
     NPU__REF_GEMM_GRAIN = 1 << 19,   /* multiplications that are worth a part */
     NPU__REF_GEMM_MAX_PARTS = 16,
@@ -8450,6 +8461,13 @@ static int64_t npu__ref_gemm_block_rows(const npu__ref_product *g, const npu__re
     return npu__ref_min(npu__ref_ceil_div(npu__ref_ceil_div(part, blocks), rows) * rows, g->m);
 }
 
+/* Where B is packed before and read once by a part, what has to stay near is C alone. */
+static int64_t npu__ref_gemm_block_cols(const npu__ref_product *g, const npu__ref_product_plan *plan)
+{
+    bool once = g->packed_b && npu__ref_ceil_div(g->m, plan->row_parts) <= plan->block_rows;
+    return once && npu__ref_gemm_in_place(g) ? NPU__REF_GEMM_WIDE : NPU__REF_GEMM_COLS;
+}
+
 static npu__ref_product_plan npu__ref_gemm_plan(const npu__ref_product *g)
 {
     npu__ref_product_plan plan = { 0 };
@@ -8461,7 +8479,7 @@ static npu__ref_product_plan npu__ref_gemm_plan(const npu__ref_product *g)
     npu__ref_gemm_cut(g, &plan);
     plan.block_rows = npu__ref_gemm_block_rows(g, &plan);
     plan.block_k = npu__ref_min(npu__ref_gemm_depth(g), NPU__REF_GEMM_K);
-    plan.block_panels = npu__ref_min(NPU__REF_GEMM_COLS / plan.tile->cols, plan.panels);
+    plan.block_panels = npu__ref_min(npu__ref_gemm_block_cols(g, &plan) / plan.tile->cols, plan.panels);
     if (npu__ref_gemm_streams(g)) {
         plan.block_panels = 1;
     }
@@ -8679,6 +8697,7 @@ typedef struct npu__ref_product_sum {
     int64_t panel_step, k_step, offsets_step;
     char *a;
     bool ends; /* each tile with its bias and limits, while it is near; see npu__ref_gemm_ends_tiles */
+    bool fetches; /* B has been packed before: each tile fetches some of the next panel */
 } npu__ref_product_sum;
 
 static const float *npu__ref_limits(const npu_epilogue *e) { return e ? e->limits : NULL; }
@@ -8708,19 +8727,20 @@ static npu__ref_tile_end npu__ref_gemm_end(const npu__ref_product *g, int64_t ro
 /* One tile; a panel that is cut off by the right edge of C goes by way of a buffer. */
 static void npu__ref_gemm_tile(const npu__ref_product_plan *plan, int32_t rows, int64_t cols, int64_t k,
                                const char *a, int64_t a_row, const char *b, const int64_t *offsets, char *c,
-                               int64_t c_row, bool add, const npu__ref_tile_end *end)
+                               int64_t c_row, bool add, const npu__ref_tile_end *end, const char *ahead,
+                               int64_t ahead_step)
 {
     union { double f64[12 * 16]; float f32[12 * 32]; } edge; /* the largest tile of any instruction set */
     size_t bytes = (size_t)cols * plan->size, width = (size_t)plan->tile->cols * plan->size;
     if (cols == plan->tile->cols) {
-        plan->tile->product(rows, k, a, a_row, b, offsets, c, c_row, add, end);
+        plan->tile->product(rows, k, a, a_row, b, offsets, c, c_row, add, end, ahead, ahead_step);
         return;
     }
     memset(&edge, 0, sizeof edge);
     for (int32_t i = 0; add && i < rows; i++) {
         memcpy((char *)&edge + (size_t)i * width, c + i * c_row * (int64_t)plan->size, bytes);
     }
-    plan->tile->product(rows, k, a, a_row, b, offsets, &edge, plan->tile->cols, add, end);
+    plan->tile->product(rows, k, a, a_row, b, offsets, &edge, plan->tile->cols, add, end, b, 0);
     for (int32_t i = 0; i < rows; i++) {
         memcpy(c + i * c_row * (int64_t)plan->size, (char *)&edge + (size_t)i * width, bytes);
     }
@@ -8766,12 +8786,16 @@ static void npu__ref_gemm_sum_slice(const npu__ref_product_sum *s, int64_t row, 
         return;
     }
     for (int64_t j = 0; j < cols; j += width, b += s->panel_step * size) {
+        int64_t more = s->fetches && j + width < cols ? depth * width * size : 0; /* bytes of the next panel */
+        int64_t step = npu__ref_max(more / npu__ref_max(tiles * depth, 1), NPU__REF_GEMM_AHEAD);
         for (int64_t t = 0; t < tiles; t++) {
             int64_t from = rows * t / tiles, to = rows * (t + 1) / tiles;
             const npu__ref_tile_end end = npu__ref_gemm_end(s->g, row + from);
+            bool is_ahead = (t + 1) * depth * step <= more;
             npu__ref_gemm_tile(s->plan, (int32_t)(to - from), npu__ref_min(width, cols - j), depth,
                                a + from * a_row * size, a_row, b, offsets, c + (from * c_row + j) * size,
-                               c_row, k > 0, ends ? &end : NULL);
+                               c_row, k > 0, ends ? &end : NULL,
+                               is_ahead ? b + s->panel_step * size + t * depth * step : b, is_ahead ? step : 0);
         }
     }
 }
@@ -8890,6 +8914,7 @@ static void npu__ref_gemm_region(const npu__ref_product *g, const npu__ref_produ
     npu__ref_product_sum s = { 0 };
     s.g = g, s.plan = plan, s.offsets = offsets, s.a = workspace;
     s.ends = npu__ref_gemm_ends_tiles(g);
+    s.fetches = g->packed_b != NULL;
     for (; first < end; first += panels) {
         int64_t col = first * width, cols;
         bool whole = direct && col + width <= g->n;

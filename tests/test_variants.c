@@ -724,6 +724,44 @@ static void conv_check(const conv_case *c, void **data, const float *expected, i
     npu_graph_destroy(known), npu_graph_destroy(fed);
 }
 
+static npu_graph *product_graph(const int *sizes, const char *role)
+{
+    npu_text t = npu_text_init(NULL);
+    npu_graph *g = NULL;
+    npu_text_printf(&t, "npu_ir 1\ngraph main\ninput x : f32[%d,%d]\n%s w : f32[%d,%d]\n", sizes[0], sizes[1], role,
+                    sizes[1], sizes[2]);
+    npu_text_printf(&t, "t = aten.mm.default(x, w)\ny = aten.relu.default(t)\noutput y = y\n");
+    NPU_CHECK_STATUS(npu_graph_parse(&g, t.data, t.len, NULL, NULL), NPU_OK);
+    npu_text_free(&t);
+    return g;
+}
+
+/* A matrix that is known is packed before, and columns are taken many at a time: the bits are those of a fed one. */
+static void test_known_products(void)
+{
+    static const int sizes[][3] = { /* m, k, n */
+        { 7, 70, 2100 }, { 100, 300, 1100 }, { 230, 257, 300 }, { 3, 1, 1040 }, { 1, 40, 700 }
+    };
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        npu_graph *fed = product_graph(sizes[i], "input"), *known = product_graph(sizes[i], "param");
+        size_t weights = sizeof(float) * (size_t)sizes[i][1] * (size_t)sizes[i][2], size = 0;
+        void *data[MAX_INPUTS] = { NULL };
+        make_data(fed, NPU_F32, 0, data);
+        NPU_CHECK_STATUS(npu_graph_bind_param(known, "w", data[1], weights), NPU_OK);
+        for (isa = 0; isa_cpu(isa); isa++) {
+            npu_exec *a = run(fed, isa_cpu(isa), data), *b = run(known, isa_cpu(isa), data);
+            const void *y = npu_exec_output(a, 0, &size), *z = npu_exec_output(b, 0, NULL);
+            NPU_CHECK_THAT(y && z && memcmp(y, z, size) == 0, "set %s: %d x %d x %d differ", npu_ref_isa(isa),
+                           sizes[i][0], sizes[i][1], sizes[i][2]);
+            npu_exec_destroy(a), npu_exec_destroy(b);
+        }
+        npu_graph_destroy(fed), npu_graph_destroy(known);
+        for (size_t j = 0; j < MAX_INPUTS; j++) {
+            free(data[j]);
+        }
+    }
+}
+
 /* Random shapes under every set, with Winograd's and without it, the first one of several bands. */
 static void test_convolution(void)
 {
@@ -1329,6 +1367,7 @@ int main(void)
     NPU_RUN(test_sort);
     NPU_RUN(test_division);
     NPU_RUN(test_products);
+    NPU_RUN(test_known_products);
     NPU_RUN(test_transposed);
     NPU_RUN(test_transposed_elements);
     NPU_RUN(test_normalization);
