@@ -73,6 +73,8 @@ typedef struct npu_prepare {
     uint32_t isa;                 /* number of the backend's instruction set, for built-in kernels; 0 = "base" */
     /* set it: launch calls npu_epilogue_run for each piece of result 0 once it is written; false before the call */
     bool takes_epilogue;
+    /* set it: one thread may launch all parts as part 0 of 1, with the same bits; false before the call */
+    bool joins;
     void *blocks;           /* of npu_prepare_alloc */
     void *shared;           /* of npu_prepare_share; NULL = nothing is shared */
 } npu_prepare;
@@ -7907,11 +7909,15 @@ typedef struct npu__ref_tile_loops {
     void (*combine)(int64_t n, double alpha, void *y, double beta, const void *x, int64_t step);
 } npu__ref_tile_loops;
 
+/* Numbers of a line of the cache, and a fetch of a line so many after the one at p, which may lie behind the end. */
+#define NPU__REF_LINE(number) (int32_t)(64 / sizeof(number))
+#define NPU__REF_FETCH_LINE(p, lines) NPU__REF_PREFETCH((const char *)((uintptr_t)(p) + (lines) * 64))
+
 /* One set of instructions for one type of number. FMA(a, b, c) = a b + c. */
 #define NPU__REF_TILE_DEFINE(NAME, TARGET, number, vector, WIDTH, ROWS, VECTORS, LOAD, STORE, SET, FMA, LIMIT) \
     NPU__REF_INLINE TARGET void npu__ref_tile_##NAME##_rows(const int32_t rows, int64_t k,                     \
         const number *a, int64_t a_row, const number *b, const int64_t *offsets, number *c,                  \
-        int64_t c_row, bool add, const npu__ref_tile_end *end)                                               \
+        int64_t c_row, bool add, const npu__ref_tile_end *end, const char *ahead, int64_t ahead_step)        \
     {                                                                                                        \
         vector sum[ROWS][VECTORS];                                                                           \
         NPU__REF_UNROLL_LOOP                                                                                 \
@@ -8033,6 +8039,17 @@ typedef struct npu__ref_tile_loops {
         for (int32_t j = 0; j < count; j++) {                                                                \
             sum[j] = SET(0);                                                                                 \
         }                                                                                                    \
+        for (; i + NPU__REF_LINE(number) <= k; i += NPU__REF_LINE(number)) {                                 \
+            NPU__REF_UNROLL_LOOP                                                                             \
+            for (int32_t j = 0; j < count; j++) {                                                            \
+                const number *from = b + j * b_row + i;                                                      \
+                NPU__REF_FETCH_LINE(from, 4);                                                                \
+                NPU__REF_UNROLL_LOOP                                                                         \
+                for (int32_t v = 0; v < NPU__REF_LINE(number) / WIDTH; v++) {                                \
+                    sum[j] = FMA(LOAD(x + i + v * WIDTH), LOAD(from + v * WIDTH), sum[j]);                   \
+                }                                                                                            \
+            }                                                                                                \
+        }                                                                                                    \
         for (; i + WIDTH <= k; i += WIDTH) {                                                                 \
             vector y = LOAD(x + i);                                                                          \
             NPU__REF_UNROLL_LOOP                                                                             \
@@ -8066,6 +8083,26 @@ typedef struct npu__ref_tile_loops {
         const number *x, const number *b, int64_t b_row, number *y)                                          \
     {                                                                                                        \
         int64_t j = 0;                                                                                       \
+        for (; j + NPU__REF_LINE(number) <= n; j += NPU__REF_LINE(number)) {                                 \
+            vector sum[NPU__REF_LINE(number) / WIDTH];                                                       \
+            NPU__REF_UNROLL_LOOP                                                                             \
+            for (int32_t v = 0; v < NPU__REF_LINE(number) / WIDTH; v++) {                                    \
+                sum[v] = LOAD(y + j + v * WIDTH);                                                            \
+            }                                                                                                \
+            NPU__REF_UNROLL_LOOP                                                                             \
+            for (int32_t i = 0; i < count; i++) {                                                            \
+                const number *from = b + i * b_row + j;                                                      \
+                NPU__REF_FETCH_LINE(from, 8);                                                                \
+                NPU__REF_UNROLL_LOOP                                                                         \
+                for (int32_t v = 0; v < NPU__REF_LINE(number) / WIDTH; v++) {                                \
+                    sum[v] = FMA(SET(x[i]), LOAD(from + v * WIDTH), sum[v]);                                 \
+                }                                                                                            \
+            }                                                                                                \
+            NPU__REF_UNROLL_LOOP                                                                             \
+            for (int32_t v = 0; v < NPU__REF_LINE(number) / WIDTH; v++) {                                    \
+                STORE(y + j + v * WIDTH, sum[v]);                                                            \
+            }                                                                                                \
+        }                                                                                                    \
         for (; j + WIDTH <= n; j += WIDTH) {                                                                 \
             vector sum = LOAD(y + j);                                                                        \
             NPU__REF_UNROLL_LOOP                                                                             \
@@ -8402,7 +8439,11 @@ enum {
     NPU__REF_GEMM_NEAR = 1 << 22,    /* bytes that stay in a cache beside others */
     NPU__REF_GEMM_FAR = 1 << 25,     /* more bytes than these come from memory */
     NPU__REF_GEMM_DIRECT = 6,        /* tiles of rows up to which B is read where it lies */
-    NPU__REF_GEMM_VECTOR = 2 * NPU__STRIP /* columns of a part of a vector times a matrix */
+    NPU__REF_GEMM_VECTOR = 2 * NPU__STRIP, /* columns of a part of a vector times a matrix */
+    NPU__REF_GEMV_FAR = 1024,        /* the same where the matrix comes from memory */
+    NPU__REF_GEMV_RUN = 4096,        /* columns whose sums are taken at a time: they stay in the first-level cache */
+    NPU__REF_GEMV_GROUP = 64,        /* columns that no part cuts */
+    NPU__REF_GEMV_STRIP = 64         /* rows of a panel that as many numbers fill as lanes sum before they are summed */
 };
 
 /* A part per NPU__REF_GEMM_GRAIN multiplications. In double: the product of three dims may not fit an integer. */
@@ -8520,8 +8561,9 @@ static uint32_t npu__ref_gemm_parts(const npu__ref_product *g)
         return (uint32_t)npu__ref_min(npu__ref_gemm_wanted_parts(g), g->m);
     }
     if (npu__ref_gemm_is_vector(g)) {
-        return (uint32_t)npu__ref_min(npu__ref_gemm_wanted_parts(g),
-                                      npu__ref_ceil_div(g->m * g->n, NPU__REF_GEMM_VECTOR));
+        int64_t cols = npu__ref_gemm_b_bytes(g) * (double)g->m > NPU__REF_GEMM_FAR ? NPU__REF_GEMV_FAR
+                                                                                   : NPU__REF_GEMM_VECTOR;
+        return (uint32_t)npu__ref_min(npu__ref_gemm_wanted_parts(g), npu__ref_ceil_div(g->m * g->n, cols));
     }
     plan = npu__ref_gemm_plan(g);
     return plan.row_parts * plan.col_parts;
@@ -8947,27 +8989,22 @@ static void npu__ref_gemm_blocked(const npu__ref_product *g, uint32_t part, uint
 
 /* ---- matrix product: vector times matrix ---- */
 
-/* Has some bytes of each of some columns of B come near, which follow those that are multiplied now. */
-static void npu__ref_gemv_fetch(const char *from, int64_t col_bytes, int32_t count, int64_t bytes)
-{
-    for (int32_t j = 0; j < count; j++) {
-        for (int64_t i = 0; i < bytes; i += 64) {
-            NPU__REF_PREFETCH((const char *)((uintptr_t)from + (uintptr_t)(j * col_bytes + i))); /* perhaps beyond B */
-        }
-    }
-}
-
 /* Eight columns of B, strided by k at will, times the row A. */
 static void npu__ref_gemv_dots(const npu__ref_product *g, const npu__ref_tile_loops *tile, int64_t col, int32_t count,
                                void *sums)
 {
     npu__ref_scalars x, b[4]; /* eight strips of floats or four of doubles */
     size_t size = npu__ref_sum_size(g->a.dtype);
-    bool direct = g->b.dtype == npu__ref_sum_dtype(g->b.dtype) && g->b.row == 1;
+    uint32_t dtype = npu__ref_sum_dtype(g->a.dtype);
+    bool direct = g->b.dtype == dtype && g->b.row == 1, whole = direct && g->a.dtype == dtype && g->a.col == 1;
+    int64_t strip = whole ? NPU__REF_GEMV_STRIP * tile->cols : NPU__STRIP;
     int32_t group = direct || size == sizeof(float) ? 8 : 4;
-    for (int64_t k = 0; k < g->k; k += NPU__STRIP) {
-        size_t n = g->k - k < NPU__STRIP ? (size_t)(g->k - k) : NPU__STRIP;
-        npu__ref_load_numbers(g->isa, &x, g->a.x, g->a.dtype, k * g->a.col, g->a.col, n);
+    for (int64_t k = 0; k < g->k; k += strip) {
+        size_t n = (size_t)npu__ref_min(strip, g->k - k);
+        const void *row = whole ? npu__ref_address(g->a.x, dtype, k) : &x;
+        if (!whole) {
+            npu__ref_load_numbers(g->isa, &x, g->a.x, g->a.dtype, k * g->a.col, g->a.col, n);
+        }
         for (int32_t j = 0; j < count; j += group) {
             int32_t some = count - j < group ? count - j : group;
             const void *from = (const char *)g->b.x + (k + (col + j) * g->b.col) * (int64_t)size;
@@ -8975,12 +9012,7 @@ static void npu__ref_gemv_dots(const npu__ref_product *g, const npu__ref_tile_lo
                 npu__ref_load_numbers(g->isa, (char *)b + (size_t)i * NPU__STRIP * size, g->b.x, g->b.dtype,
                                      k * g->b.row + (col + j + i) * g->b.col, g->b.row, n);
             }
-            if (direct) { /* the next strip, or the next columns' first */
-                int64_t next = k + NPU__STRIP < g->k ? NPU__STRIP : 8 * g->b.col - k;
-                npu__ref_gemv_fetch((const char *)((uintptr_t)from + (uintptr_t)(next * (int64_t)size)),
-                                    g->b.col * (int64_t)size, some, (int64_t)(n * size));
-            }
-            tile->dots(some, (int64_t)n, &x, direct ? from : b, direct ? g->b.col : NPU__STRIP,
+            tile->dots(some, (int64_t)n, row, direct ? from : b, direct ? g->b.col : NPU__STRIP,
                        (char *)sums + (size_t)j * size);
         }
     }
@@ -9009,23 +9041,27 @@ static void npu__ref_gemv_rows(const npu__ref_product *g, const npu__ref_tile_lo
     }
 }
 
+/* Sums are taken in C where it can hold them, of so many columns that rows of B are read in long runs. Parts begin at
+   whole vectors: all of them as one give the same bits. */
 static void npu__ref_gemv(const npu__ref_product *g, uint32_t part, uint32_t parts)
 {
-    union { double f64[NPU__REF_GEMM_VECTOR]; float f32[NPU__REF_GEMM_VECTOR]; } sums;
+    union { double f64[NPU__REF_GEMM_VECTOR]; float f32[NPU__REF_GEMM_VECTOR]; } own;
     const npu__ref_tile_loops *tile = npu__ref_tile(g);
-    size_t size = npu__ref_sum_size(g->a.dtype), first, end;
-    npu__ref_split((size_t)g->n, part, parts, &first, &end);
-    for (int64_t col = (int64_t)first; col < (int64_t)end; col += NPU__REF_GEMM_VECTOR) {
-        int64_t cols = npu__ref_min(NPU__REF_GEMM_VECTOR, (int64_t)end - col);
-        memset(&sums, 0, (size_t)cols * size);
+    bool in_place = npu__ref_gemm_in_place(g);
+    int64_t size = (int64_t)npu__ref_sum_size(g->a.dtype), groups = npu__ref_ceil_div(g->n, NPU__REF_GEMV_GROUP);
+    int64_t first = groups * part / parts * NPU__REF_GEMV_GROUP, cols;
+    int64_t end = npu__ref_min(groups * (part + 1) / parts * NPU__REF_GEMV_GROUP, g->n);
+    for (; first < end; first += cols) {
+        char *sums = in_place ? (char *)g->c + first * size : (char *)&own;
+        cols = npu__ref_min(in_place ? NPU__REF_GEMV_RUN : NPU__REF_GEMM_VECTOR, end - first);
+        memset(sums, 0, (size_t)(cols * size));
         if (g->b.col == 1 && g->b.row != 1) {
-            npu__ref_gemv_rows(g, tile, col, cols, &sums);
+            npu__ref_gemv_rows(g, tile, first, cols, sums);
         }
         for (int64_t j = 0; (g->b.col != 1 || g->b.row == 1) && j < cols; j += 8) {
-            npu__ref_gemv_dots(g, tile, col + j, (int32_t)npu__ref_min(8, cols - j),
-                               (char *)&sums + (size_t)j * size);
+            npu__ref_gemv_dots(g, tile, first + j, (int32_t)npu__ref_min(8, cols - j), sums + j * size);
         }
-        npu__ref_gemm_finish(g, 0, col, &sums, cols);
+        npu__ref_gemm_finish(g, 0, first, sums, cols);
     }
 }
 
@@ -9244,6 +9280,7 @@ NPU__REF_COLD static npu_status npu__ref_matmul_parts(npu_prepare *p, npu__ref_m
     p->parts = (uint32_t)npu__ref_max(1, s->gemm_parts > 1 ? s->batch * s->gemm_parts
                                                            : npu__ref_min(s->batch, wanted));
     p->worker_workspace = npu__ref_gemm_workspace(&s->gemm);
+    p->joins = s->batch == 1 && npu__ref_gemm_is_vector(&s->gemm);
     s->gemm.is_own = true;
     return NPU_OK;
 }
@@ -9288,11 +9325,12 @@ static npu_status npu__ref_matmul_launch(const npu_launch *l, uint32_t part, uin
 {
     const npu__ref_matmul *s = l->state;
     npu__ref_product g = s->gemm;
-    int64_t items = s->batch * s->gemm_parts, end = items * (part + 1) / parts;
+    int64_t gemm_parts = s->batch == 1 && parts == 1 ? 1 : s->gemm_parts;
+    int64_t items = s->batch * gemm_parts, end = items * (part + 1) / parts;
     g.bias.x = s->bias_index == NPU_NO_INDEX ? NULL : l->x[s->bias_index];
     for (int64_t i = items * part / parts; i < end; i++) {
-        int64_t item = i / s->gemm_parts;
-        uint32_t piece = (uint32_t)(i % s->gemm_parts);
+        int64_t item = i / gemm_parts;
+        uint32_t piece = (uint32_t)(i % gemm_parts);
         g.a.x = npu__ref_address(l->x[s->a_index], g.a.dtype, npu__ref_batch_start(&s->a, item));
         g.b.x = npu__ref_address(l->x[s->b_index], g.b.dtype, npu__ref_batch_start(&s->b, item));
         if (s->c0_index != NPU_NO_INDEX) {
@@ -9301,7 +9339,7 @@ static npu_status npu__ref_matmul_launch(const npu_launch *l, uint32_t part, uin
         g.c = (char *)l->y[0] + (size_t)(item * g.m * g.n) * npu__ref_size(g.c_dtype);
         g.workspace = l->worker_workspace;
         g.epilogue = l->epilogue;
-        npu__ref_gemm(&g, piece, s->gemm_parts);
+        npu__ref_gemm(&g, piece, (uint32_t)gemm_parts);
     }
     return NPU_OK;
 }
@@ -29059,6 +29097,7 @@ typedef struct npu__ref_op {
     uint32_t id;                /* of the op in the graph */
     bool is_dynamic;            /* it has runtime dims: nothing of it is prepared */
     bool takes_epilogue;
+    bool joins;                 /* its parts, where there is one thread */
     bool leads;                 /* the next op is its epilogue */
 } npu__ref_op;
 
@@ -29636,6 +29675,7 @@ static npu_status npu__ref_prepare_op(const npu__ref *ref, npu__ref_program *p, 
     o->num_out = op->num_out;
     o->parts = prepare.parts ? prepare.parts : 1;
     o->takes_epilogue = prepare.takes_epilogue && !o->is_dynamic && op->num_out == 1;
+    o->joins = prepare.joins && !o->is_dynamic;
     room->bytes = prepare.workspace;
     room->worker_bytes = prepare.worker_workspace;
     return NPU_OK;
@@ -30259,6 +30299,7 @@ static npu_status npu__ref_submit(void *ctx, void *program, const npu_binding *b
     npu__ref_workers workers = { 0 };
     npu_status status = NPU_OK;
     uint64_t begin = 0;
+    bool threads = b->parallel && b->parallel->width > 1;
     (void)ctx;
     NPU_IR_ASSERT((uintptr_t)scratch % sizeof(void *) == 0);
     l.worker_workspace = NULL;
@@ -30286,9 +30327,10 @@ static npu_status npu__ref_submit(void *ctx, void *program, const npu_binding *b
             l.epilogue = &after;
         }
         begin = b->op_done ? b->clock() : 0;
-        status = o->is_dynamic  ? npu__ref_run_dynamic(p, o, b, table)
-                 : o->parts == 1 && !o->before ? o->launch(&l, 0, 1)
-                                 : npu__ref_run_parts(o, &l, &workers, b->parallel);
+        bool at_once = (o->parts == 1 || (o->joins && !threads)) && !o->before;
+        status = o->is_dynamic ? npu__ref_run_dynamic(p, o, b, table)
+                 : at_once     ? o->launch(&l, 0, 1)
+                               : npu__ref_run_parts(o, &l, &workers, b->parallel);
         if (b->op_done) {
             b->op_done(b->op_done_ctx, o->id, begin, b->clock());
         }

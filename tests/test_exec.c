@@ -698,7 +698,7 @@ static void test_partitions_alone(void)
     rig_end(&r);
 }
 
-enum { MIXED_IN = 6 * 40, MIXED_OUT = 6 * 40 };
+enum { MIXED_IN = 6 * 40, MIXED_OUT = 6 * 40, ROWS_LEN = 1000 };
 
 /* Ops of every parallel kind: convolution, matrix product, softmax, reduction, elementwise, attention. */
 static void build_mixed(npu_graph *g)
@@ -715,15 +715,26 @@ static void build_mixed(npu_graph *g)
     npu_output(g, "y", npu_tanh(g, npu_reshape(g, heads, DIMS(6, 40), 2)));
 }
 
-/* The same bits at any number of threads, and none at all. */
-static void test_widths(void)
+/* Products of one row, whose parts one thread runs as one. */
+static void build_rows(npu_graph *g)
+{
+    static float w[ROWS_LEN * 1101];
+    npu_value none = { 0 };
+    fill(w, ROWS_LEN * 1101, 3);
+    npu_value y = npu_matmul(g, npu_input(g, "x", F32(1, ROWS_LEN)), npu_constant_ref(g, NULL, F32(ROWS_LEN, 1101), w));
+    npu_output(g, "y", npu_linear(g, y, npu_constant_ref(g, NULL, F32(ROWS_LEN, 1101), w), none));
+}
+
+/* The same bits at any number of threads, and none at all; as many floats go in as come out. */
+static void check_widths(void (*build)(npu_graph *g), size_t num)
 {
     static const uint32_t widths[] = { 0, 1, 2, 3, 5 };
+    static float x[ROWS_LEN], y[ROWS_LEN], expected[ROWS_LEN];
+    const size_t size = num * sizeof *x;
     rig r = cpu_rig();
-    float x[MIXED_IN], y[MIXED_OUT], expected[MIXED_OUT];
-    build_mixed(r.graph);
+    build(r.graph);
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
-    fill(x, MIXED_IN, 1);
+    fill(x, num, 1);
     memset(expected, 0, sizeof expected);
     for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++) {
         npu_parallel *threads = NULL;
@@ -732,20 +743,26 @@ static void test_widths(void)
         NPU_CHECK(widths[i] == 0 || npu_threads_create(&threads, &(npu_threads_desc){ .width = widths[i] }) == NPU_OK);
         r.exec_desc.parallel = threads;
         NPU_CHECK_STATUS(npu_exec_create(&r.exec, r.program, &r.exec_desc, NULL), NPU_OK);
-        npu_test_input(r.exec, "x", x, sizeof x);
-        npu_exec_set_output(r.exec, "y", y, sizeof y);
+        npu_test_input(r.exec, "x", x, size);
+        npu_exec_set_output(r.exec, "y", y, size);
         for (int run = 0; run < 3; run++) {
-            memset(y, 0, sizeof y);
+            memset(y, 0, size);
             NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
             if (i == 0 && run == 0) {
-                memcpy(expected, y, sizeof y);
+                memcpy(expected, y, size);
             }
-            NPU_CHECK_BYTES(y, expected, sizeof y);
+            NPU_CHECK_BYTES(y, expected, size);
         }
         npu_threads_destroy(threads);
     }
     NPU_CHECK(isfinite(expected[7]) && expected[7] != 0);
     rig_end(&r);
+}
+
+static void test_widths(void)
+{
+    check_widths(build_mixed, MIXED_IN);
+    check_widths(build_rows, ROWS_LEN);
 }
 
 typedef struct runner {

@@ -188,6 +188,8 @@ static const row product_rows[] = {
     { X("[33,70]") "input a : @[70,37]\n", "y = aten.mm.default(x, a)", 1 },
     { X("[5,300]") "input a : @[300,65]\n", "y = aten.mm.default(x, a)", 1 },
     { X("[1,70]") "input a : @[70,37]\n", "y = aten.mm.default(x, a)", 1 },
+    { X("[1,90]") "input a : @[90,4301]\n", "y = aten.mm.default(x, a)", 1 },
+    { X("[1,2070]") "input a : @[19,2070]\n", "y = aten.linear.default(x, a)", 1 },
     { X("[37,70]") "input a : @[70]\n", "y = aten.mv.default(x, a)", 1 },
     { X("[70,33]") "input a : @[37,70]\n",
       "t = aten.t.default(x)\nu = aten.t.default(a)\ny = aten.mm.default(t, u)", 1 },
