@@ -4049,7 +4049,7 @@ NPU__REF_OP(angle, 0, DOUBLE(a < 0 ? NPU__REF_PI : a != a ? a : 0), FAST(a < 0 ?
 /* activations */
 NPU__REF_OP(relu, NPU__REF_RECTIFIES, REAL(a < 0 ? 0 : a), SAME, SAME, ALL(npu__ref_is_negative(a) ? 0 : a))
 NPU__REF_OP(relu_bwd, 0, REAL(b > 0 ? a : 0), SAME, SAME, LONG(b > 0 ? a : 0))
-NPU__REF_OP(relu6, 0, REAL(a < 0 ? 0 : a > 6 ? 6 : a), SAME, SAME, LONG(a < 0 ? 0 : a > 6 ? 6 : a))
+NPU__REF_OP(relu6, NPU__REF_RECTIFIES, REAL(a < 0 ? 0 : a > 6 ? 6 : a), SAME, SAME, LONG(a < 0 ? 0 : a > 6 ? 6 : a))
 NPU__REF_OP(leaky_relu, 0, REAL(a > 0 ? a : a * b), SAME, SAME, NONE)
 NPU__REF_OP(prelu, NPU__REF_PER_CHANNEL, REAL(a > 0 ? a : a * b), SAME, SAME, NONE)
 NPU__REF_OP(elu, 0, DOUBLE(a < 0 ? b * c * npu__math_expm1(a * d) : a * c),
@@ -4974,14 +4974,14 @@ static npu__ref_bound_fn npu__ref_map_bound(const npu__ref_map_state *s, uint32_
     return NULL;
 }
 
-/* clamp between numbers, and relu. */
+/* clamp between numbers, relu and relu6. */
 static void npu__ref_map_limits(npu__ref_map_state *s)
 {
     const npu__ref_operand *o = s->operands;
     bool rectifies = npu__ref_op_is(s, NPU__REF_RECTIFIES) && s->cls == NPU__F32 && s->dense;
     if (s->bound || rectifies) {
         s->limits[0] = rectifies ? 0.0f : o[1].strip->f32[0];
-        s->limits[1] = rectifies ? INFINITY : o[2].strip->f32[0];
+        s->limits[1] = !rectifies ? o[2].strip->f32[0] : s->op == &npu__ref_op_relu6 ? 6.0f : INFINITY;
         s->is_limited = s->limits[0] == s->limits[0] && s->limits[1] == s->limits[1];
     }
 }

@@ -859,6 +859,7 @@ static void test_epilogue(void)
 {
     static const char *const tails[] = {
         "z = aten.hardtanh.default(y, -0.25, 0.5)", "z = aten.relu.default(y)", "z = aten.silu.default(y)",
+        "z = aten.relu6.default(y)",
         "z = aten.add.Tensor(y, r, alpha=0.5)", "z = aten.sub.Tensor(r, y)",
         "t = aten.add.Tensor(r, y)\nz = aten.relu.default(t)"
     };
