@@ -1314,7 +1314,7 @@ static void test_states(void)
         { NPU_ERR_PARSE, "\"shape\"", "'states': [{'name': 's'}], " },
         { NPU_ERR_PARSE, "\"next\" must be", "'states': [{'name': 's', 'shape': [2], 'dtype': 'float32', 'next': 'y'}], " },
         { NPU_ERR_NOT_FOUND, "'z' is no", "'states': [{'name': 's', 'shape': [2], 'dtype': 'float32', 'next': {'name': 'z'}}], " },
-        { NPU_ERR_SHAPE, "spec is not the state's", "'states': [{'name': 's', 'shape': [3], 'dtype': 'float32', 'next': {'name': 'y'}}], " },
+        { NPU_ERR_SHAPE, "state 's' is f32[3], its next value 'y' f32[2]", "'states': [{'name': 's', 'shape': [3], 'dtype': 'float32', 'next': {'name': 'y'}}], " },
         { NPU_ERR_DYNAMIC_SHAPE, "no size of an input", "'states': [{'name': 's', 'shape': ['n'], 'dtype': 'float32'}], " },
         { NPU_ERR_DUPLICATE, "'w'", "'states': [{'name': 'w', 'shape': [2], 'dtype': 'float32'}], " },
     };
