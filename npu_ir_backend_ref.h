@@ -17608,7 +17608,7 @@ NPU__REF_COLD static npu_status npu__ref_reduce_prepare_f32(npu_prepare *p)
 
 enum { NPU__REF_WIDE_COLUMNS = 2 * NPU__STRIP, NPU__REF_WIDE_LANES = 64 };
 /* Lanes that a scan takes at a time, elements of each in a strip; elements that one for maxima looks over at once. */
-enum { NPU__REF_SCAN_LANES = 4, NPU__REF_SCAN_STRIP = 128, NPU__REF_SCAN_BLOCK = 32 };
+enum { NPU__REF_SCAN_LANES = 4, NPU__REF_SCAN_STRIP = NPU__REF_WIDE_COLUMNS / 4, NPU__REF_SCAN_BLOCK = 32 };
 
 typedef union npu__ref_wide_strip {
     double f64[NPU__REF_WIDE_COLUMNS];
