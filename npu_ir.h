@@ -13322,9 +13322,15 @@ static npu_status npu__check_equal(npu_deduce *d, const char *name, const char *
     return npu__check_same_dims(d, name, like);
 }
 
+/* A number that only a run knows. */
+static bool npu__is_fed(const npu_deduce *d, const char *name, uint32_t i, int64_t value)
+{
+    return value == INT64_MIN && npu_op_dynamic_operand(d->op, name, i) >= 0;
+}
+
 static npu_status npu__check_attribute(npu_deduce *d, const char *name, int64_t value, int64_t min)
 {
-    if (value == INT64_MIN && npu_op_dynamic_operand(d->op, name, 0) >= 0) {
+    if (npu__is_fed(d, name, 0, value)) {
         return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, name, "%s is dynamic, expected a number", name);
     }
     return value >= min ? d->status
@@ -16359,6 +16365,10 @@ NPU__COLD static npu_status npu__pad_dims(npu_deduce *d, const char *name, int64
         int64_t dim = x->dims[x->rank - 1 - i], by[2];
         by[0] = npu_op_int_at(d->op, name, 2 * i);
         by[1] = npu_op_int_at(d->op, name, 2 * i + 1);
+        if (npu__is_fed(d, name, 2 * i, by[0]) || npu__is_fed(d, name, 2 * i + 1, by[1])) {
+            y.dims[x->rank - 1 - i] = NPU_DYNAMIC_DIM;
+            continue;
+        }
         if (reach <= 0 && dim >= 0 && (by[0] > dim + reach || by[1] > dim + reach)) {
             return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, name, "%s goes beyond the dim's %lld elements", name,
                                    (long long)dim);
@@ -19421,12 +19431,16 @@ NPU__COLD static npu_status npu__native_group_norm(npu_deduce *d, int64_t *n, in
     npu__check_float(d, "input", npu__dtype_of(x));
     *n = npu_op_int(d->op, "N", 1);
     *group = npu_op_int(d->op, "group", 1);
-    npu__check_attribute(d, "N", *n, 0);
+    bool is_n_fed = npu__is_fed(d, "N", 0, *n), is_size_fed = npu__is_fed(d, "HxW", 0, size), fits;
+    *n = is_n_fed ? (x->rank ? x->dims[0] : 1) : *n;
+    npu__check_attribute(d, "N", is_n_fed ? 0 : *n, 0);
     npu__check_attribute(d, "C", c, 0);
-    npu__check_attribute(d, "HxW", size, 0);
+    npu__check_attribute(d, "HxW", is_size_fed ? 0 : size, 0);
     npu__check_attribute(d, "group", *group, 1);
-    if (!d->status && (c % *group || !npu__dim_mul(*n, c, &wanted) || !npu__dim_mul(wanted, size, &wanted) ||
-                    (!npu_spec_len(x, &len) && len != (uint64_t)wanted))) {
+    fits = is_n_fed || is_size_fed || d->status ||
+           (npu__dim_mul(*n, c, &wanted) && npu__dim_mul(wanted, size, &wanted) &&
+            (npu_spec_len(x, &len) || len == (uint64_t)wanted));
+    if (!d->status && (!fits || c % *group)) {
         return npu_deduce_fail(d, NPU_ERR_SHAPE, "input",
                                "input is not N C HxW, or C no multiple of group = %lld", (long long)*group);
     }
@@ -24365,7 +24379,8 @@ NPU__COLD static void npu__compose_max_unpool(npu__compose *c)
     y.dims[y.rank - wide] = plane;
     x = NPU__MAKE(NPU_ATEN_SCATTER, "%v -1 %v %v",
                   NPU__MAKE(NPU_ATEN_ZEROS, "%L %t", y.dims, y.rank - wide + 1, (int)y.dtype),
-                  NPU__MAKE(NPU_ATEN_FLATTEN, "indices %i -1", first), NPU__MAKE(NPU_ATEN_FLATTEN, "self %i -1", first));
+                  NPU__MAKE(NPU_ATEN_FLATTEN, "indices %i -1", first),
+                  NPU__MAKE(NPU_ATEN_FLATTEN, "self %i -1", first));
     memcpy(&y.dims[y.rank - wide], sizes, wide * sizeof *sizes);
     npu__yield(c, npu__reshaped(c, x, y.rank, y.dims));
 }

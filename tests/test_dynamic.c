@@ -676,6 +676,48 @@ static void test_not_fed(void)
     }
 }
 
+/* Sizes that say again what dims say, and borders as wide as a dim. */
+static void test_fed_sizes(void)
+{
+    static const char text[] =
+        "graph main\nsymbol n 1 4\nsymbol m 1 8\ninput x : f32[n,4,m]\n"
+        "rows = aten.sym_size.int(x, 0)\nsize = aten.sym_size.int(x, 2)\n"
+        "y, mean, rstd = aten.native_group_norm.default(x, N=rows, C=4, HxW=size, group=2, eps=1e-05)\n"
+        "z = aten.group_norm.default(x, 2)\n"
+        "wide = aten.constant_pad_nd.default(x, [0, size], 7.0)\nlong = aten.replication_pad1d.default(x, [size, 1])\n"
+        "output y = y\noutput z = z\noutput mean = mean\noutput wide = wide\noutput long = long\n";
+    static const struct { size_t n, m; const char *y, *mean, *wide, *is_long; } rows[] = {
+        { 2, 3, "f32[2,4,3]", "f32[2,2]", "f32[2,4,6]", "f32[2,4,7]" },
+        { 1, 8, "f32[1,4,8]", "f32[1,2]", "f32[1,4,16]", "f32[1,4,17]" },
+        { 4, 1, "f32[4,4,1]", "f32[4,2]", "f32[4,4,2]", "f32[4,4,3]" },
+    };
+    rig r = rig_text(text, 0);
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+        size_t n = rows[k].n * 4, m = rows[k].m;
+        float x[32], mean[8] = { 0 }, wide[64], is_long[16 * 5 + 64];
+        fill(x, n * m, 3 + (int)k);
+        for (size_t i = 0; i < n; i++) {
+            for (size_t j = 0; j < m; j++) {
+                mean[i / 2] += x[i * m + j] / (2 * (float)m);
+                wide[i * 2 * m + j] = x[i * m + j];
+                wide[i * 2 * m + m + j] = 7;
+            }
+            for (size_t j = 0; j < 2 * m + 1; j++) {
+                is_long[i * (2 * m + 1) + j] = x[i * m + (j < m ? 0 : j < 2 * m ? j - m : m - 1)];
+            }
+        }
+        NPU_CHECK_STATUS(npu_exec_set_input_at(r.exec, 0, &(npu_array){ NULL, npu_spec_tensor(NPU_F32, 3, (int64_t[]){
+                             (int64_t)rows[k].n, 4, (int64_t)m }), x }), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+        check_output(&r, "y", rows[k].y, (const float *)npu_exec_output(r.exec, 1, NULL), n * m);
+        check_output(&r, "mean", rows[k].mean, mean, n / 2);
+        check_output(&r, "wide", rows[k].wide, wide, n * 2 * m);
+        check_output(&r, "long", rows[k].is_long, is_long, n * (2 * m + 1));
+    }
+    rig_end(&r);
+}
+
 /* ---- inputs with symbols ---- */
 
 static const char layers[] =
@@ -1358,6 +1400,7 @@ int main(void)
     NPU_RUN(test_fed);
     NPU_RUN(test_fed_types);
     NPU_RUN(test_not_fed);
+    NPU_RUN(test_fed_sizes);
     NPU_RUN(test_inputs);
     NPU_RUN(test_threads);
     NPU_RUN(test_two_threads);
