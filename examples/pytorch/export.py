@@ -92,9 +92,10 @@ def make_input(text, sizes):
 class Dims:
     """Dims by name, each with its range, and the sizes at which the model is traced: the most, almost the least, and one
     between, another one for each dim, so that three numbers say of which they are. One row is left out where there are
-    others: broadcasting looks like it."""
+    others: broadcasting looks like it. So are least sizes, if told to: one window or head of many looks like none."""
 
-    def __init__(self, texts):
+    def __init__(self, texts, leave_least=False):
+        self.leave_least = leave_least
         self.ranges, self.traces, self.other = {}, [{}, {}, {}], {}
         for text in texts:
             name, _, bounds = text.partition("=")
@@ -110,6 +111,7 @@ class Dims:
     def add(self, name, least, most, step):
         """An odd size between where there may be one: twice the half of it is another size."""
         second = least if least > 1 or step > 1 or most == 2 else 2
+        second += step if self.leave_least and second + step < most else 0
         parts = [1 / 2, 1 / 4, 3 / 4, 1 / 8, 3 / 8, 5 / 8, 7 / 8]
         between = [second + int((most - second) * p) // step * step for p in parts]
         between = [min(n | 1, most) if step == 1 else n for n in between] + [most]
@@ -1009,6 +1011,10 @@ VIEWS = {"aten.view.default", "aten.reshape.default", "aten._unsafe_view.default
 SIZED = {"reshape", "expand", "full", "zeros", "ones", "empty", "new_full", "new_zeros", "new_ones", "new_empty"}
 
 
+class OtherOps(SystemExit):
+    pass
+
+
 def is_same(values):
     return all(v == values[0] for v in values)
 
@@ -1025,8 +1031,8 @@ class Merged:
         self.merge_records([d.inputs for d in documents])
         nodes, self.document.nodes = [d.nodes for d in documents], []
         if not is_same([[n["op_type"] for n in list_] for list_ in nodes]):
-            fail("the model takes other ops at another size (%s of them): layers that go step by step do, along their "
-                 "steps" % ", ".join(str(len(list_)) for list_ in nodes))
+            raise OtherOps("export.py: the model takes other ops at another size (%s of them): layers that go step by "
+                           "step do, along their steps" % ", ".join(str(len(list_)) for list_ in nodes))
         for same in zip(*nodes):
             self.merge_node(same)
         self.merge_records([d.outputs for d in documents])
@@ -1181,6 +1187,16 @@ def write_check(name, model, inputs, runs):
     return len(flat)
 
 
+def trace_sizes(model, args, dims, traced, states):
+    for dims in (dims, Dims(args.dim, leave_least=True)):
+        try:
+            again = [trace(model, [make_input(text, sizes) for text in args.input]) for sizes in dims.traces[1:]]
+            return Merged([Document(*t, states) for t in (traced, *again)], dims).document, dims
+        except OtherOps as error:
+            failed = error
+    raise failed
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", help="MODULE:NAME, FILE.py:NAME or FILE.pt2")
@@ -1207,8 +1223,7 @@ def main():
     traced, states = trace(model, inputs), changed_buffers(model, inputs)
     document = Document(*traced, states)
     if dims.ranges:
-        again = [trace(model, [make_input(text, sizes) for text in args.input]) for sizes in dims.traces[1:]]
-        Merged([document, *(Document(*t, states) for t in again)], dims)
+        document, dims = trace_sizes(model, args, dims, traced, states)
     name = os.path.basename(args.output)
     with open(args.output + ".json", "w") as out:
         json.dump(document.json(name), out, indent=1)
