@@ -75,7 +75,7 @@ onnx: $(BUILD)/onnx_nodes ## the ONNX project's node tests through examples/onnx
 firmware: ## planned models on microcontrollers under qemu: sizes, memory, instructions, and the host's bits [CMSIS_NN=folder]
 	@CC="$(CC)" CMSIS_NN="$(CMSIS_NN)" bash examples/firmware/firmware.sh $(BUILD)/firmware
 
-zoo: $(BUILD)/zoo ## some 330 small models of as many architectures, exported from PyTorch and run: make zoo [MODELS="resnet18 gpt2"]
+zoo: $(BUILD)/zoo ## some 350 small models of as many architectures, exported from PyTorch and run: make zoo [MODELS="resnet18 gpt2"]
 	@if [ "$(PYTHON)" ]; then $(PYTHON) -B examples/pytorch/zoo.py $(BUILD)/models $(MODELS) && $(RUN) $(BUILD)/zoo $(BUILD)/models; \
 	else echo "SKIP: zoo: no Python with PyTorch (apt-get install python3-torch)"; fi
 
