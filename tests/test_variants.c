@@ -1036,14 +1036,17 @@ static void test_choice(void)
         { NPU_ATEN_RELU, "first", 20, is_long, NULL, launch_first, NULL, NPU_KERNEL_NUMBERS, 0 },
         { NPU_ATEN_RELU, "second", 10, NULL, NULL, launch_second, NULL, NPU_KERNEL_NUMBERS, 0 },
         { NPU_ATEN_RELU, "same", 10, NULL, NULL, launch_plain, NULL, NPU_KERNEL_NUMBERS, 0 },
-        { NPU_ATEN_RELU, "plain", 0, NULL, NULL, launch_plain, NULL, NPU_KERNEL_NUMBERS, 0 }
+        { NPU_ATEN_RELU, "plain", 0, NULL, NULL, launch_plain, NULL, NPU_KERNEL_NUMBERS, 0 },
+        { NPU_ATEN_RELU, "named", -1, NULL, NULL, launch_second, NULL, NPU_KERNEL_NUMBERS, 0 },
+        { NPU_ATEN_NEG, "named", -1, NULL, NULL, launch_second, NULL, NPU_KERNEL_NUMBERS, 0 }
     };
     static const npu_kernel unsorted[] = {
         { NPU_ATEN_RELU, "plain", 0, NULL, NULL, launch_plain, NULL, NPU_KERNEL_NUMBERS, 0 },
         { NPU_ATEN_RELU, "first", 20, NULL, NULL, launch_first, NULL, NPU_KERNEL_NUMBERS, 0 }
     };
     static const struct { const char *variant; int64_t len; float number; } rows[] = {
-        { NULL, 2, 1 }, { NULL, 1, 2 }, { "plain", 2, 3 }, { "second", 2, 2 }, { "avx9", 2, 1 }, { "first", 1, 2 }
+        { NULL, 2, 1 }, { NULL, 1, 2 }, { "plain", 2, 3 }, { "second", 2, 2 }, { "avx9", 2, 1 }, { "first", 1, 2 },
+        { "named", 2, 2 }
     };
     npu_kernel_table table = NPU_KERNEL_TABLE(kernels), bad = NPU_KERNEL_TABLE(unsorted);
     npu_ref_desc desc;
@@ -1064,6 +1067,8 @@ static void test_choice(void)
         npu_tensor_set_host(&out, &buffers[1], NPU_F32, 1, &rows[i].len, y);
         NPU_CHECK_STATUS(npu_op_call(backend, NPU_TEST_CALL(NPU_ATEN_RELU, &in, 1, &out, 1, 0, NULL, 0), NULL), NPU_OK);
         NPU_CHECK_NEAR(y[0], rows[i].number, 0);
+        NPU_CHECK_STATUS(npu_op_call(backend, NPU_TEST_CALL(NPU_ATEN_NEG, &in, 1, &out, 1, 0, NULL, 0), NULL),
+                         rows[i].variant && strcmp(rows[i].variant, "named") == 0 ? NPU_OK : NPU_ERR_NOT_IMPLEMENTED);
         npu_ref_destroy(backend);
     }
 }
