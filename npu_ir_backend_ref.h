@@ -126,6 +126,11 @@ typedef struct npu_epilogue {
     /* NULL, or {low, high}: y = low > x ? low : x, then y = high < y ? high : y is all that it does, in place. A kernel
        may do so itself and not run it. */
     const float *limits;
+    /* NULL, or what lies as result 0 does: y = x + addend, then by bounds as by limits, is all that it does, x being
+       result 0 and y that of its launch, which is the memory of x, of the addend, or neither's. A kernel may write y
+       itself, each element once and after it has read the addend's, and neither x nor run it. */
+    const float *addend;
+    float bounds[2];
 } npu_epilogue;
 /* Runs it on n f32 elements that are written, `at` and after. Does nothing where it is NULL. */
 static inline void npu_epilogue_run(const npu_epilogue *e, const void *at, size_t n)
@@ -5346,11 +5351,36 @@ static void npu__ref_map_follow(const npu_launch *l, size_t first, size_t n)
     (void)npu__ref_map_piece(l, first, n); /* only integers can fail */
 }
 
-/* What npu_epilogue.limits is. */
-static const float *npu__ref_map_limits_of(const npu_launch *l)
+/* A sum of two numbers of f32 each, neither of them scaled. */
+static bool npu__ref_map_is_sum(const npu__ref_map_state *s)
 {
-    const npu__ref_map_state *s = (const npu__ref_map_state *)l->state;
-    return s->is_limited && l->x[s->operands[0].index] == l->y[0] ? s->limits : NULL;
+    const npu__ref_operand *o = s->operands;
+    return s->op == &npu__ref_op_add && s->cls == NPU__F32 && s->out_direct && o[0].mode == NPU__REF_DENSE &&
+           o[1].mode == NPU__REF_DENSE && o[0].direct && o[1].direct;
+}
+
+/* The addend and the bounds of a sum whose operands are those two of its launch. */
+static void npu__ref_epilogue_sum(npu_epilogue *e, uint32_t a, uint32_t b, const float *bounds)
+{
+    const void *const *x = e->launch.x;
+    if (x[a] == e->from || x[b] == e->from) {
+        e->addend = (const float *)(x[a] == e->from ? x[b] : x[a]);
+        memcpy(e->bounds, bounds, sizeof e->bounds);
+    }
+}
+
+/* In place of no limits. */
+static const float npu__ref_no_limits[2] = { -INFINITY, INFINITY };
+
+/* What a kernel may do itself. */
+static void npu__ref_map_says(npu_epilogue *e)
+{
+    const npu__ref_map_state *s = (const npu__ref_map_state *)e->launch.state;
+    if (npu__ref_map_is_sum(s)) {
+        npu__ref_epilogue_sum(e, s->operands[0].index, s->operands[1].index, npu__ref_no_limits);
+    } else if (s->is_limited && e->launch.x[s->operands[0].index] == e->launch.y[0]) {
+        e->limits = s->limits;
+    }
 }
 
 /* ---- fused: the ops of a scalar graph, a block of elements after the other ----
@@ -5732,6 +5762,18 @@ static void npu__ref_fused_follow(const npu_launch *l, size_t first, size_t n)
 {
     int64_t buffer[NPU__REF_BLOCK];
     (void)npu__ref_fused_piece(l, (char *)buffer, first, first + n, false); /* the same */
+}
+
+/* A sum of two operands and, of that, what has limits. */
+static void npu__ref_fused_says(npu_epilogue *e)
+{
+    const npu__ref_fused *f = (const npu__ref_fused *)e->launch.state;
+    const npu__ref_fused_step *sum = &f->steps[0], *last = &f->steps[f->num_steps - 1];
+    const npu__ref_fused_value *a = &f->values[sum->x[0]], *b = &f->values[sum->x[1]];
+    if (npu__ref_map_is_sum(sum->map) && a->where == NPU__REF_FUSED_INPUT && b->where == NPU__REF_FUSED_INPUT &&
+        f->num_steps == 2 && last->map->is_limited && last->x[0] == sum->y && last->y == f->outputs[0]) {
+        npu__ref_epilogue_sum(e, a->index, b->index, last->map->limits);
+    }
 }
 
 /* ---- glu, frexp, log_sigmoid_forward: operands in one tensor, or two results ---- */
@@ -8274,9 +8316,6 @@ static const npu__ref_tile_loops *npu__ref_tile(const npu__ref_product *g)
     return npu__ref_product_loops_of[g->isa][npu__ref_compute_class(g->a.dtype) != NPU__F32];
 }
 
-/* In place of no limits. */
-static const float npu__ref_no_limits[2] = { -INFINITY, INFINITY };
-
 /* ---- matrix product: blocks ---- */
 
 /* Numbers of a compute class that is known at run time only. */
@@ -8581,34 +8620,60 @@ static size_t npu__ref_gemm_workspace(const npu__ref_product *g)
 }
 
 /* to[column + row * to_row] = from[row + column * from_row]: 4 x 4 at a time, which fits the registers of any
-   machine. */
-static void npu__ref_transpose_f32(float *to, int64_t to_row, const float *from, int64_t from_row,
-                                   int64_t rows, int64_t cols)
+   machine. Where there is an addend, which lies as `to` does, y = x + addend on the way, then by bounds as by limits.
+   What is read of it is read before that is written. */
+NPU__REF_INLINE void npu__ref_transpose_onto(float *to, int64_t to_row, const float *from, int64_t from_row,
+                                             int64_t rows, int64_t cols, const float *addend, const float *bounds)
 {
     int64_t i = 0, j = 0;
 #if defined(__GNUC__) && defined(__x86_64__)
+    const __m128 low = _mm_set1_ps(bounds[0]), high = _mm_set1_ps(bounds[1]);
+#define NPU__REF_SUM_X4(at, x) \
+    (addend ? _mm_min_ps(high, _mm_max_ps(low, _mm_add_ps(x, _mm_loadu_ps(addend + (at))))) : (x))
     for (; j + 4 <= cols; j += 4) {
         const float *p = from + j * from_row;
         for (i = 0; i + 4 <= rows; i += 4) {
             __m128 a = _mm_loadu_ps(p + i), b = _mm_loadu_ps(p + i + from_row);
             __m128 c = _mm_loadu_ps(p + i + 2 * from_row), d = _mm_loadu_ps(p + i + 3 * from_row);
             _MM_TRANSPOSE4_PS(a, b, c, d);
-            _mm_storeu_ps(to + i * to_row + j, a);
-            _mm_storeu_ps(to + (i + 1) * to_row + j, b);
-            _mm_storeu_ps(to + (i + 2) * to_row + j, c);
-            _mm_storeu_ps(to + (i + 3) * to_row + j, d);
+            _mm_storeu_ps(to + i * to_row + j, NPU__REF_SUM_X4(i * to_row + j, a));
+            _mm_storeu_ps(to + (i + 1) * to_row + j, NPU__REF_SUM_X4((i + 1) * to_row + j, b));
+            _mm_storeu_ps(to + (i + 2) * to_row + j, NPU__REF_SUM_X4((i + 2) * to_row + j, c));
+            _mm_storeu_ps(to + (i + 3) * to_row + j, NPU__REF_SUM_X4((i + 3) * to_row + j, d));
         }
         for (; i < rows; i++) {
-            for (int64_t more = 0; more < 4; more++) {
-                to[i * to_row + j + more] = p[i + more * from_row];
+            for (int64_t more = 0, at = i * to_row + j; more < 4; more++, at++) {
+                float x = p[i + more * from_row];
+                to[at] = addend ? npu__ref_limit(x + addend[at], bounds[0], bounds[1]) : x;
             }
         }
     }
+#undef NPU__REF_SUM_X4
 #endif
     for (; j < cols; j++) {
         for (i = 0; i < rows; i++) {
-            to[i * to_row + j] = from[i + j * from_row];
+            float x = from[i + j * from_row];
+            to[i * to_row + j] = addend ? npu__ref_limit(x + addend[i * to_row + j], bounds[0], bounds[1]) : x;
         }
+    }
+}
+
+static void npu__ref_transpose_f32(float *to, int64_t to_row, const float *from, int64_t from_row,
+                                   int64_t rows, int64_t cols)
+{
+    npu__ref_transpose_onto(to, to_row, from, from_row, rows, cols, NULL, npu__ref_no_limits);
+}
+
+/* The same to the result of an op, or, where its epilogue is a sum, to that of the epilogue. */
+static void npu__ref_transpose_result(const npu_epilogue *e, float *to, int64_t to_row, const float *from,
+                                      int64_t from_row, int64_t rows, int64_t cols)
+{
+    if (e && e->addend) {
+        ptrdiff_t at = to - (const float *)e->from;
+        npu__ref_transpose_onto((float *)e->launch.y[0] + at, to_row, from, from_row, rows, cols, e->addend + at,
+                                e->bounds);
+    } else {
+        npu__ref_transpose_f32(to, to_row, from, from_row, rows, cols);
     }
 }
 
@@ -8743,6 +8808,9 @@ typedef struct npu__ref_product_sum {
 } npu__ref_product_sum;
 
 static const float *npu__ref_limits(const npu_epilogue *e) { return e ? e->limits : NULL; }
+
+/* What is left of it for results that limits or npu__ref_transpose_result ended. */
+static const npu_epilogue *npu__ref_rest(const npu_epilogue *e) { return e && !e->limits && !e->addend ? e : NULL; }
 
 /* Whether all that follows the sums is a bias for each row, or limits. */
 static bool npu__ref_gemm_ends_tiles(const npu__ref_product *g)
@@ -10838,17 +10906,29 @@ static void npu__ref_conv_band(const npu__ref_conv_blocked *s, npu__ref_product_
 
 /* Sums of n pixels for some channels from `channel` on go to the result's elements at, at + 1 ... of each. */
 static void npu__ref_conv_scatter(const npu__ref_conv_blocked *s, const npu__ref_product *g, int64_t channel,
-                                  const float *sums, int64_t n, int64_t at, float *turned)
+                                  const float *sums, int64_t n, int64_t at, float *turned, const npu_epilogue *after)
 {
     int64_t width = s->pixels->channels, count = npu__ref_min(width, g->m - channel);
     at += channel * g->c_row;
     if (npu__ref_gemm_in_place(g)) {
-        npu__ref_transpose_f32((float *)g->c + at, g->c_row, sums, width, count, n);
+        npu__ref_transpose_result(after, (float *)g->c + at, g->c_row, sums, width, count, n);
         return;
     }
     npu__ref_transpose_f32(turned, n, sums, width, count, n);
     for (int64_t i = 0; i < count; i++) {
         npu__ref_gemm_finish_at(g, channel + i, 0, at + i * g->c_row, turned + i * n, n);
+    }
+}
+
+/* Fetches what is to be added to some channels of a result whose planes lie `step` apart: n elements of each from y on.
+   It was written long ago, and is read in as many places as there are channels. */
+static void npu__ref_conv_ahead(const npu_epilogue *e, const float *y, int64_t channels, int64_t step, int64_t n)
+{
+    for (int64_t i = 0; e && e->addend && i < channels; i++) {
+        const float *from = e->addend + (y - (const float *)e->from) + i * step;
+        for (int64_t j = 0; j < n; j += NPU__REF_LINE / (int64_t)sizeof *from) {
+            NPU__REF_PREFETCH(from + j);
+        }
     }
 }
 
@@ -10858,7 +10938,8 @@ static void npu__ref_conv_pixels(const npu__ref_conv_blocked *s, const npu__ref_
                                  const npu_epilogue *after)
 {
     int64_t width = s->pixels->channels, rows = place->rows, cols = s->dim[2].out, high, wide;
-    const float *limits = npu__ref_gemm_in_place(g) ? npu__ref_limits(after) : NULL; /* else c0 is to be added */
+    bool is_last = npu__ref_gemm_in_place(g); /* else c0 is to be added */
+    const float *limits = is_last ? npu__ref_limits(after) : NULL;
     npu__ref_pixel_source source = { s->pixels, NULL, s->offsets, s->row, g->k,
                                      (const float *)g->a.x + end * width * g->k,
                                      limits ? limits : npu__ref_no_limits };
@@ -10870,25 +10951,27 @@ static void npu__ref_conv_pixels(const npu__ref_conv_blocked *s, const npu__ref_
     plain.bias.x = NULL; /* sums have it */
     for (; panel < end; panel++) {
         const float *w = (const float *)g->a.x + panel * width * g->k;
+        const float *to = (const float *)g->c + panel * width * g->c_row + place->at;
         float bias[NPU__REF_PIXEL_CHANNELS] = { 0 };
+        int64_t channels = npu__ref_min(width, g->m - panel * width);
         if (g->bias.x) {
-            npu__ref_load_numbers(g->isa, bias, g->bias.x, g->bias.dtype, panel * width, 1,
-                                  (size_t)npu__ref_min(width, g->m - panel * width));
+            npu__ref_load_numbers(g->isa, bias, g->bias.x, g->bias.dtype, panel * width, 1, (size_t)channels);
         }
         for (int64_t row = 0; row < rows; row += high) {
             int64_t some = npu__ref_min(high, rows - row);
             for (int64_t col = 0, n; col < cols; col += n) {
                 n = npu__ref_min(wide, cols - col);
                 source.x = x + row * s->row + col;
+                npu__ref_conv_ahead(after, to + row * place->step + col, channels, g->c_row, n);
                 npu__ref_pixels_sum(&source, some, n, w, g->bias.x || limits ? bias : NULL, sums);
                 for (int64_t i = 0; i < some; i++) {
                     npu__ref_conv_scatter(s, &plain, panel * width, sums + i * n * width, n,
-                                          place->at + (row + i) * place->step + col, sums + NPU__REF_PIXELS * width);
+                                          place->at + (row + i) * place->step + col, sums + NPU__REF_PIXELS * width,
+                                          after);
                 }
             }
         }
-        npu__ref_conv_after(limits ? NULL : after, (const float *)g->c + panel * width * g->c_row + place->at,
-                            npu__ref_min(width, g->m - panel * width), g->c_row, place->rows * place->step);
+        npu__ref_conv_after(is_last ? npu__ref_rest(after) : after, to, channels, g->c_row, place->rows * place->step);
     }
 }
 
@@ -11348,13 +11431,13 @@ static void npu__ref_winograd_channel(const npu__ref_winograd *s, const float *x
 
 /* The results of one row of squares, for the channels of a panel. */
 static void npu__ref_winograd_row(const npu__ref_winograd *s, float *y, int64_t row, int64_t panel,
-                                  const float *results)
+                                  const float *results, const npu_epilogue *after)
 {
     int64_t width = s->source.loops->channels, channel = panel * width, high = s->conv.out[1], wide = s->conv.out[2];
     for (int64_t i = 0; i < npu__ref_min(s->tile, high - s->tile * row); i++) {
-        npu__ref_transpose_f32(y + (channel * high + s->tile * row + i) * wide, high * wide,
-                               results + i * s->tile * s->cols * width, width,
-                               npu__ref_min(width, s->conv.out_channels - channel), wide);
+        npu__ref_transpose_result(after, y + (channel * high + s->tile * row + i) * wide, high * wide,
+                                  results + i * s->tile * s->cols * width, width,
+                                  npu__ref_min(width, s->conv.out_channels - channel), wide);
     }
 }
 
@@ -11364,8 +11447,9 @@ static void npu__ref_winograd_band(const npu__ref_winograd *s, const npu_launch 
 {
     const float *w = s->weights ? s->weights : (const float *)l->workspace;
     int64_t width = s->source.loops->channels, cols = s->cols, in = s->conv.in_channels, step = s->pitch * width;
-    int64_t plane = npu__ref_volume(s->conv.out);
-    float *products = part + s->products_at, *results = part + s->results_at;
+    int64_t plane = npu__ref_volume(s->conv.out), y_row = s->tile * row;
+    int64_t n = npu__ref_min(s->tile * rows, s->conv.out[1] - y_row) * s->conv.out[2];
+    float *products = part + s->products_at, *results = part + s->results_at, *first = y + y_row * s->conv.out[2];
     const float *limits = npu__ref_limits(l->epilogue);
     npu__ref_pixel_source source = s->source;
     source.end = w + s->panels * s->pixels * in * width;
@@ -11375,6 +11459,8 @@ static void npu__ref_winograd_band(const npu__ref_winograd *s, const npu_launch 
             memcpy(bias, (const float *)l->x[2] + panel * width,
                    (size_t)npu__ref_min(width, s->conv.out_channels - panel * width) * sizeof *bias);
         }
+        npu__ref_conv_ahead(l->epilogue, first + panel * width * plane,
+                            npu__ref_min(width, s->conv.out_channels - panel * width), plane, n);
         for (int64_t i = 0; i < s->pixels; i++, w += in * width) {
             source.x = part + s->pixels_at + i * s->step;
             npu__ref_pixels_sum(&source, 1, rows * cols, w, NULL, products + i * step);
@@ -11383,11 +11469,10 @@ static void npu__ref_winograd_band(const npu__ref_winograd *s, const npu_launch 
             npu__ref_winograd_loops_of[s->conv.isa].results(s->tile, results, s->tile * cols * width,
                                                             products + i * cols * width, step, bias,
                                                             limits ? limits : npu__ref_no_limits, cols, (size_t)width);
-            npu__ref_winograd_row(s, y, row + i, panel, results);
+            npu__ref_winograd_row(s, y, row + i, panel, results, l->epilogue);
         }
-        npu__ref_conv_after(limits ? NULL : l->epilogue, y + panel * width * plane + s->tile * row * s->conv.out[2],
-                            npu__ref_min(width, s->conv.out_channels - panel * width), plane,
-                            npu__ref_min(s->tile * rows, s->conv.out[1] - s->tile * row) * s->conv.out[2]);
+        npu__ref_conv_after(npu__ref_rest(l->epilogue), first + panel * width * plane,
+                            npu__ref_min(width, s->conv.out_channels - panel * width), plane, n);
     }
 }
 
@@ -29889,15 +29974,15 @@ typedef struct npu__ref_follower {
     npu__ref_launch_op_fn launch; /* the op's own; NULL = not linked */
     bool (*takes)(const void *state);
     void (*run)(const npu_launch *l, size_t first, size_t n);
-    const float *(*limits)(const npu_launch *l); /* NULL = none */
+    void (*says)(npu_epilogue *e); /* what a kernel may do itself */
 } npu__ref_follower;
 
 static const npu__ref_follower npu__ref_followers[] = {
-    { npu__ref_map_launch, npu__ref_map_follows, npu__ref_map_follow, npu__ref_map_limits_of },
+    { npu__ref_map_launch, npu__ref_map_follows, npu__ref_map_follow, npu__ref_map_says },
     { NPU_IR_HAS_KERNEL(NPU_NPU_FUSED) ? npu__ref_fused_launch : (npu__ref_launch_op_fn)0,
       NPU_IR_HAS_KERNEL(NPU_NPU_FUSED) ? npu__ref_fused_follows : (bool (*)(const void *))0,
       NPU_IR_HAS_KERNEL(NPU_NPU_FUSED) ? npu__ref_fused_follow : (void (*)(const npu_launch *, size_t, size_t))0,
-      NULL },
+      NPU_IR_HAS_KERNEL(NPU_NPU_FUSED) ? npu__ref_fused_says : (void (*)(npu_epilogue *))0 },
 };
 
 /* NULL = it cannot run by pieces. */
@@ -30283,7 +30368,8 @@ static void npu__ref_lead(npu_epilogue *e, const npu_launch *l, const npu__ref_o
     e->launch.state = next->state;
     e->from = l->y[0];
     e->run = follower->run;
-    e->limits = follower->limits ? follower->limits(&e->launch) : NULL;
+    e->limits = e->addend = NULL;
+    follower->says(e);
 }
 
 static npu_status npu__ref_submit(void *ctx, void *program, const npu_binding *b, npu_fence *fence)

@@ -804,7 +804,7 @@ static npu_graph *followed_graph(const conv_case *c, const char *role, const cha
     npu_text_printf(&t, "npu_ir 1\ngraph main\ninput x : f32[%d,%d,%d,%d]\ninput q : f32[%d,%d,%d,%d]\n",
                     (int)c->images, (int)(c->in * c->groups), (int)c->size[0], (int)c->size[1], (int)c->images,
                     (int)(c->out * c->groups), (int)size[0], (int)size[1]);
-    npu_text_printf(&t, "%s w : f32[%d,%d,%d,%d]\n%s b : f32[%d]\nr = aten.sin.default(q)\n", role,
+    npu_text_printf(&t, "%s w : f32[%d,%d,%d,%d]\n%s b : f32[%d]\nr = aten.cumsum.default(q, 1)\n", role,
                     (int)(c->out * c->groups), (int)c->in, (int)c->kernel[0], (int)c->kernel[1], role,
                     (int)(c->out * c->groups));
     npu_text_printf(&t, "y = aten.conv2d.default(x, w, b, [%d, %d], [%d, %d], [%d, %d], %d)\n%s\n", (int)c->stride,
@@ -861,17 +861,20 @@ static void test_epilogue(void)
         "z = aten.hardtanh.default(y, -0.25, 0.5)", "z = aten.relu.default(y)", "z = aten.silu.default(y)",
         "z = aten.relu6.default(y)",
         "z = aten.add.Tensor(y, r, alpha=0.5)", "z = aten.sub.Tensor(r, y)",
-        "t = aten.add.Tensor(r, y)\nz = aten.relu.default(t)"
+        "t = aten.add.Tensor(r, y)\nz = aten.relu.default(t)", "z = aten.add.Tensor(y, r)",
+        "t = aten.add.Tensor(q, y)\nz = aten.relu.default(t)", "z = aten.add.Tensor(r, y)\noutput r = r",
+        "t = aten.add.Tensor(y, r)\nz = aten.hardtanh.default(t, -0.25, 0.5)",
+        "s = aten.sin.default(r)\nt = aten.add.Tensor(s, y)\nz = aten.relu.default(t)"
     };
     npu_threads_desc how = { .width = 3 };
     npu_parallel *threads = NULL;
     uint32_t led = 0, all = 0;
     npu_threads_create(&threads, &how);
-    for (int i = 0; i < 24; i++) {
+    for (int i = 0; i < 33; i++) {
         conv_case c = i == 6 ? wide_conv : random_conv(i % 3 == 0);
         int64_t tile = i / 6 % 2 ? 4 : 2;
         for (isa = 0; isa_cpu(isa); isa++) {
-            const char *role = i % 2 ? "param" : "input", *tail = tails[(i / 2 + (int)isa) % (int)COUNT(tails)];
+            const char *role = i % 2 ? "param" : "input", *tail = tails[(i + (int)isa) % (int)COUNT(tails)];
             npu_graph *pieces = followed_graph(&c, role, tail, false), *apart = followed_graph(&c, role, tail, true);
             npu_graph *fed = followed_graph(&c, "input", tail, true); /* whose inputs are all four */
             float *y = NULL, *z = NULL;
@@ -922,6 +925,227 @@ static void test_squares(void)
         npu_graph_destroy(g);
         npu_ref_destroy(cpu);
     }
+}
+
+/* What a kernel is told of the op behind it, and with or without being asked to do it. */
+static struct { bool takes; uint32_t led, sums; float low, high; } told;
+
+static npu_status told_prepare(npu_prepare *p)
+{
+    p->takes_epilogue = told.takes;
+    return NPU_OK;
+}
+
+static npu_status told_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu_epilogue *e = l->epilogue;
+    bool adds = e && e->addend;
+    float *y = (float *)l->y[0];
+    (void)part, (void)parts;
+    if (l->out[0].dtype != NPU_F32) {
+        memset(y, 0, 40 * sizeof(uint16_t));
+        told.led += e != NULL;
+        return NPU_OK;
+    }
+    told.led += e != NULL, told.sums += adds;
+    for (int i = 0; i < 40; i++) {
+        float x = (float)(i % 7 - 3) / 4, *to = adds ? (float *)e->launch.y[0] : y;
+        if (adds) {
+            told.low = e->bounds[0], told.high = e->bounds[1];
+            x += e->addend[i];
+            x = told.low > x ? told.low : x;
+            x = told.high < x ? told.high : x;
+        }
+        to[i] = x;
+    }
+    if (!adds) {
+        npu_epilogue_run(e, y, 40);
+    }
+    return NPU_OK;
+}
+
+/* The result u of a convolution by the kernel above, the tail and an op more, of 40 numbers. */
+static void told_run(const npu_backend *cpu, const char *dtype, const char *tail, bool takes, float *u)
+{
+    npu_text t = npu_text_init(NULL);
+    npu_graph *g = NULL, *optimised = NULL;
+    npu_optimize_desc desc = { .backends = &cpu, .num_backends = 1 };
+    npu_exec *e = NULL;
+    npu_diag diag;
+    float q[40];
+    size_t len = 0;
+    memset(&told, 0, sizeof told);
+    told.takes = takes;
+    npu_text_printf(&t, "npu_ir 1\ngraph main\ninput x : %s[1,2,4,5]\ninput w : %s[2,2,1,1]\ninput q : f32[1,2,4,5]\n"
+                    "input p : f32[2,1,1]\nr = aten.cumsum.default(q, 3)\ny = aten.conv2d.default(x, w)\n%s\n"
+                    "u = aten.cumsum.default(z, 3)\noutput u = u\n", dtype, dtype, tail);
+    NPU_CHECK_STATUS(npu_graph_parse(&g, t.data, t.len, NULL, &diag), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_optimize(&optimised, g, &desc, NULL, &diag), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_create_simple(&e, optimised, &cpu, 1, &diag), NPU_OK);
+    for (int i = 0; i < 40; i++) {
+        q[i] = i % 9 == 4 ? NAN : i % 9 == 5 ? -0.0f : (float)(i % 5) - 2;
+    }
+    for (uint32_t i = 0; e && i < npu_graph_num_inputs(optimised); i++) {
+        size_t size = 0;
+        npu_spec_size(npu_value_spec(optimised, npu_graph_input(optimised, i)), &size);
+        NPU_CHECK_STATUS(npu_test_input_at(e, i, q, size), NPU_OK);
+    }
+    NPU_CHECK_STATUS(npu_exec_run(e), NPU_OK);
+    const void *from = npu_exec_output(e, 0, &len);
+    memset(u, 0, sizeof q);
+    memcpy(u, from, len < sizeof q ? len : sizeof q);
+    npu_exec_destroy(e);
+    npu_graph_destroy(g), npu_graph_destroy(optimised);
+    npu_text_free(&t);
+}
+
+/* A sum with what lies as the result does is told as such, with the bounds of a clamp behind it; all else is not. */
+static void test_residual(void)
+{
+    static const struct { const char *dtype, *tail; uint32_t led, sums; float low, high; bool is_fast; } rows[] = {
+        { "f32", "z = aten.add.Tensor(y, r)", 1, 1, -INFINITY, INFINITY },
+        { "f32", "z = aten.add.Tensor(q, y)", 1, 1, -INFINITY, INFINITY },
+        { "f32", "t = aten.add.Tensor(r, y)\nz = aten.relu.default(t)", 1, 1, 0, INFINITY },
+        { "f32", "t = aten.add.Tensor(y, r)\nz = aten.hardtanh.default(t, -0.25, 0.5)", 1, 1, -0.25f, 0.5f, true },
+        { "f32", "t = aten.add.Tensor(y, r)\nz = aten.relu6.default(t)", 1, 1, 0, 6 },
+        { "f32", "t = aten.add.Tensor(y, r)\nz = aten.silu.default(t)", 1, 0, 0, 0 },
+        { "f32", "t = aten.add.Tensor(y, r)\ns = aten.relu.default(t)\nz = aten.add.Tensor(s, r)", 1, 0, 0, 0 },
+        { "f32", "z = aten.relu.default(y)", 1, 0, 0, 0 },
+        { "f32", "z = aten.add.Tensor(y, r, alpha=2)", 1, 0, 0, 0 },
+        { "f32", "z = aten.sub.Tensor(y, r)", 1, 0, 0, 0 },
+        { "f32", "z = aten.add.Tensor(y, p)", 0, 0, 0, 0 },
+        { "f32", "z = aten.add.Tensor(y, y)", 0, 0, 0, 0 },
+        { "f32", "z = aten.add.Tensor(y, r)\noutput y = y", 0, 0, 0, 0 },
+        { "f32", "k = aten._to_copy.default(r, dtype=i32)\nz = aten.add.Tensor(y, k)", 0, 0, 0, 0 },
+        { "f16", "k = aten._to_copy.default(r, dtype=f16)\nz = aten.add.Tensor(y, k)", 0, 0, 0, 0 },
+    };
+    npu_kernel kernels[] = { { NPU_ATEN_CONV2D, "told", 0, NULL, told_prepare, told_launch, NULL, 0, 0 } };
+    npu_kernel_table table = NPU_KERNEL_TABLE(kernels);
+    for (isa = 0; isa_cpu(isa); isa++) {
+        npu_ref_desc desc = { .tables = &table, .num_tables = 1, .with_built_in = true };
+        npu_backend *cpu = NULL;
+        desc.isa = npu_ref_isa(isa);
+        NPU_CHECK_STATUS(npu_ref_create(&cpu, &desc), NPU_OK);
+        for (size_t i = 0; i < COUNT(rows); i++) {
+            float u[40], v[40];
+            bool is_left = rows[i].is_fast && strcmp(npu_ref_isa(isa), "base") == 0; /* it has no loop for clamps */
+            size_t wrong = 0;
+            told_run(cpu, rows[i].dtype, rows[i].tail, false, v);
+            told_run(cpu, rows[i].dtype, rows[i].tail, true, u);
+            for (size_t k = 0; k < COUNT(u); k++) {
+                wrong += isnan(u[k]) || isnan(v[k]) ? isnan(u[k]) != isnan(v[k]) : memcmp(&u[k], &v[k], 4) != 0;
+            }
+            NPU_CHECK_THAT(told.led == rows[i].led && told.sums == (is_left ? 0 : rows[i].sums) && wrong == 0 &&
+                           (is_left || (told.low == rows[i].low && told.high == rows[i].high)),
+                           "%s %s: set %s: %u led, %u sums, bounds %g and %g, %u wrong", rows[i].dtype, rows[i].tail,
+                           npu_ref_isa(isa), (unsigned)told.led, (unsigned)told.sums, (double)told.low,
+                           (double)told.high, (unsigned)wrong);
+        }
+        npu_ref_destroy(cpu);
+    }
+}
+
+#define CONV3(x, w) "aten.conv2d.default(" x ", " w ", none, [1, 1], [1, 1])\n"
+#define CONV1(x, w) "aten.conv2d.default(" x ", " w ")\n"
+#define RELU(y, x) y " = aten.relu.default(" x ")\n"
+#define SUM(y, a, b) y " = aten.add.Tensor(" a ", " b ")\n"
+#define PARAM(name, dims) "param " name " : f32[" dims "]\n"
+static const struct { const char *params, *ops; char last; } block_rows[] = {
+    { PARAM("w1", "64,64,3,3") PARAM("w2", "64,64,3,3") PARAM("w3", "32,64,3,3") PARAM("w4", "32,32,3,3")
+      PARAM("w5", "32,64,1,1"),
+      "a = " CONV3("x", "w1") RELU("b", "a") "c = " CONV3("b", "w2") SUM("d", "c", "x") RELU("e", "d")
+      "f = " CONV3("e", "w3") RELU("g", "f") "h = " CONV3("g", "w4") "i = " CONV1("e", "w5") SUM("j", "h", "i")
+      RELU("z", "j"), 'j' },
+    { PARAM("w1", "32,64,1,1") PARAM("w2", "32,32,3,3") PARAM("w3", "64,32,1,1") PARAM("w4", "16,64,1,1")
+      PARAM("w5", "16,16,3,3") PARAM("w6", "64,16,1,1"),
+      "a = " CONV1("x", "w1") RELU("b", "a") "c = " CONV3("b", "w2") RELU("d", "c") "e = " CONV1("d", "w3")
+      SUM("f", "e", "x") RELU("g", "f") "h = " CONV1("g", "w4") RELU("i", "h") "j = " CONV3("i", "w5") RELU("k", "j")
+      "l = " CONV1("k", "w6") SUM("m", "g", "l") RELU("z", "m"), 'm' },
+};
+
+/* The result of a block. Optimised or not, but not where every value is an output, ops run with those behind them. */
+static float *block_run(size_t block, int64_t size, bool optimises, bool is_apart, npu_parallel *parallel,
+                        size_t *bytes)
+{
+    const npu_backend *cpu = isa_cpu(isa);
+    npu_optimize_desc desc = { .backends = &cpu, .num_backends = 1 };
+    npu_plan_desc how = { .backends = &cpu, .num_backends = 1 };
+    npu_exec_desc exec_desc = { .parallel = parallel };
+    npu_text t = npu_text_init(NULL);
+    npu_graph *g = NULL, *optimised = NULL;
+    npu_plan *plan = NULL;
+    npu_program *program = NULL;
+    npu_exec *e = NULL;
+    npu_diag diag;
+    uint64_t numbers = 5;
+    float *data[8], *y = NULL;
+    uint32_t num = 0;
+    npu_text_printf(&t, "npu_ir 1\ngraph main\ninput x : f32[1,64,%d,%d]\n%s%soutput z = z\n", (int)size, (int)size,
+                    block_rows[block].params, block_rows[block].ops);
+    for (char c = 'a'; is_apart && c <= block_rows[block].last; c++) {
+        npu_text_printf(&t, "output %c = %c\n", c, c);
+    }
+    NPU_CHECK_STATUS(npu_graph_parse(&g, t.data, t.len, NULL, &diag), NPU_OK);
+    for (uint32_t id = 1; id <= npu_graph_num_values(g); id++) {
+        npu_value v = { id };
+        npu_role role = npu_value_role(g, v);
+        size_t len = 0;
+        if (role != NPU_ROLE_PARAM && role != NPU_ROLE_INPUT) {
+            continue;
+        }
+        npu_spec_len(npu_value_spec(g, v), &len);
+        data[num] = (float *)malloc(len * sizeof **data);
+        for (size_t i = 0; i < len; i++) {
+            data[num][i] = (float)((int64_t)(npu_test_random(&numbers) % 2001) - 1000) / 1e4f;
+        }
+        if (role == NPU_ROLE_PARAM) {
+            NPU_CHECK_STATUS(npu_graph_bind_param(g, npu_value_name(g, v), data[num], len * sizeof **data), NPU_OK);
+        }
+        num++;
+    }
+    NPU_CHECK_STATUS(optimises ? npu_graph_optimize(&optimised, g, &desc, NULL, &diag) : NPU_OK, NPU_OK);
+    NPU_CHECK_STATUS(npu_plan_create(&plan, optimises ? optimised : g, &how, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_program_create(&program, plan, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_create(&e, program, &exec_desc, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_test_input_at(e, 0, data[0], (size_t)(64 * size * size) * sizeof **data), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_run(e), NPU_OK);
+    const void *from = npu_exec_output(e, 0, bytes);
+    y = (float *)malloc(*bytes);
+    memcpy(y, from, *bytes);
+    npu_exec_destroy(e);
+    npu_program_destroy(program);
+    npu_plan_destroy(plan);
+    npu_graph_destroy(g), npu_graph_destroy(optimised);
+    npu_text_free(&t);
+    while (num > 0) {
+        free(data[--num]);
+    }
+    return y;
+}
+
+/* Blocks of ResNets, whose shortcut dies in the sum: the same bits as all ops by themselves. */
+static void test_blocks(void)
+{
+    npu_threads_desc how = { .width = 3 };
+    npu_parallel *threads = NULL;
+    npu_threads_create(&threads, &how);
+    for (size_t block = 0; block < COUNT(block_rows); block++) {
+        for (int64_t size = 7; size <= 21; size += 7) {
+            for (isa = 0; isa_cpu(isa); isa++) {
+                size_t bytes[4];
+                float *apart = block_run(block, size, false, true, NULL, &bytes[0]);
+                for (uint32_t i = 1; i < 4; i++) {
+                    float *y = block_run(block, size, i > 1, false, i > 2 ? threads : NULL, &bytes[i]);
+                    NPU_CHECK_THAT(bytes[i] == bytes[0] && memcmp(y, apart, bytes[0]) == 0,
+                                   "block %u, size %d, way %u, set %s", (unsigned)block, (int)size, (unsigned)i,
+                                   npu_ref_isa(isa));
+                    free(y);
+                }
+                free(apart);
+            }
+        }
+    }
+    npu_threads_destroy(threads);
 }
 
 static void test_normalization(void) { CHECK_ROWS(norm_rows); }
@@ -1385,6 +1609,8 @@ int main(void)
     NPU_RUN(test_convolution);
     NPU_RUN(test_epilogue);
     NPU_RUN(test_squares);
+    NPU_RUN(test_residual);
+    NPU_RUN(test_blocks);
     NPU_RUN(test_choice);
     NPU_RUN(test_mode);
     NPU_RUN(test_alike);
