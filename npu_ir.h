@@ -5945,7 +5945,8 @@ NPU_IR_API const npu_pass *npu_conversion_pass(const char *name);
       "* add of equal specs or of a bias, relu, mm, linear of matrices, addmm with a bias, softmax of the last dim; " \
       "f16 and bf16 are rounded before a bias, too")                                               \
     X(7, NPU_PASS_CONV_ACTIVATION, "conv-activation",                                              \
-      "* convolution and activation: one npu.call whose body is called conv_relu, conv_silu ...")  \
+      "* convolution and a sum with what has its result's spec, an activation or both: one npu.call whose body is " \
+      "called conv_relu, conv_silu, conv_add, conv_add_relu ...")   \
     X(8, NPU_PASS_ADD_NORM, "add-layer-norm",                                                      \
       "* sum and layer norm of it: one npu.call whose body is called add_layer_norm")              \
     X(6, NPU_PASS_GEMM, "gemm-epilogue",                                                             \
@@ -38325,27 +38326,32 @@ static npu_status npu__fuse_silu_gate(void *ctx, npu_rewrite *rw, const npu_grap
 static const npu_pattern npu__patterns_silu_gate[] = { { "silu-gate", NPU_ATEN_MUL, NULL, 0,
                                                          npu__fuse_silu_gate, NULL } };
 
-/* ---- regions that a device may know: convolution and activation, sum and layer norm ---- */
+/* ---- regions that a device may know: convolution and what follows, sum and layer norm ---- */
 
-static npu_status npu__fuse_conv_activation(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+/* The convolution that makes operand `side` and that nothing else needs; id 0 = there is none. */
+static npu_op npu__inner_conv(npu_rewrite *rw, npu_op op, uint32_t side)
 {
-    npu_op conv = npu_value_producer(from, npu_op_operand_value(from, op, 0), NULL);
-    char name[48]; /* of the body: conv_relu */
-    npu__region r;
-    memset(&r, 0, sizeof r);
-    snprintf(name, sizeof name, "conv_%s", from->ops[op.id].def->schema->name);
-    r.name = name;
-    if (!conv.id || !npu__is_conv(rw, conv) || !npu__inner(from, op, 0, npu_op_kind(from, conv)).id) {
-        return npu_rewrite_no_match(rw, "no convolution of its own");
-    }
-    r.kind = NPU_NPU_CALL;
-    r.level = NPU_LEVEL_TENSOR;
-    r.ops[r.num_ops++] = conv.id;
-    r.ops[r.num_ops++] = op.id;
-    return npu__region_replace(&r, rw, (const npu_optimize_desc *)ctx);
+    npu_op conv = npu_value_producer(rw->from, npu_op_operand_value(rw->from, op, side), NULL);
+    bool is_inner = conv.id && npu__is_conv(rw, conv) && npu__inner(rw->from, op, side, npu_op_kind(rw->from, conv)).id;
+    return npu__make_op(is_inner ? conv.id : 0);
 }
 
+/* The same of a sum, unscaled, with what has the result's spec. */
+static npu_op npu__summed_conv(npu_rewrite *rw, npu_op add)
+{
+    npu_op conv = npu__make_op(0);
+    const npu_op_info *info;
+    for (uint32_t side = 0; side < 2 && !conv.id; side++) {
+        conv = npu__inner_conv(rw, add, side);
+    }
+    info = conv.id ? npu_rewrite_info(rw, add) : NULL;
+    return npu__make_op(info && npu_op_float(info, "alpha", 1) == 1 && npu_spec_equal(info->in[0], info->out[0]) &&
+                        npu_spec_equal(info->in[1], info->out[0]) ? conv.id : 0);
+}
+
+static npu_status npu__fuse_conv_activation(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op);
 static const npu_pattern npu__patterns_conv_activation[] = {
+    { "conv-add", NPU_ATEN_ADD, NULL, 0, npu__fuse_conv_activation, NULL },
     { "conv-relu", NPU_ATEN_RELU, NULL, 0, npu__fuse_conv_activation, NULL },
     { "conv-relu6", NPU_ATEN_RELU6, NULL, 0, npu__fuse_conv_activation, NULL },
     { "conv-silu", NPU_ATEN_SILU, NULL, 0, npu__fuse_conv_activation, NULL },
@@ -38355,6 +38361,40 @@ static const npu_pattern npu__patterns_conv_activation[] = {
     { "conv-leaky-relu", NPU_ATEN_LEAKY_RELU, NULL, 0, npu__fuse_conv_activation, NULL },
     { "conv-hardtanh", NPU_ATEN_HARDTANH, NULL, 0, npu__fuse_conv_activation, NULL },
 };
+
+/* Whether the one op that needs a sum is an activation, whose region has the sum, too. */
+static bool npu__is_activated(const npu_graph *g, npu_op add)
+{
+    const npu__value *sum = &g->values[npu_op_result(g, add, 0).id];
+    bool alone = sum->num_uses == 1 && !sum->is_kept, found = false;
+    for (uint32_t i = 1; alone && i < sizeof npu__patterns_conv_activation / sizeof(npu_pattern); i++) {
+        found = found || g->ops[g->uses[sum->first_use - 1].op].def->kind == npu__patterns_conv_activation[i].root;
+    }
+    return found;
+}
+
+static npu_status npu__fuse_conv_activation(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    bool is_sum = npu_op_kind(from, op) == NPU_ATEN_ADD;
+    npu_op add = npu__inner(from, op, 0, is_sum ? 0 : NPU_ATEN_ADD);
+    npu_op conv = is_sum || add.id ? npu__summed_conv(rw, is_sum ? op : add) : npu__inner_conv(rw, op, 0);
+    char name[48]; /* of the body: conv_relu, conv_add, conv_add_relu */
+    npu__region r;
+    memset(&r, 0, sizeof r);
+    snprintf(name, sizeof name, add.id ? "conv_add_%s" : "conv_%s", from->ops[op.id].def->schema->name);
+    r.name = name;
+    if (!conv.id || (is_sum && npu__is_activated(from, op))) {
+        return npu_rewrite_no_match(rw, conv.id ? "the activation behind takes the sum" : "no convolution of its own");
+    }
+    r.kind = NPU_NPU_CALL;
+    r.level = NPU_LEVEL_TENSOR;
+    r.ops[r.num_ops++] = conv.id;
+    if (add.id) {
+        r.ops[r.num_ops++] = add.id;
+    }
+    r.ops[r.num_ops++] = op.id;
+    return npu__region_replace(&r, rw, (const npu_optimize_desc *)ctx);
+}
 
 /* The sum may have other users, all after the norm: it becomes a result of the call. */
 NPU__COLD static npu_status npu__fuse_add_norm(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)

@@ -478,6 +478,18 @@ static const struct {
       "input x : f32[1,2,5,5]\ninput w : f32[3,2,3,3]\ninput b : f32[3]\n"
       "y = npu.call(args=[x, w, b], body=graph 0) : f32[1,3,3,3]\n"
       "output y = y\n" },
+    { "convolution, sum and activation", PASS(CONV_ACTIVATION), 0,
+      "input x : f32[1,2,5,5]\ninput w : f32[2,2,1,1]\n"
+      "%3 = aten.conv2d.default(input=x, weight=w) : f32[1,2,5,5]\n"
+      "%4 = aten.neg.default(self=x) : f32[1,2,5,5]\n"
+      "%5 = aten.add.Tensor(self=%4, other=%3) : f32[1,2,5,5]\n"
+      "y = aten.relu.default(self=%5) : f32[1,2,5,5]\noutput y = y\n",
+      "child conv_add_relu\n  input x0 : f32[1,2,5,5]\n  input x1 : f32[2,2,1,1]\n"
+      "  %3 = aten.conv2d.default(input=x0, weight=x1) : f32[1,2,5,5]\n  input x2 : f32[1,2,5,5]\n"
+      "  %5 = aten.add.Tensor(self=x2, other=%3) : f32[1,2,5,5]\n"
+      "  %6 = aten.relu.default(self=%5) : f32[1,2,5,5]\n  output y0 = %6\nend\n"
+      "input x : f32[1,2,5,5]\ninput w : f32[2,2,1,1]\n%3 = aten.neg.default(self=x) : f32[1,2,5,5]\n"
+      "y = npu.call(args=[x, w, %3], body=graph 0) : f32[1,2,5,5]\noutput y = y\n" },
     { "a convolution with two users stays", PASS(CONV_ACTIVATION), 0,
       "input x : f32[1,2,5,5]\ninput w : f32[3,2,3,3]\n"
       "c = aten.conv2d.default(input=x, weight=w) : f32[1,3,3,3]\n"
@@ -697,6 +709,22 @@ static void test_neighbours(void)
           "input x : f32[1,2,5,5]\ninput w : f32[2,2,3,3]\nc = aten.conv2d.default(x, w)\n"
           "s = aten.sigmoid.default(c)\ny = aten.mul.Tensor(c, s)",
           "aten.conv2d.default aten.sigmoid.default aten.mul.Tensor" },
+        { PASS(CONV_ACTIVATION), /* what is between is an output */
+          "input x : f32[1,2,5,5]\ninput w : f32[2,2,1,1]\nc = aten.conv2d.default(x, w)\n"
+          "s = aten.add.Tensor(c, x)\noutput s = s\ny = aten.relu.default(s)",
+          "npu.call aten.relu.default" },
+        { PASS(CONV_ACTIVATION),
+          "input x : f32[1,2,5,5]\ninput w : f32[2,2,1,1]\nc = aten.conv2d.default(x, w)\n"
+          "s = aten.add.Tensor(c, x, alpha=2)\ny = aten.relu.default(s)",
+          "aten.conv2d.default aten.add.Tensor aten.relu.default" },
+        { PASS(CONV_ACTIVATION),
+          "input x : f32[1,2,5,5]\ninput w : f32[2,2,1,1]\ninput k : f32[2,1,1]\nc = aten.conv2d.default(x, w)\n"
+          "s = aten.add.Tensor(c, k)\ny = aten.relu.default(s)",
+          "aten.conv2d.default aten.add.Tensor aten.relu.default" },
+        { PASS(CONV_ACTIVATION),
+          "input x : f32[1,2,5,5]\ninput w : f32[2,2,1,1]\nc = aten.conv2d.default(x, w)\n"
+          "s = aten.add.Tensor(c, c)\ny = aten.relu.default(s)",
+          "aten.conv2d.default aten.add.Tensor aten.relu.default" },
         { PASS(CONV_ACTIVATION),
           "input x : f32[1,2,5,5]\ninput w : f32[2,2,3,3]\nc = aten.conv2d.default(x, w)\n"
           "s = aten.sigmoid.default(c)\ny = aten.mul.Tensor(s, s)",
