@@ -1222,6 +1222,7 @@ static void test_bad_nodes(void)
 {
     static const int64_t two_axes[2] = { 0, 0 }, zero = 0;
     const pb far = pb_attr_int("axis", 9), twice = pb_attr_ints("axes", two_axes, 2), strides = pb_attr_ints("strides", &zero, 1);
+    const pb first = pb_attr_ints("axes", &zero, 1);
     const pb string = pb_attr_int("to", 8), blocks = pb_attr_int("block_size", 32), none = { .len = 0 };
     const struct { const char *op, *in, *out; const pb *attr; npu_status status; const char *words; } rows[] = {
         { "Relu", "later", "y", &none, NPU_ERR_NOT_FOUND, "Relu '': nothing before it makes 'later'" },
@@ -1231,6 +1232,14 @@ static void test_bad_nodes(void)
         { "Relu", "", "y", &none, NPU_ERR_ARITY, "Relu '': " },
         { "Softmax", "x", "y", &far, NPU_ERR_AXIS, "axis 9 of 1 dims" },
         { "ReduceMax", "x", "y", &twice, NPU_ERR_AXIS, "axis 0 is there twice" },
+        { "ReduceMax", "-", "y", &first, NPU_ERR_ARITY, "operand 'self' is missing" },
+        { "Squeeze", "-", "y", &first, NPU_ERR_UNSUPPORTED, "is not 1" },
+        { "Flatten", "-", "y", &none, NPU_ERR_UNSUPPORTED, "the axis is none" },
+        { "DequantizeLinear", "x -", "y", &none, NPU_ERR_ATTRIBUTE, "" },
+        { "QuantizeLinear", "x - -", "y", &none, NPU_ERR_ATTRIBUTE, "" },
+        { "ScatterND", "- k x", "y", &none, NPU_ERR_ARITY, "" },
+        { "ReverseSequence", "- k", "y", &none, NPU_ERR_RANK, "an operand has no dim 0" },
+        { "MatMulInteger", "- x", "y", &none, NPU_ERR_ARITY, "" },
         { "Cast", "x", "y", &string, NPU_ERR_UNSUPPORTED, "tensors of strings are not supported" },
         { "QuantizeLinear", "x x", "y", &blocks, NPU_ERR_AXIS, "axis 1 of 1 dims" },
         { "DequantizeLinear", "k x", "y", &far, NPU_ERR_AXIS, "axis 9 of 1 dims" },

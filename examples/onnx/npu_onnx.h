@@ -1011,6 +1011,19 @@ static npu_value onnx_x(const onnx_node *n, uint32_t i) { return i < n->num_x ? 
 static uint32_t onnx_rank(const onnx_reader *r, npu_value v) { return v.id ? npu_value_spec(r->g, v)->rank : 0; }
 static npu_dtype onnx_type(const onnx_reader *r, npu_value v) { return v.id ? (npu_dtype)npu_value_spec(r->g, v)->dtype : NPU_NONE; }
 
+/* A dim as the graph has it; -1 where there is none, which is refused where an op is made of it. */
+static int64_t onnx_dim_if_any(const onnx_reader *r, npu_value v, int64_t i)
+{
+    return i >= 0 && i < onnx_rank(r, v) ? npu_value_spec(r->g, v)->dims[i] : NPU_DYNAMIC_DIM;
+}
+
+/* Elements; 0 where they are not known, or there is no such value. */
+static size_t onnx_num_elements(const onnx_reader *r, npu_value v)
+{
+    size_t len = 0;
+    return v.id && npu_spec_len(npu_value_spec(r->g, v), &len) == NPU_OK ? len : 0;
+}
+
 /* A dim that must be a number. */
 static int64_t onnx_dim(onnx_reader *r, npu_value v, uint32_t i)
 {
@@ -1053,10 +1066,7 @@ static int64_t onnx_axis(onnx_reader *r, int64_t axis, uint32_t rank)
 static const void *onnx_data(onnx_reader *r, npu_value v, const char *what, size_t *len)
 {
     const void *data = v.id ? npu_value_data(r->g, v, NULL) : NULL;
-    *len = 0;
-    if (v.id) {
-        npu_spec_len(npu_value_spec(r->g, v), len);
-    }
+    *len = onnx_num_elements(r, v);
     if (!data || (npu_value_role(r->g, v) != NPU_ROLE_CONSTANT)) {
         onnx_fail(r, NPU_ERR_CONVERSION, "%s must be known when the model is read; give what it comes from in inputs", what);
         return NULL;
@@ -1427,7 +1437,7 @@ static npu_value onnx_pow(onnx_reader *r, onnx_node *n)
     size_t len = 0;
     double exponent = 0;
     if (onnx_is_float(r, x) && onnx_rank(r, by) <= onnx_rank(r, x) && onnx_is_known(r, by)) {
-        npu_spec_len(npu_value_spec(r->g, by), &len);
+        len = onnx_num_elements(r, by);
     }
     if (len == 1) {
         onnx_known_floats(r, by, "the exponent", &exponent, 1);
@@ -1667,7 +1677,7 @@ static npu_value onnx_limit(onnx_reader *r, npu_value sum, npu_dtype dtype, bool
 static bool onnx_is_none_of(const onnx_reader *r, npu_value x, const int64_t *axes, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        if (npu_value_spec(r->g, x)->dims[axes[i]] == 0) {
+        if (onnx_dim_if_any(r, x, axes[i]) == 0) {
             return true;
         }
     }
@@ -2253,21 +2263,17 @@ static int64_t onnx_high(npu_dtype dtype) { return onnx_low(dtype) + ((int64_t)1
    nor floats. What is only known at run time stays composed, as ONNX rounds it: x / scale, where the others round x (1 / scale). */
 static bool onnx_is_decomposed(const onnx_reader *r, npu_dtype dtype, npu_value scale, npu_value zero)
 {
-    size_t len = 0;
+    size_t len = onnx_num_elements(r, scale);
     bool fits = npu_dtype_is_integer(dtype) && npu_dtype_bits(dtype) >= 8 && npu_dtype_bits(dtype) <= 32 && dtype != NPU_U32;
     fits = fits && onnx_type(r, scale) == NPU_F32 && onnx_is_known(r, scale) && (!zero.id || onnx_is_known(r, zero));
-    for (size_t i = 0; fits && npu_spec_len(npu_value_spec(r->g, scale), &len) == NPU_OK && i < len; i++) {
+    for (size_t i = 0; fits && i < len; i++) {
         double x = onnx_element_at(NPU_F32, npu_value_data(r->g, scale, NULL), i);
         fits = x > 0 && x < HUGE_VAL;
     }
     return fits && len > 0;
 }
 
-static bool onnx_is_one(const onnx_reader *r, npu_value v)
-{
-    size_t len = 0;
-    return npu_spec_len(npu_value_spec(r->g, v), &len) == NPU_OK && len == 1;
-}
+static bool onnx_is_one(const onnx_reader *r, npu_value v) { return onnx_num_elements(r, v) == 1; }
 
 /* The first number of a known zero point; none is 0. */
 static int64_t onnx_zero_point(onnx_reader *r, npu_value zero)
@@ -2280,10 +2286,9 @@ static int64_t onnx_zero_point(onnx_reader *r, npu_value zero)
 /* Known zero points, or none, as many as scales, in integers that do not wrap. */
 static npu_value onnx_zeros(onnx_reader *r, npu_value scale, npu_value zero)
 {
-    size_t len = 0, count;
+    size_t len = onnx_num_elements(r, scale), count;
     const void *data = zero.id ? onnx_data(r, zero, "the zero point", &count) : NULL;
     int64_t *zeros, dim;
-    npu_spec_len(npu_value_spec(r->g, scale), &len);
     zeros = (int64_t *)onnx_alloc(r, len * sizeof *zeros);
     for (size_t i = 0; zeros && data && i < len && i < count; i++) {
         zeros[i] = (int64_t)onnx_element_at(onnx_type(r, zero), data, i);
@@ -2482,7 +2487,7 @@ static npu_value onnx_gemm(onnx_reader *r, onnx_node *n)
     bool is_transposed = onnx_i(r, n, "transB", 0) != 0;
     bool is_plain = alpha == 1 && (beta == 1 || !c.id) && (is_transposed || onnx_is_dequantised(r, b)) && onnx_rank(r, c) <= 1;
     a = onnx_i(r, n, "transA", 0) ? onnx_transposed(r, a) : a;
-    if (is_plain && (!c.id || (onnx_rank(r, c) == 1 && npu_value_spec(r->g, c)->dims[0] == onnx_dim(r, b, is_transposed ? 0 : 1)))) {
+    if (is_plain && (!c.id || (onnx_rank(r, c) == 1 && onnx_dim_if_any(r, c, 0) == onnx_dim(r, b, is_transposed ? 0 : 1)))) {
         return onnx_emit(r, n, "aten.linear.default(v, v, v)", a, is_transposed ? b : onnx_transposed_weight(r, b), c);
     }
     b = is_transposed ? onnx_transposed(r, b) : b;
@@ -2532,10 +2537,7 @@ static npu_value onnx_signed_bytes(onnx_reader *r, npu_value x)
 static npu_value onnx_byte_offset(onnx_reader *r, npu_value x, npu_value zero)
 {
     double at = 0, none = onnx_type(r, x) == NPU_I8 ? 0 : 128;
-    size_t len = 1;
-    if (zero.id) {
-        npu_spec_len(npu_value_spec(r->g, zero), &len);
-    }
+    size_t len = zero.id ? onnx_num_elements(r, zero) : 1;
     if (len == 1 && onnx_is_known(r, zero)) {
         onnx_known_floats(r, zero, "the zero point", &at, 1);
     }
@@ -2564,7 +2566,7 @@ static npu_value onnx_byte_product(onnx_reader *r, const onnx_node *n)
     y = rank == 2 ? a : onnx_reshape(r, a, dims, 2);
     y = onnx_emit(r, NULL, "aten._int_mm.default(v, v)", y, b);
     for (uint32_t i = 0; rank > 2 && i + 1 < rank; i++) {
-        int64_t dim = npu_value_spec(r->g, a)->dims[i];
+        int64_t dim = onnx_dim_if_any(r, a, i);
         dims[i] = dim < 0 ? -1 : dim;
     }
     dims[rank - 1] = onnx_dim(r, b, 1);
@@ -2584,7 +2586,7 @@ static bool onnx_is_byte_product(const onnx_reader *r, npu_value a, npu_value b)
 {
     uint32_t rank = onnx_rank(r, a), num_open = 0;
     for (uint32_t i = 0; i + 1 < rank; i++) {
-        num_open += npu_value_spec(r->g, a)->dims[i] < 0;
+        num_open += onnx_dim_if_any(r, a, i) < 0;
     }
     return rank > 1 && (rank == 2 || num_open < 2) && onnx_rank(r, b) == 2 && onnx_is_known(r, b);
 }
@@ -2592,7 +2594,7 @@ static bool onnx_is_byte_product(const onnx_reader *r, npu_value a, npu_value b)
 static npu_value onnx_matmul_integer(onnx_reader *r, onnx_node *n)
 {
     npu_value a = onnx_x(n, 0), b = onnx_x(n, 1);
-    npu_dtype wide = onnx_exact(onnx_rank(r, a) ? npu_value_spec(r->g, a)->dims[onnx_rank(r, a) - 1] : 0);
+    npu_dtype wide = onnx_exact(onnx_rank(r, a) ? onnx_dim_if_any(r, a, onnx_rank(r, a) - 1) : 0);
     if (onnx_is_byte_product(r, a, b)) {
         return onnx_byte_product(r, n);
     }
@@ -2607,7 +2609,7 @@ static npu_value onnx_conv_integer(onnx_reader *r, onnx_node *n)
     npu_dtype wide;
     int64_t len = 1;
     for (uint32_t i = 1; i < onnx_rank(r, w); i++) {
-        int64_t dim = npu_value_spec(r->g, w)->dims[i];
+        int64_t dim = onnx_dim_if_any(r, w, i);
         len = dim > 0 && dim < 1 << 24 && len < 1 << 24 ? len * dim : 1 << 24;
     }
     wide = onnx_exact(len);
@@ -2716,9 +2718,9 @@ static npu_value onnx_attention_bias(onnx_reader *r, const onnx_node *n, npu_val
         return onnx_refuse(r, "a mask without dims is not supported");
     }
     if (bias.id) {
-        int64_t len = npu_value_spec(r->g, bias)->dims[onnx_rank(r, bias) - 1], pads[2] = { 0, 0 };
+        int64_t len = onnx_dim_if_any(r, bias, onnx_rank(r, bias) - 1), pads[2] = { 0, 0 };
         bias = onnx_type(r, bias) == NPU_BOOL ? onnx_bias(r, q, onnx_none(), bias) : bias;
-        pads[1] = len > 0 && npu_value_spec(r->g, k)->dims[2] > 0 ? onnx_dim(r, k, 2) - len : 0;
+        pads[1] = len > 0 && onnx_dim_if_any(r, k, 2) > 0 ? onnx_dim(r, k, 2) - len : 0;
         if (pads[1] > 0) {
             bias = onnx_emit(r, NULL, "aten.constant_pad_nd.default(v, I, f)", bias, pads, (uint32_t)2, -HUGE_VAL);
         }
@@ -2948,7 +2950,7 @@ static npu_value onnx_reshape_op(onnx_reader *r, onnx_node *n)
     bool keeps_zero = onnx_i(r, n, "allowzero", 0) != 0;
     for (uint32_t i = 0; i < count; i++) {
         if (dims[i] == 0 && !keeps_zero && i < onnx_rank(r, x)) {
-            dims[i] = npu_value_spec(r->g, x)->dims[i];
+            dims[i] = onnx_dim_if_any(r, x, i);
         } else if (dims[i] < -1) {
             return onnx_refuse(r, "a shape has a size below -1");
         }
@@ -2965,8 +2967,8 @@ static npu_value onnx_flatten(onnx_reader *r, onnx_node *n)
     if (axis < 0 || axis > (int64_t)rank) {
         return onnx_refuse(r, "the axis is none of the operand");
     }
-    if (axis == 1 && npu_value_spec(r->g, x)->dims[0] < -1) {
-        dims[0] = npu_value_spec(r->g, x)->dims[0];
+    if (axis == 1 && onnx_dim_if_any(r, x, 0) < -1) {
+        dims[0] = onnx_dim_if_any(r, x, 0);
         dims[1] = -1;
         return onnx_reshape(r, x, dims, 2);
     }
@@ -2982,7 +2984,7 @@ static npu_value onnx_squeeze(onnx_reader *r, onnx_node *n)
     int64_t axes[NPU_MAX_RANK];
     uint32_t count = onnx_axes(r, n, 1, onnx_rank(r, x), axes);
     for (uint32_t i = 0; i < count; i++) {
-        if (npu_value_spec(r->g, x)->dims[axes[i]] != 1) {
+        if (onnx_dim_if_any(r, x, axes[i]) != 1) {
             return onnx_refuse(r, "an axis to be squeezed is not 1");
         }
     }
@@ -3382,9 +3384,8 @@ static npu_value onnx_gather_nd(onnx_reader *r, onnx_node *n)
 /* What is placed is multiplied with, or compared with, what is there: along rows of all that the indices do not say. */
 static npu_value onnx_scatter_rows(onnx_reader *r, npu_value x, const npu_value *lists, uint32_t count, npu_value values, const char *how)
 {
-    const npu_spec *spec = npu_value_spec(r->g, x);
     int64_t dims[NPU_MAX_RANK], flat[2] = { 1, 1 }, all[2];
-    uint32_t rank = spec->rank;
+    uint32_t rank = onnx_rank(r, x);
     npu_value at = { 0 };
     for (uint32_t i = 0; i < rank; i++) {
         dims[i] = onnx_dim(r, x, i);
@@ -3493,17 +3494,17 @@ static npu_value onnx_unique(onnx_reader *r, onnx_node *n)
 /* Steps along the first dim, of each in a batch those before its length turned round. */
 static npu_value onnx_reversed(onnx_reader *r, npu_value x, npu_value lens)
 {
-    const npu_spec *spec = npu_value_spec(r->g, x);
+    uint32_t rank = onnx_rank(r, x);
     int64_t steps = onnx_dim(r, x, 0), down[2] = { -1, 1 }, dims[NPU_MAX_RANK], whole[NPU_MAX_RANK];
     npu_value t = onnx_reshape(r, onnx_emit(r, NULL, "aten.arange.default(i)", steps), down, 2), back;
     lens = onnx_cast(r, lens, NPU_I64);
     back = onnx_emit(r, NULL, "aten.sub.Scalar(v, i)", onnx_binary(r, "sub", lens, t), (int64_t)1);
     back = onnx_where(r, onnx_binary(r, "lt", t, lens), back, t);
-    for (uint32_t i = 0; i < spec->rank; i++) {
+    for (uint32_t i = 0; i < rank; i++) {
         whole[i] = onnx_dim(r, x, i);
         dims[i] = i < 2 ? whole[i] : 1;
     }
-    back = onnx_expand_to(r, onnx_reshape(r, back, dims, spec->rank), whole, spec->rank);
+    back = onnx_expand_to(r, onnx_reshape(r, back, dims, rank), whole, rank);
     return onnx_emit(r, NULL, "aten.gather.default(v, i, v)", x, (int64_t)0, back);
 }
 
@@ -4044,7 +4045,7 @@ static npu_value onnx_first_state(onnx_reader *r, npu_value given, int64_t d, np
     if (given.id) {
         return onnx_direction(r, given, d);
     }
-    dims[0] = npu_value_spec(r->g, x)->dims[1];
+    dims[0] = onnx_dim_if_any(r, x, 1);
     dims[1] = size;
     return onnx_emit(r, NULL, "aten.full.default(I, f, dtype=t)", dims, (uint32_t)2, 0.0, (int)onnx_type(r, x));
 }
@@ -4107,7 +4108,7 @@ static npu_value onnx_states(onnx_reader *r, npu_value given, npu_value x, int64
         return given;
     }
     dims[0] = dirs;
-    dims[1] = npu_value_spec(r->g, x)->dims[1];
+    dims[1] = onnx_dim_if_any(r, x, 1);
     dims[2] = size;
     return onnx_emit(r, NULL, "aten.full.default(I, f, dtype=t)", dims, (uint32_t)3, 0.0, (int)onnx_type(r, x));
 }
@@ -4138,7 +4139,7 @@ static void onnx_plain_layer(onnx_reader *r, const onnx_node *n, onnx_layer *l, 
     }
     if (r->status == NPU_OK) {
         static const int64_t order[4] = { 0, 2, 1, 3 };
-        const int64_t dims[4] = { npu_value_spec(r->g, all[0])->dims[0], npu_value_spec(r->g, all[0])->dims[1], dirs, l->size };
+        const int64_t dims[4] = { onnx_dim_if_any(r, all[0], 0), onnx_dim_if_any(r, all[0], 1), dirs, l->size };
         *y = onnx_permute(r, onnx_reshape(r, all[0], dims, 4), order, 4);
     }
     *h = all[1];
