@@ -24031,7 +24031,7 @@ NPU__REF_INLINE uint32_t npu__ref_lean_word(const void *p)
 #define NPU__REF_LEAN_PART_avx2(b, n) NPU__REF_LEAN_WORD(avx2, b, n)
 #define NPU__REF_LEAN_PARTS_avx512 2
 #define NPU__REF_LEAN_PART_avx512(b, n)                                     \
-    _mm512_permutexvar_ps(_mm512_srli_epi32((__m512i)(b), 4 * (n)),         \
+    _mm512_permutexvar_ps(_mm512_srli_epi32((__m512i)(b), 4u * (unsigned)(n)),         \
                           _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
 
 /* All lanes of a vector: halves are added to one another until one is left. */
