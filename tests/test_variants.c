@@ -1003,21 +1003,21 @@ static void told_run(const npu_backend *cpu, const char *dtype, const char *tail
 static void test_residual(void)
 {
     static const struct { const char *dtype, *tail; uint32_t led, sums; float low, high; bool is_fast; } rows[] = {
-        { "f32", "z = aten.add.Tensor(y, r)", 1, 1, -INFINITY, INFINITY },
-        { "f32", "z = aten.add.Tensor(q, y)", 1, 1, -INFINITY, INFINITY },
-        { "f32", "t = aten.add.Tensor(r, y)\nz = aten.relu.default(t)", 1, 1, 0, INFINITY },
+        { "f32", "z = aten.add.Tensor(y, r)", 1, 1, -INFINITY, INFINITY, false },
+        { "f32", "z = aten.add.Tensor(q, y)", 1, 1, -INFINITY, INFINITY, false },
+        { "f32", "t = aten.add.Tensor(r, y)\nz = aten.relu.default(t)", 1, 1, 0, INFINITY, false },
         { "f32", "t = aten.add.Tensor(y, r)\nz = aten.hardtanh.default(t, -0.25, 0.5)", 1, 1, -0.25f, 0.5f, true },
-        { "f32", "t = aten.add.Tensor(y, r)\nz = aten.relu6.default(t)", 1, 1, 0, 6 },
-        { "f32", "t = aten.add.Tensor(y, r)\nz = aten.silu.default(t)", 1, 0, 0, 0 },
-        { "f32", "t = aten.add.Tensor(y, r)\ns = aten.relu.default(t)\nz = aten.add.Tensor(s, r)", 1, 0, 0, 0 },
-        { "f32", "z = aten.relu.default(y)", 1, 0, 0, 0 },
-        { "f32", "z = aten.add.Tensor(y, r, alpha=2)", 1, 0, 0, 0 },
-        { "f32", "z = aten.sub.Tensor(y, r)", 1, 0, 0, 0 },
-        { "f32", "z = aten.add.Tensor(y, p)", 0, 0, 0, 0 },
-        { "f32", "z = aten.add.Tensor(y, y)", 0, 0, 0, 0 },
-        { "f32", "z = aten.add.Tensor(y, r)\noutput y = y", 0, 0, 0, 0 },
-        { "f32", "k = aten._to_copy.default(r, dtype=i32)\nz = aten.add.Tensor(y, k)", 0, 0, 0, 0 },
-        { "f16", "k = aten._to_copy.default(r, dtype=f16)\nz = aten.add.Tensor(y, k)", 0, 0, 0, 0 },
+        { "f32", "t = aten.add.Tensor(y, r)\nz = aten.relu6.default(t)", 1, 1, 0, 6, false },
+        { "f32", "t = aten.add.Tensor(y, r)\nz = aten.silu.default(t)", 1, 0, 0, 0, false },
+        { "f32", "t = aten.add.Tensor(y, r)\ns = aten.relu.default(t)\nz = aten.add.Tensor(s, r)", 1, 0, 0, 0, false },
+        { "f32", "z = aten.relu.default(y)", 1, 0, 0, 0, false },
+        { "f32", "z = aten.add.Tensor(y, r, alpha=2)", 1, 0, 0, 0, false },
+        { "f32", "z = aten.sub.Tensor(y, r)", 1, 0, 0, 0, false },
+        { "f32", "z = aten.add.Tensor(y, p)", 0, 0, 0, 0, false },
+        { "f32", "z = aten.add.Tensor(y, y)", 0, 0, 0, 0, false },
+        { "f32", "z = aten.add.Tensor(y, r)\noutput y = y", 0, 0, 0, 0, false },
+        { "f32", "k = aten._to_copy.default(r, dtype=i32)\nz = aten.add.Tensor(y, k)", 0, 0, 0, 0, false },
+        { "f16", "k = aten._to_copy.default(r, dtype=f16)\nz = aten.add.Tensor(y, k)", 0, 0, 0, 0, false },
     };
     npu_kernel kernels[] = { { NPU_ATEN_CONV2D, "told", 0, NULL, told_prepare, told_launch, NULL, 0, 0 } };
     npu_kernel_table table = NPU_KERNEL_TABLE(kernels);
