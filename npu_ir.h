@@ -6887,7 +6887,7 @@ typedef npu_status (*npu_planned_fn)(const struct npu_planned *m, const uint32_t
                                      uint32_t *work);
 typedef struct npu_planned_kernel {
     uint32_t id;                    /* 1 to 0x7fff: of the library; from 0x8000 on: yours; 0xc000: of accelerators */
-    npu_planned_fn run;
+    npu_planned_fn run;             /* NULL = there is no such kernel */
 } npu_planned_kernel;
 
 typedef struct npu_planned_desc {
@@ -27362,11 +27362,14 @@ static bool npu__attention_check(npu_graph *g, const npu_layer_attention *l, npu
     if (l->num_heads < 1 || l->features % l->num_heads) {
         npu__graph_fail(g, NPU_ERR_SHAPE, "attention %s: %lld heads must divide %lld features",
                         npu__or_empty(l->base.name), (long long)l->num_heads, (long long)l->features);
-    } else if (!spec || spec->rank != 3) {
+        return false;
+    }
+    if (!spec || spec->rank != 3) {
         npu__graph_fail(g, NPU_ERR_SHAPE, "attention %s: x has rank %u, expected 3", npu__or_empty(l->base.name),
                         spec ? (unsigned)spec->rank : 0);
+        return false;
     }
-    return l->num_heads > 0 && l->features % l->num_heads == 0 && spec && spec->rank == 3;
+    return true;
 }
 
 NPU__COLD static npu_value npu__emit_layer_attention(const npu_layer *base, npu_graph *g, const npu_value *x,
@@ -38367,7 +38370,7 @@ static bool npu__is_activated(const npu_graph *g, npu_op add)
 {
     const npu__value *sum = &g->values[npu_op_result(g, add, 0).id];
     bool alone = sum->num_uses == 1 && !sum->is_kept, found = false;
-    for (uint32_t i = 1; alone && i < sizeof npu__patterns_conv_activation / sizeof(npu_pattern); i++) {
+    for (uint32_t i = 1; alone && i < NPU__COUNT(npu__patterns_conv_activation); i++) {
         found = found || g->ops[g->uses[sum->first_use - 1].op].def->kind == npu__patterns_conv_activation[i].root;
     }
     return found;
@@ -38376,12 +38379,12 @@ static bool npu__is_activated(const npu_graph *g, npu_op add)
 static npu_status npu__fuse_conv_activation(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
 {
     bool is_sum = npu_op_kind(from, op) == NPU_ATEN_ADD;
-    npu_op add = npu__inner(from, op, 0, is_sum ? 0 : NPU_ATEN_ADD);
-    npu_op conv = is_sum || add.id ? npu__summed_conv(rw, is_sum ? op : add) : npu__inner_conv(rw, op, 0);
+    npu_op add = is_sum ? op : npu__inner(from, op, 0, NPU_ATEN_ADD);
+    npu_op conv = add.id ? npu__summed_conv(rw, add) : npu__inner_conv(rw, op, 0);
     char name[48]; /* of the body: conv_relu, conv_add, conv_add_relu */
     npu__region r;
     memset(&r, 0, sizeof r);
-    snprintf(name, sizeof name, add.id ? "conv_add_%s" : "conv_%s", from->ops[op.id].def->schema->name);
+    snprintf(name, sizeof name, "conv%s_%s", add.id && !is_sum ? "_add" : "", from->ops[op.id].def->schema->name);
     r.name = name;
     if (!conv.id || (is_sum && npu__is_activated(from, op))) {
         return npu_rewrite_no_match(rw, conv.id ? "the activation behind takes the sum" : "no convolution of its own");
@@ -38389,7 +38392,7 @@ static npu_status npu__fuse_conv_activation(void *ctx, npu_rewrite *rw, const np
     r.kind = NPU_NPU_CALL;
     r.level = NPU_LEVEL_TENSOR;
     r.ops[r.num_ops++] = conv.id;
-    if (add.id) {
+    if (add.id && !is_sum) {
         r.ops[r.num_ops++] = add.id;
     }
     r.ops[r.num_ops++] = op.id;
@@ -44350,7 +44353,8 @@ static bool npu__place_pairs(npu__placer *p, double weight)
     return ok;
 }
 
-/* Where one pair is all there is, once; else what one pair changed is looked at by the others, too, if there is time. */
+/* Where one pair is all there is, once; else what one pair changed is looked at by the others, too, in graphs that
+   leave the time. */
 static bool npu__place_cut(npu__placer *p, double weight)
 {
     uint32_t rounds = p->num_backends > 2 && p->num_nodes <= NPU__STARTS_MAX ? 4 : 1;
@@ -57959,7 +57963,7 @@ NPU_IR_API const void *npu_planned_read(const npu_planned *m, uint32_t place, ui
 static npu_status npu__planned_call(const npu_planned *m, const uint32_t *step, uint32_t *work)
 {
     for (uint32_t i = 0; i < m->num_kernels; i++) {
-        if (m->kernels[i].id == (step[0] & 0xffff)) {
+        if (m->kernels[i].id == (step[0] & 0xffff) && m->kernels[i].run) {
             return m->kernels[i].run(m, step + 1, step[0] >> 16, work);
         }
     }

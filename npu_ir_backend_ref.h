@@ -11121,8 +11121,8 @@ static bool npu__ref_conv_is_blocked(const npu_op_info *op)
    F(t x t, 3x3), t = 2 or 4, for kernels of 3 x 3 that meet every pixel. A square of t x t results comes of the pixels
    d that it meets, t + 2 each way, and the taps g as A'((G g G') * (B' d B))A: for t = 2 of 16 products where the sum
    has 36, for t = 4 of 36 where it has 144. Over the channels they are (t + 2)^2 matrix products, of squares and
-   channels, by tiles of pixels. A', G and B' are those of Toom and Cook at the points 0, 1, -1 and infinity; for t = 4 at
-   0, +-sqrt(1/2), +-sqrt(2) and infinity, whose bound is a fifth of that of 0, +-1, +-2 and infinity.
+   channels, by tiles of pixels. A', G and B' are those of Toom and Cook at the points 0, 1, -1 and infinity; for t = 4
+   at 0, +-sqrt(1/2), +-sqrt(2) and infinity, whose bound is a fifth of that of 0, +-1, +-2 and infinity.
 
    Pixels and taps are added before they are multiplied. With n products in a sum, the direct sum errs by at most
    n 2^-24 of the sum of their magnitudes; t = 2 by 6 n 2^-24, t = 4 by 36 n 2^-24 of the largest pixel times the sum of
@@ -28635,8 +28635,8 @@ typedef struct npu__ref {
 } npu__ref;
 
 #ifdef NPU__REF_HAS_VNNI
-/* What compilers have no word for; AVX2 has been found, so that the system saves its registers. Every processor that has
-   it has GFNI: most others are not asked, which takes a virtual machine microseconds. */
+/* What compilers have no word for; AVX2 has been found, so that the system saves its registers. Every processor that
+   has it has GFNI: most others are not asked, which takes a virtual machine microseconds. */
 static bool npu__ref_has_avx_vnni(void)
 {
     unsigned a = 0, b, c, d;

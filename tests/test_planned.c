@@ -1249,7 +1249,10 @@ static void test_refused_descs(void)
     npu_diag diag = { 0 };
     npu_planned m;
     NPU_CHECK_STATUS(write_with(g, &file, NULL, is_big(), 64, &diag), NPU_OK);
-    for (int i = 0; i < 12; i++) {
+    /* the kernel of the first step, without a function */
+    const npu_planned_head *head = (const npu_planned_head *)(const void *)file.data;
+    const npu_planned_kernel hollow[1] = { { ((const uint32_t *)(const void *)head)[head->steps] & 0xffff, NULL } };
+    for (int i = 0; i < 13; i++) {
         npu_planned_desc d = desc_of(&file);
         npu_status expected = NPU_ERR_INVALID_ARGUMENT;
         size_t to_64 = (64 - (uintptr_t)d.arena % 64) % 64, to_file = (64 - (uintptr_t)file_memory % 64) % 64;
@@ -1268,6 +1271,7 @@ static void test_refused_descs(void)
         case 8: d.size = 63; expected = NPU_ERR_PARSE; break;
         case 9: d.num_kernels = 2; expected = NPU_ERR_NOT_IMPLEMENTED; break;
         case 10: d.max_work = 89; expected = NPU_ERR_BUDGET; break;
+        case 11: d.kernels = hollow; d.num_kernels = 1; expected = NPU_ERR_NOT_IMPLEMENTED; break;
         default: d.max_work = 90; d.size += 100; expected = NPU_OK; break;
         }
         NPU_CHECK_STATUS(npu_planned_open(&m, &d), expected);
