@@ -7952,8 +7952,8 @@ typedef struct npu__ref_tile_loops {
 } npu__ref_tile_loops;
 
 /* Numbers of a line of the cache, and a fetch of a line so many after the one at p, which may lie behind the end. */
-#define NPU__REF_LINE(number) (int32_t)(64 / sizeof(number))
-#define NPU__REF_FETCH_LINE(p, lines) NPU__REF_PREFETCH((const char *)((uintptr_t)(p) + (lines) * 64))
+#define NPU__REF_PER_LINE(number) (int32_t)(NPU__REF_LINE / sizeof(number))
+#define NPU__REF_FETCH_LINE(p, lines) NPU__REF_PREFETCH((const char *)((uintptr_t)(p) + (lines) * NPU__REF_LINE))
 
 /* One set of instructions for one type of number. FMA(a, b, c) = a b + c. */
 #define NPU__REF_TILE_DEFINE(NAME, TARGET, number, vector, WIDTH, ROWS, VECTORS, LOAD, STORE, SET, FMA, LIMIT) \
@@ -8081,13 +8081,13 @@ typedef struct npu__ref_tile_loops {
         for (int32_t j = 0; j < count; j++) {                                                                \
             sum[j] = SET(0);                                                                                 \
         }                                                                                                    \
-        for (; i + NPU__REF_LINE(number) <= k; i += NPU__REF_LINE(number)) {                                 \
+        for (; i + NPU__REF_PER_LINE(number) <= k; i += NPU__REF_PER_LINE(number)) {                         \
             NPU__REF_UNROLL_LOOP                                                                             \
             for (int32_t j = 0; j < count; j++) {                                                            \
                 const number *from = b + j * b_row + i;                                                      \
                 NPU__REF_FETCH_LINE(from, 4);                                                                \
                 NPU__REF_UNROLL_LOOP                                                                         \
-                for (int32_t v = 0; v < NPU__REF_LINE(number) / WIDTH; v++) {                                \
+                for (int32_t v = 0; v < NPU__REF_PER_LINE(number) / WIDTH; v++) {                            \
                     sum[j] = FMA(LOAD(x + i + v * WIDTH), LOAD(from + v * WIDTH), sum[j]);                   \
                 }                                                                                            \
             }                                                                                                \
@@ -8125,10 +8125,10 @@ typedef struct npu__ref_tile_loops {
         const number *x, const number *b, int64_t b_row, number *y)                                          \
     {                                                                                                        \
         int64_t j = 0;                                                                                       \
-        for (; j + NPU__REF_LINE(number) <= n; j += NPU__REF_LINE(number)) {                                 \
-            vector sum[NPU__REF_LINE(number) / WIDTH];                                                       \
+        for (; j + NPU__REF_PER_LINE(number) <= n; j += NPU__REF_PER_LINE(number)) {                         \
+            vector sum[NPU__REF_PER_LINE(number) / WIDTH];                                                   \
             NPU__REF_UNROLL_LOOP                                                                             \
-            for (int32_t v = 0; v < NPU__REF_LINE(number) / WIDTH; v++) {                                    \
+            for (int32_t v = 0; v < NPU__REF_PER_LINE(number) / WIDTH; v++) {                                \
                 sum[v] = LOAD(y + j + v * WIDTH);                                                            \
             }                                                                                                \
             NPU__REF_UNROLL_LOOP                                                                             \
@@ -8136,12 +8136,12 @@ typedef struct npu__ref_tile_loops {
                 const number *from = b + i * b_row + j;                                                      \
                 NPU__REF_FETCH_LINE(from, 8);                                                                \
                 NPU__REF_UNROLL_LOOP                                                                         \
-                for (int32_t v = 0; v < NPU__REF_LINE(number) / WIDTH; v++) {                                \
+                for (int32_t v = 0; v < NPU__REF_PER_LINE(number) / WIDTH; v++) {                            \
                     sum[v] = FMA(SET(x[i]), LOAD(from + v * WIDTH), sum[v]);                                 \
                 }                                                                                            \
             }                                                                                                \
             NPU__REF_UNROLL_LOOP                                                                             \
-            for (int32_t v = 0; v < NPU__REF_LINE(number) / WIDTH; v++) {                                    \
+            for (int32_t v = 0; v < NPU__REF_PER_LINE(number) / WIDTH; v++) {                                \
                 STORE(y + j + v * WIDTH, sum[v]);                                                            \
             }                                                                                                \
         }                                                                                                    \
@@ -10926,7 +10926,7 @@ static void npu__ref_conv_ahead(const npu_epilogue *e, const float *y, int64_t c
 {
     for (int64_t i = 0; e && e->addend && i < channels; i++) {
         const float *from = e->addend + (y - (const float *)e->from) + i * step;
-        for (int64_t j = 0; j < n; j += NPU__REF_LINE / (int64_t)sizeof *from) {
+        for (int64_t j = 0; j < n; j += NPU__REF_PER_LINE(float)) {
             NPU__REF_PREFETCH(from + j);
         }
     }
