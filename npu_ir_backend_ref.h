@@ -3686,7 +3686,9 @@ enum {
     NPU__REF_UNBOUNDED = 128,    /* an absent number is no bound */
     NPU__REF_PER_CHANNEL = 256,  /* operand b lies along dim 1 of operand a */
     NPU__REF_MOVES = 512,        /* the element itself */
-    NPU__REF_RECTIFIES = 1024    /* 0 in place of what is below it */
+    NPU__REF_RECTIFIES = 1024,   /* 0 in place of what is below it */
+    NPU__REF_UP_TO_SIX = 2048,   /* 6 in place of what is above it */
+    NPU__REF_ADDS = 4096         /* a + b */
 };
 
 typedef struct npu__ref_expression npu__ref_expression;
@@ -3891,7 +3893,7 @@ static void npu__ref_guard_f64(bool (*guarded)(double *, const double *, const d
 /* ---- the expressions: exact, fast float, fast double, integer ---- */
 
 /* arithmetic */
-NPU__REF_OP(add, 0, REAL(a + b), SAME, SAME, ALL(NPU__REF_WRAP(a, +, b)))
+NPU__REF_OP(add, NPU__REF_ADDS, REAL(a + b), SAME, SAME, ALL(NPU__REF_WRAP(a, +, b)))
 NPU__REF_OP(add_scaled, 0, REAL(a + c * b), SAME, SAME, ALL(NPU__REF_WRAP(a, +, NPU__REF_WRAP(c, *, b))))
 NPU__REF_OP(sub, 0, REAL(a - b), SAME, SAME, ALL(NPU__REF_WRAP(a, -, b)))
 NPU__REF_OP(sub_scaled, 0, REAL(a - c * b), SAME, SAME, ALL(NPU__REF_WRAP(a, -, NPU__REF_WRAP(c, *, b))))
@@ -4054,7 +4056,8 @@ NPU__REF_OP(angle, 0, DOUBLE(a < 0 ? NPU__REF_PI : a != a ? a : 0), FAST(a < 0 ?
 /* activations */
 NPU__REF_OP(relu, NPU__REF_RECTIFIES, REAL(a < 0 ? 0 : a), SAME, SAME, ALL(npu__ref_is_negative(a) ? 0 : a))
 NPU__REF_OP(relu_bwd, 0, REAL(b > 0 ? a : 0), SAME, SAME, LONG(b > 0 ? a : 0))
-NPU__REF_OP(relu6, NPU__REF_RECTIFIES, REAL(a < 0 ? 0 : a > 6 ? 6 : a), SAME, SAME, LONG(a < 0 ? 0 : a > 6 ? 6 : a))
+NPU__REF_OP(relu6, NPU__REF_RECTIFIES | NPU__REF_UP_TO_SIX, REAL(a < 0 ? 0 : a > 6 ? 6 : a), SAME, SAME,
+            LONG(a < 0 ? 0 : a > 6 ? 6 : a))
 NPU__REF_OP(leaky_relu, 0, REAL(a > 0 ? a : a * b), SAME, SAME, NONE)
 NPU__REF_OP(prelu, NPU__REF_PER_CHANNEL, REAL(a > 0 ? a : a * b), SAME, SAME, NONE)
 NPU__REF_OP(elu, 0, DOUBLE(a < 0 ? b * c * npu__math_expm1(a * d) : a * c),
@@ -4986,7 +4989,7 @@ static void npu__ref_map_limits(npu__ref_map_state *s)
     bool rectifies = npu__ref_op_is(s, NPU__REF_RECTIFIES) && s->cls == NPU__F32 && s->dense;
     if (s->bound || rectifies) {
         s->limits[0] = rectifies ? 0.0f : o[1].strip->f32[0];
-        s->limits[1] = !rectifies ? o[2].strip->f32[0] : s->op == &npu__ref_op_relu6 ? 6.0f : INFINITY;
+        s->limits[1] = !rectifies ? o[2].strip->f32[0] : npu__ref_op_is(s, NPU__REF_UP_TO_SIX) ? 6.0f : INFINITY;
         s->is_limited = s->limits[0] == s->limits[0] && s->limits[1] == s->limits[1];
     }
 }
@@ -5355,7 +5358,7 @@ static void npu__ref_map_follow(const npu_launch *l, size_t first, size_t n)
 static bool npu__ref_map_is_sum(const npu__ref_map_state *s)
 {
     const npu__ref_operand *o = s->operands;
-    return s->op == &npu__ref_op_add && s->cls == NPU__F32 && s->out_direct && o[0].mode == NPU__REF_DENSE &&
+    return npu__ref_op_is(s, NPU__REF_ADDS) && s->cls == NPU__F32 && s->out_direct && o[0].mode == NPU__REF_DENSE &&
            o[1].mode == NPU__REF_DENSE && o[0].direct && o[1].direct;
 }
 
