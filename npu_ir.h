@@ -6122,7 +6122,8 @@ typedef enum npu_step_type { NPU_STEP_PARTITION = 1, NPU_STEP_TRANSFER = 2 } npu
 typedef struct npu_step {
     uint32_t type;         /* npu_step_type */
     uint32_t backend;      /* partition: where it runs, 255 = no backend takes its ops; transfer: destination */
-    uint32_t from;         /* transfer: source backend */
+    uint32_t from;         /* transfer: source backend, where the values were made or moved before: what others need in
+                              host memory, too, goes from one device to another by way of a copy there */
     uint32_t num_ops;      /* partition */
     const npu_op *ops;     /* in the order in which they run, by rising id */
     uint32_t num_inputs;   /* partition: values made outside, graph inputs and weights included */
@@ -43093,17 +43094,37 @@ static bool npu__goes_up(const npu_plan *plan, uint32_t from, uint32_t to)
                                     : is_copy && to < plan->desc.num_backends;
 }
 
+/* Does it go through host memory, from one device to another? */
+static bool npu__goes_round(const npu_plan *plan, uint32_t from, uint32_t to)
+{
+    return npu__is_device(plan, to) && npu__goes_down(plan, from, to) && npu__goes_up(plan, from, to);
+}
+
+static double npu__down_ns(const npu_plan *plan, uint32_t from, uint64_t bytes)
+{
+    return bytes ? plan->prices[from].down + plan->prices[from].down_byte * (double)bytes : 0;
+}
+
+static double npu__up_ns(const npu_plan *plan, uint32_t to, uint64_t bytes)
+{
+    return bytes ? plan->prices[to].up + plan->prices[to].up_byte * (double)bytes : 0;
+}
+
 /* What it takes to move a value. */
 static double npu__move_ns(const npu_plan *plan, uint32_t from, uint32_t to, uint64_t bytes)
 {
-    double ns = 0;
-    if (bytes && npu__goes_down(plan, from, to)) {
-        ns += plan->prices[from].down + plan->prices[from].down_byte * (double)bytes;
+    return (npu__goes_down(plan, from, to) ? npu__down_ns(plan, from, bytes) : 0) +
+           (npu__goes_up(plan, from, to) ? npu__up_ns(plan, to, bytes) : 0);
+}
+
+/* The first backend that works in host memory; num_backends = none does. */
+static uint32_t npu__plan_host(const npu_plan *plan)
+{
+    uint32_t host = 0;
+    while (host < plan->desc.num_backends && npu__is_device(plan, host)) {
+        host++;
     }
-    if (bytes && npu__goes_up(plan, from, to)) {
-        ns += plan->prices[to].up + plan->prices[to].up_byte * (double)bytes;
-    }
-    return ns;
+    return host;
 }
 
 static double npu__op_ns_at(const npu_plan *plan, uint32_t id, uint32_t b) { return (double)*npu__op_ns(plan, id, b); }
@@ -43787,23 +43808,44 @@ static void npu__set_label(npu__placer *p, uint32_t node, uint32_t label)
     p->label[node] = (uint8_t)label;
 }
 
-/* What moving a value takes with the labels as they are: once to each backend that reads it, and to the host. */
+static uint64_t npu__label_bit(uint32_t label) { return (uint64_t)1 << label; }
+
+/* What moving a value to several labels takes: once to each, but all that goes through host memory comes down once. */
+static double npu__moves_ns(const npu__placer *p, uint32_t from, uint64_t to, uint64_t bytes)
+{
+    double ns = 0;
+    bool goes_round = false, is_down = false;
+    to &= ~npu__label_bit(from);
+    for (uint32_t b = 0; to; b++, to >>= 1) {
+        if (to & 1 && p->host < p->num_backends && npu__goes_round(p->plan, from, b)) {
+            ns += npu__up_ns(p->plan, b, bytes);
+            goes_round = true;
+        } else if (to & 1) {
+            ns += npu__move_ns(p->plan, from, b, bytes);
+            is_down |= b < p->num_backends && !npu__is_device(p->plan, b);
+        }
+    }
+    return ns + (goes_round && !is_down ? npu__down_ns(p->plan, from, bytes) : 0);
+}
+
+/* The labels of those that read a value, and the host where it is fetched. */
+static uint64_t npu__net_labels(const npu__placer *p, const npu__net *net)
+{
+    uint64_t to = net->is_fetched ? npu__label_bit(p->host) : 0;
+    for (uint32_t i = 0; i < net->num && !net->wide; i++) {
+        to |= npu__label_bit(p->label[p->readers[net->first + i]]);
+    }
+    for (uint32_t b = 0; b <= p->num_backends && net->wide; b++) {
+        to |= npu__wide_counts(p, net)[b] ? npu__label_bit(b) : 0;
+    }
+    return to;
+}
+
+/* What moving a value takes with the labels as they are. */
 static double npu__net_ns(const npu__placer *p, const npu__net *net)
 {
     uint32_t from = net->from == NPU_NO_INDEX ? p->num_backends : p->label[net->from];
-    uint64_t to = net->is_fetched ? (uint64_t)1 << p->host : 0;
-    double ns = 0;
-    for (uint32_t i = 0; i < net->num && !net->wide; i++) {
-        to |= (uint64_t)1 << p->label[p->readers[net->first + i]];
-    }
-    for (uint32_t b = 0; b <= p->num_backends && net->wide; b++) {
-        to |= (uint64_t)(npu__wide_counts(p, net)[b] != 0) << b;
-    }
-    to &= ~((uint64_t)1 << from);
-    for (uint32_t b = 0; to; b++, to >>= 1) {
-        ns += to & 1 ? npu__move_ns(p->plan, from, b, net->bytes) : 0;
-    }
-    return ns;
+    return npu__moves_ns(p, from, npu__net_labels(p, net), net->bytes);
 }
 
 /* What ops and transfers would be predicted to take. */
@@ -44222,10 +44264,12 @@ static uint32_t npu__mincut_side(const npu__mincut *f, uint32_t label)
     return label == f->labels[0] ? NPU__SOURCE : label == f->labels[1] ? NPU__SINK : NPU_NO_INDEX;
 }
 
-/* What a move to the label of a side takes; launches count as moves there. */
-static double npu__mincut_move(const npu__placer *p, uint32_t from, uint32_t side, uint64_t bytes)
+/* What a move to the label of a side takes beside those to other labels; launches count as moves there. */
+static double npu__mincut_move(const npu__placer *p, uint32_t from, uint64_t others, uint32_t side, uint64_t bytes)
 {
-    return npu__move_ns(p->plan, from, p->flow->labels[side], bytes) + p->flow->launch[side];
+    double before = npu__moves_ns(p, from, others, bytes);
+    others |= npu__label_bit(p->flow->labels[side]);
+    return npu__moves_ns(p, from, others, bytes) - before + p->flow->launch[side];
 }
 
 /* A value's bytes to one side count once, whoever reads it there: a vertex of its own stands between maker and
@@ -44263,23 +44307,17 @@ static void npu__mincut_net(npu__placer *p, const npu__net *net)
     npu__mincut *f = p->flow;
     uint32_t label = net->from == NPU_NO_INDEX ? p->num_backends : p->label[net->from];
     uint32_t maker = net->from == NPU_NO_INDEX ? 0 : f->vertex[net->from];
+    uint64_t sides = npu__label_bit(f->labels[0]) | npu__label_bit(f->labels[1]);
+    uint64_t elsewhere = npu__net_labels(p, net) & ~sides & ~npu__label_bit(p->num_backends);
     for (uint32_t side = 0; side < 2; side++) {
         uint32_t other = f->labels[1 - side];
         if (maker) {
-            npu__mincut_readers(p, net, maker, side, npu__mincut_move(p, other, side, net->bytes));
-        } else if (npu__mincut_side(f, label) != side) {
-            npu__mincut_readers(p, net, 1 - side, side, npu__mincut_move(p, label, side, net->bytes));
-        }
-        /* readers elsewhere, and the host: what it takes from this side */
-        for (uint32_t b = 0; maker && b < p->num_backends; b++) {
-            bool reads = net->is_fetched && b == p->host;
-            for (uint32_t i = 0; i < net->num && !reads; i++) {
-                reads = p->label[p->readers[net->first + i]] == b;
-            }
-            if (reads && npu__mincut_side(f, b) == NPU_NO_INDEX) {
-                double ns = npu__move_ns(p->plan, f->labels[side], b, net->bytes);
-                npu__mincut_arc(f, side ? NPU__SOURCE : maker, side ? maker : NPU__SINK, ns);
-            }
+            double away = npu__moves_ns(p, f->labels[side], elsewhere, net->bytes);
+            npu__mincut_readers(p, net, maker, side, npu__mincut_move(p, other, elsewhere, side, net->bytes));
+            npu__mincut_arc(f, side ? NPU__SOURCE : maker, side ? maker : NPU__SINK, away);
+        } else if (npu__mincut_side(f, label) != side) { /* the other side may read it, too */
+            uint64_t others = elsewhere | npu__label_bit(other);
+            npu__mincut_readers(p, net, 1 - side, side, npu__mincut_move(p, label, others, side, net->bytes));
         }
     }
 }
@@ -44846,11 +44884,9 @@ static npu_status npu__place_by_cost(npu_plan *plan, npu_diag *diag)
     memset(&flow, 0, sizeof flow);
     p.allocator = flow.allocator = plan->allocator;
     p.plan = plan;
-    p.num_backends = p.host = plan->desc.num_backends;
+    p.num_backends = plan->desc.num_backends;
+    p.host = npu__plan_host(plan);
     p.flow = &flow;
-    for (uint32_t b = plan->desc.num_backends; b-- > 0;) {
-        p.host = npu__is_device(plan, b) ? p.host : b;
-    }
     flow.vertex = (uint32_t *)npu__alloc_zero(&plan->allocator, plan->num_ops * sizeof *flow.vertex);
     ok = flow.vertex && npu__placer_build(&p) && npu__place_all(&p) && npu__placer_targets(&p);
     npu__free(&plan->allocator, flow.vertex, plan->num_ops * sizeof *flow.vertex);
@@ -44949,38 +44985,101 @@ static bool npu__collect_inputs(npu__build *b, const npu__run *run, uint32_t *co
     return true;
 }
 
-/* Adds a transfer step from each backend that holds something the run needs on `to`. */
-static npu_status npu__add_transfers(npu__build *b, uint32_t first_input, uint32_t num_inputs, uint32_t to)
+/* True where nothing bounds the size of a value. */
+static bool npu__is_unbounded(const npu_graph *g, uint32_t value)
 {
-    npu_plan *plan = b->plan;
-    for (uint32_t from = 0; from < plan->desc.num_backends; from++) {
-        npu_step *s = NULL;
-        for (uint32_t i = 0; i < num_inputs; i++) {
-            uint32_t v = plan->step_values[first_input + i].id, producer = plan->graph->values[v].producer;
-            npu__moved *m;
-            if (!producer || from == to || plan->targets[producer].backend != from ||
-                npu__available(b, v, to) != NPU_NO_INDEX) {
-                continue;
-            }
-            if (!s) {
-                s = npu__step_add(plan, NPU_STEP_TRANSFER, to, from);
-            }
-            if (!s || !NPU__RESERVE(plan, moved, 1) || !npu__push_value(plan, v) ||
-                !npu__push_dependency(plan, s, b->made[plan->op_step[producer]])) {
-                return NPU_ERR_NO_MEMORY;
-            }
-            m = &plan->moved[plan->num_moved++];
-            m->step = plan->num_steps - 1;
-            m->backend = to;
-            m->next = plan->moved_head[v];
-            plan->moved_head[v] = plan->num_moved;
-            s->bytes += npu__value_size(plan->graph, v) *
-                (uint64_t)(npu__goes_down(plan, from, to) + npu__goes_up(plan, from, to));
-            s->predicted_ns += npu__move_ns(plan, from, to, npu__value_size(plan->graph, v));
-            s->num_outputs++;
+    npu_spec largest = npu__spec_at(g, &npu__largest_sizes, g->specs[g->values[value].spec]);
+    return !npu_spec_is_static(&largest);
+}
+
+/* Is a value that goes round through host memory to `to` needed there by others, too? */
+static bool npu__needs_copy(const npu_plan *plan, uint32_t value, uint32_t home, uint32_t to)
+{
+    const npu_graph *g = plan->graph;
+    bool needs = npu__is_lasting(g, value) && !npu__is_unbounded(g, value);
+    for (uint32_t u = g->values[value].first_use; u && !needs; u = g->uses[u - 1].next) {
+        uint32_t other = plan->targets[g->uses[u - 1].op].backend;
+        needs = other != home && other != to && other < plan->desc.num_backends &&
+                (!npu__is_device(plan, other) || npu__goes_round(plan, home, other));
+    }
+    return needs;
+}
+
+/* The backend that gives a value to `to`: where it is made, or where host memory has, or shall have, a copy, so that it
+   leaves its device once. */
+static uint32_t npu__moved_from(const npu__build *b, uint32_t value, uint32_t to)
+{
+    const npu_plan *plan = b->plan;
+    uint32_t home = plan->targets[plan->graph->values[value].producer].backend, host = npu__plan_host(plan);
+    if (host == plan->desc.num_backends || !npu__goes_round(plan, home, to)) {
+        return home;
+    }
+    for (uint32_t i = plan->moved_head[value]; i; i = plan->moved[i - 1].next) {
+        if (!npu__is_device(plan, plan->moved[i - 1].backend)) {
+            return plan->moved[i - 1].backend;
         }
     }
+    return npu__needs_copy(plan, value, home, to) ? host : home;
+}
+
+/* Of the values that a run needs on a backend: does the next move of this one go from here to there? */
+static bool npu__moves_next(const npu__build *b, uint32_t value, uint32_t from, uint32_t to, uint32_t goal)
+{
+    uint32_t producer = b->plan->graph->values[value].producer, source;
+    if (!producer || npu__available(b, value, goal) != NPU_NO_INDEX) {
+        return false;
+    }
+    source = npu__moved_from(b, value, goal);
+    return npu__available(b, value, source) != NPU_NO_INDEX
+               ? source == from && goal == to
+               : b->plan->targets[producer].backend == from && source == to;
+}
+
+/* Adds a transfer step with the values that a run needs on `goal`, of those that go from here to there next. */
+static npu_status npu__add_transfer(npu__build *b, uint32_t first_input, uint32_t num_inputs, uint32_t from,
+                                    uint32_t to, uint32_t goal)
+{
+    npu_plan *plan = b->plan;
+    npu_step *s = NULL;
+    for (uint32_t i = 0; i < num_inputs; i++) {
+        uint32_t v = plan->step_values[first_input + i].id;
+        npu__moved *m;
+        if (!npu__moves_next(b, v, from, to, goal)) {
+            continue;
+        }
+        if (!s) {
+            s = npu__step_add(plan, NPU_STEP_TRANSFER, to, from);
+        }
+        if (!s || !NPU__RESERVE(plan, moved, 1) || !npu__push_value(plan, v) ||
+            !npu__push_dependency(plan, s, npu__available(b, v, from))) {
+            return NPU_ERR_NO_MEMORY;
+        }
+        m = &plan->moved[plan->num_moved++];
+        m->step = plan->num_steps - 1;
+        m->backend = to;
+        m->next = plan->moved_head[v];
+        plan->moved_head[v] = plan->num_moved;
+        s->bytes += npu__value_size(plan->graph, v) *
+            (uint64_t)(npu__goes_down(plan, from, to) + npu__goes_up(plan, from, to));
+        s->predicted_ns += npu__move_ns(plan, from, to, npu__value_size(plan->graph, v));
+        s->num_outputs++;
+    }
     return NPU_OK;
+}
+
+/* Adds transfer steps from each backend that holds something the run needs on `to`: those into host memory on the way
+   first. */
+static npu_status npu__add_transfers(npu__build *b, uint32_t first_input, uint32_t num_inputs, uint32_t to)
+{
+    uint32_t num = b->plan->desc.num_backends, host = npu__plan_host(b->plan);
+    npu_status status = NPU_OK;
+    for (uint32_t from = 0; from < num && host < num && host != to && !status; from++) {
+        status = npu__add_transfer(b, first_input, num_inputs, from, host, to);
+    }
+    for (uint32_t from = 0; from < num && !status; from++) {
+        status = npu__add_transfer(b, first_input, num_inputs, from, to, to);
+    }
+    return status;
 }
 
 /* Is a value of an op used in another step (or group) than its own? */
@@ -45510,13 +45609,6 @@ static bool npu__output_is_first(const npu_plan *plan, uint32_t index)
 static uint64_t npu__round_up(uint64_t n, uint64_t alignment)
 {
     return (n + alignment - 1) / alignment * alignment;
-}
-
-/* True where nothing bounds the size of a value. */
-static bool npu__is_unbounded(const npu_graph *g, uint32_t value)
-{
-    npu_spec largest = npu__spec_at(g, &npu__largest_sizes, g->specs[g->values[value].spec]);
-    return !npu_spec_is_static(&largest);
 }
 
 /* NULL = it is dense there. */

@@ -323,6 +323,71 @@ static void check_moved(const rig *r, const npu_sim_counters *before)
     NPU_CHECK_EQ(after.calls[NPU_SIM_DOWNLOAD] - before->calls[NPU_SIM_DOWNLOAD], p.num_down);
 }
 
+/* ---- bytes ---- */
+
+static const struct {
+    const char *what;
+    bool reads[4]; /* which backend reads what device 0 makes; 3 is the CPU */
+    bool is_output;
+    uint32_t downs, ups; /* of that value */
+} read_by[] = {
+    { "one device", { false, true }, false, 1, 1 },
+    { "two devices", { false, true, true }, false, 1, 2 },
+    { "the CPU", { false, false, false, true }, false, 1, 0 },
+    { "a device and the CPU", { false, true, false, true }, false, 1, 1 },
+    { "a device and outside", { false, true }, true, 1, 1 },
+    { "the CPU and outside", { false, false, false, true }, true, 1, 0 },
+    { "its device and another", { true, true }, false, 1, 1 },
+    { "all", { true, true, true, true }, true, 1, 2 },
+};
+
+/* A value leaves its device once, whoever reads it, through host memory where devices do not see each other's. */
+static void test_leaves_once(void)
+{
+    NPU_ITEM("F54");
+    for (size_t i = 0; i < 2 * sizeof read_by / sizeof read_by[0]; i++) {
+        npu_sim_desc desc = slow();
+        rig r = overlap_rig(&desc, 3, 0);
+        float x[SIZE], v[SIZE], y[4][SIZE];
+        uint32_t downs = read_by[i / 2].downs, size = SIDE * SIDE * 4, runs_on = 0;
+        npu_value in = npu_input(r.graph, "x", F32(SIDE, SIDE)), made = on(r.graph, 0, npu_relu(r.graph, in));
+        char name[3] = "y0";
+        r.desc.overlap = r.exec_desc.overlap = i % 2 == 0;
+        for (int b = 0; b < 4; b++, name[1]++) {
+            if (read_by[i / 2].reads[b]) {
+                npu_output(r.graph, name, on(r.graph, b, npu_neg(r.graph, made)));
+                runs_on |= 1u << b;
+                downs += b < 3;
+            }
+        }
+        if (read_by[i / 2].is_output) {
+            npu_output(r.graph, "v", made);
+        }
+        NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+        fill(x, SIZE, (uint32_t)i);
+        npu_test_input(r.exec, "x", x, sizeof x);
+        for (int b = 0; b < 4; b++) {
+            name[1] = (char)('0' + b);
+            NPU_CHECK(!(runs_on >> b & 1) || npu_exec_set_output(r.exec, name, y[b], sizeof y[b]) == NPU_OK);
+        }
+        NPU_CHECK(!read_by[i / 2].is_output || npu_exec_set_output(r.exec, "v", v, sizeof v) == NPU_OK);
+        for (int run = 0; run < 2; run++) {
+            npu_sim_counters before = count_all(&r), after;
+            NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+            check_moved(&r, &before);
+            after = count_all(&r);
+            NPU_CHECK_THAT(after.bytes_down - before.bytes_down == downs * size, "%s: %u bytes down, expected %u",
+                           read_by[i / 2].what, (unsigned)(after.bytes_down - before.bytes_down), (unsigned)(downs * size));
+            NPU_CHECK_THAT(after.bytes_up - before.bytes_up == (1 + read_by[i / 2].ups) * size, "%s: %u bytes up, expected %u",
+                           read_by[i / 2].what, (unsigned)(after.bytes_up - before.bytes_up), (unsigned)((1 + read_by[i / 2].ups) * size));
+            for (int b = 0; b < 4; b++) {
+                NPU_CHECK(!(runs_on >> b & 1) || (y[b][5] == -(x[5] > 0 ? x[5] : 0) && y[b][63] == -(x[63] > 0 ? x[63] : 0)));
+            }
+        }
+        rig_end(&r);
+    }
+}
+
 /* Overlapped, its capture, and in order, on inputs that change: bit for bit the same, and never slower. */
 static void check_random(uint64_t seed, const npu_sim_desc *desc, uint32_t num_sims)
 {
@@ -756,6 +821,7 @@ int main(void)
     NPU_RUN(test_first_done);
     NPU_RUN(test_done_between);
     NPU_RUN(test_memory);
+    NPU_RUN(test_leaves_once);
     NPU_RUN(test_random);
     NPU_RUN(test_random_threads);
     NPU_RUN(test_no_allocation);

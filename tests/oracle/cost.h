@@ -60,8 +60,10 @@ static inline double cost_of(const cost_graph *g, const uint8_t *where)
         for (uint32_t user = 0; user < g->num_ops; user++) {
             to |= g->needs[user] >> op & 1 ? 1u << where[user] : 0;
         }
+        to &= ~(1u << where[op]);
+        ns += to ? cost_move(g, where[op], g->bytes[op]) : 0; /* it leaves once */
         for (uint32_t b = 0; b < g->num_backends; b++) {
-            ns += b != where[op] && to >> b & 1 ? cost_move(g, where[op], g->bytes[op]) + cost_move(g, b, g->bytes[op]) : 0;
+            ns += to >> b & 1 ? cost_move(g, b, g->bytes[op]) : 0;
         }
     }
     for (uint32_t b = 0; b < g->num_backends; b++) {
