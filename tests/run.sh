@@ -9,7 +9,7 @@ export NPU_ITEMS COUNTS BUILD RUN
 : > "$NPU_ITEMS"
 : > "$COUNTS"
 printf '%s\n' "$@" | xargs -P "${JOBS:-2}" -I '{}' sh -c '
-    command=$1 log=$BUILD/$(basename "${1%% *}").log
+    command=$1 log=$BUILD/$(basename "${1%% *}").log begin=$(date +%s)
     $RUN $command > "$log" 2>&1
     code=$?
     last=$(tail -n 1 "$log")
@@ -28,7 +28,7 @@ printf '%s\n' "$@" | xargs -P "${JOBS:-2}" -I '{}' sh -c '
             echo "FAIL $command (status $code, whole output in $log): $last")
     else
         words=$(grep "^SKIP" "$log"
-            echo "ok   $command: $last")
+            echo "ok   $command: $last ($(($(date +%s) - begin)) s)")
     fi
     printf "%s\n" "$words"' sh '{}'
 sort -u -V "$NPU_ITEMS" > "$BUILD/items.txt"
