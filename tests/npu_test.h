@@ -80,6 +80,17 @@ static inline void npu_test_bytes(const char *file, int line, const char *what, 
     &(npu_op_call_desc){ .kind = (kind_), .in = (in_), .num_in = (num_in_), .out = (out_), .num_out = (num_out_),       \
                          .attr_schema = (schema_), .blob = (blob_), .blob_size = (blob_size_) }
 
+/* For thousands of graphs: to make a registry for each takes longer than what most of them are for. It is never
+   destroyed. */
+static inline const npu_graph_desc *npu_test_graph_desc(void)
+{
+    static npu_graph_desc desc;
+    if (!desc.registry && npu_registry_create(&desc.registry, NULL, NULL)) {
+        return NULL;
+    }
+    return &desc;
+}
+
 /* Input i of an exec with the spec that its graph says, for tests of other things than types: `size` bytes, or dims. What
    has another size is bound as so many bytes, which no input is. */
 static inline npu_array npu_test_array(const npu_exec *exec, npu_value v, const void *data, size_t size)

@@ -38,7 +38,7 @@ static inline rig rig_start(const npu_sim_desc *descs, uint32_t num_sims)
     }
     r.backends[num_sims] = npu_ref_backend();
     r.desc.num_backends = num_sims + 1;
-    r.graph = npu_graph_create(NULL);
+    r.graph = npu_graph_create(npu_test_graph_desc());
     return r;
 }
 

@@ -630,7 +630,7 @@ static void test_refusals(void)
     npu_graph_destroy(g);
     /* no value at all: nothing to do */
     desc.num_rules = 0;
-    g = npu_graph_create(NULL);
+    g = npu_graph_create(npu_test_graph_desc());
     npu_emit_name(g, "aten.sym_constrain_range.default", &(npu_arg){ .name = "size", .form = NPU_ARG_INT }, 1);
     npu_graph_destroy(quantise(g, &desc));
     npu_graph_destroy(g);

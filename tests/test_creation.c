@@ -42,7 +42,7 @@ static npu_value value_of(npu_graph *g, const char *op, const npu_arg *args, uin
 
 static npu_status make(const char *op, const npu_arg *args, uint32_t num_args)
 {
-    npu_graph *g = npu_graph_create(NULL);
+    npu_graph *g = npu_graph_create(npu_test_graph_desc());
     return run(g, npu_emit_name(g, op, args, num_args));
 }
 
@@ -99,7 +99,7 @@ static void test_random_order(void)
 static void test_dropout(void)
 {
     int64_t dims = LEN;
-    npu_graph *g = npu_graph_create(NULL);
+    npu_graph *g = npu_graph_create(npu_test_graph_desc());
     npu_arg args[3], size = npu_arg_ints("size", &dims, 1);
     uint32_t count = 0, wrong = 0;
     args[0] = npu_arg_tensor("input", value_of(g, "aten.ones.default", &size, 1));
@@ -118,7 +118,7 @@ static void test_dropout(void)
 static void test_dropout_of_channels(void)
 {
     int64_t dims[3] = { 10, 100, 100 };
-    npu_graph *g = npu_graph_create(NULL);
+    npu_graph *g = npu_graph_create(npu_test_graph_desc());
     npu_arg args[3], size = npu_arg_ints("size", dims, 3);
     double mean = 0;
     uint32_t wrong = 0, gone = 0;
@@ -132,7 +132,7 @@ static void test_dropout_of_channels(void)
     }
     NPU_CHECK_EQ(wrong, 0);
     NPU_CHECK(gone > 0.4 * LEN && gone < 0.6 * LEN);
-    g = npu_graph_create(NULL);
+    g = npu_graph_create(npu_test_graph_desc());
     args[0] = npu_arg_tensor("input", value_of(g, "aten.zeros.default", &size, 1));
     NPU_CHECK_STATUS(run(g, npu_emit_name(g, "aten.alpha_dropout.default", args, 3)), NPU_OK);
     for (int i = 0; i < LEN; i++) {
@@ -162,7 +162,7 @@ static void test_glu(void)
 {
     int64_t dims[2] = { 4, 2 * LEN / 4 };
     for (int64_t dim = 0; dim < 2; dim++) {
-        npu_graph *g = npu_graph_create(NULL);
+        npu_graph *g = npu_graph_create(npu_test_graph_desc());
         npu_arg end = npu_arg_float("end", 2.0 * LEN), args[2];
         npu_arg shape[2];
         uint32_t wrong = 0;
@@ -184,7 +184,7 @@ static void test_division_by_zero(void)
     static const char *const ops[] = { "aten.fmod.Scalar", "aten.remainder.Scalar",
                                        "aten.floor_divide.Scalar" };
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
-        npu_graph *g = npu_graph_create(NULL);
+        npu_graph *g = npu_graph_create(npu_test_graph_desc());
         npu_arg end = npu_arg_int("end", 5), args[2];
         args[0] = npu_arg_tensor("self", value_of(g, "aten.arange.default", &end, 1));
         args[1] = npu_arg_int("other", 0);

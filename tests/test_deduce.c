@@ -1882,7 +1882,7 @@ static void test_where_indices(void)
 {
     static const float data[6] = { 0.0f, -0.0f, 1.0f, -2.0f, 0.0f, 1e-40f };
     int64_t dims[2] = { 2, 3 };
-    npu_graph *g = npu_graph_create(NULL);
+    npu_graph *g = npu_graph_create(npu_test_graph_desc());
     npu_arg known =
         npu_arg_tensor("condition", npu_constant(g, NULL, npu_spec_tensor(NPU_F32, 2, dims), data));
     npu_arg unknown = npu_arg_tensor("condition", npu_input(g, NULL, npu_spec_tensor(NPU_BOOL, 0, NULL)));
@@ -2095,7 +2095,7 @@ static void test_pattern_and_rule(void)
 static void test_classes(void)
 {
     int64_t dims[1] = { 2 };
-    npu_graph *g = npu_graph_create(NULL);
+    npu_graph *g = npu_graph_create(npu_test_graph_desc());
     npu_arg tile = npu_arg_tensor("self", npu_input(g, NULL, npu_spec_tile(NPU_F32, 1, dims)));
     npu_arg scalar = npu_arg_tensor("self", npu_input(g, NULL, npu_spec_scalar(NPU_F32)));
     NPU_CHECK_EQ(npu_emit(g, NPU_ATEN_RELU, &tile, 1).id, 0);

@@ -510,7 +510,7 @@ static void test_invariants_are_stated(void)
     float x[6] = { 1, 2, 3, 4, 5, 6 };
     npu_graph *g = NULL;
     npu_exec *exec = NULL;
-    NPU_CHECK_STATUS(npu_graph_parse(&g, text, sizeof text - 1, NULL, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_parse(&g, text, sizeof text - 1, npu_test_graph_desc(), NULL), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &cpu, 1, NULL), NPU_OK);
     NPU_CHECK_STATUS(npu_test_input(exec, "x", x, sizeof x), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);

@@ -52,7 +52,7 @@ static void test_weights_without_ops(void)
         static const float w[2] = { 1, 2 };
         rig r = rig_start(NULL, 0);
         npu_graph_destroy(r.graph);
-        NPU_CHECK_STATUS(npu_graph_parse(&r.graph, texts[i], strlen(texts[i]), NULL, &r.diag), NPU_OK);
+        NPU_CHECK_STATUS(npu_graph_parse(&r.graph, texts[i], strlen(texts[i]), npu_test_graph_desc(), &r.diag), NPU_OK);
         NPU_CHECK_STATUS(npu_graph_check_weights(r.graph, NULL, 0, NULL, NULL), NPU_ERR_MISSING_WEIGHT);
         NPU_CHECK_STATUS(rig_make(&r), NPU_ERR_MISSING_WEIGHT);
         rig_unmake(&r);
@@ -77,7 +77,7 @@ static void test_empty_weights(void)
     size_t size = 1;
     rig r = rig_start(NULL, 0);
     npu_graph_destroy(r.graph);
-    NPU_CHECK_STATUS(npu_graph_parse(&r.graph, text, sizeof text - 1, NULL, &r.diag), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_parse(&r.graph, text, sizeof text - 1, npu_test_graph_desc(), &r.diag), NPU_OK);
     NPU_CHECK_STATUS(npu_graph_bind_param(r.graph, "e", e, sizeof e), NPU_OK);
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
@@ -103,7 +103,7 @@ static void test_quick_start_from_text(void)
     static const float w[6] = { 1, 2, 3, 4, 5, 6 };
     rig r = rig_start(NULL, 1);
     npu_graph_destroy(r.graph);
-    NPU_CHECK_STATUS(npu_graph_parse(&r.graph, text, sizeof text - 1, NULL, &r.diag), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_parse(&r.graph, text, sizeof text - 1, npu_test_graph_desc(), &r.diag), NPU_OK);
     NPU_CHECK_STATUS(rig_make(&r), NPU_ERR_MISSING_WEIGHT);
     NPU_CHECK(strstr(r.diag.message, "'fc.W'"));
     NPU_CHECK_EQ(r.diag.value, npu_graph_find(r.graph, "fc.W").id);
@@ -1144,7 +1144,7 @@ static void test_op_call_fed(void)
         { 5, NPU_I64, NPU_ERR_RANGE }, { INT64_MIN, NPU_I64, NPU_ERR_RANGE }, { 2, NPU_NONE, NPU_ERR_DYNAMIC_SHAPE },
     };
     float x[4] = { 3, 1, 4, 2 };
-    npu_graph *g = npu_graph_create(NULL);
+    npu_graph *g = npu_graph_create(npu_test_graph_desc());
     npu_value self = npu_input(g, "x", npu_spec_tensor(NPU_F32, 1, DIMS(4)));
     npu_arg args[2] = { npu_arg_tensor("self", self),
                         npu_arg_tensor("k", npu_input(g, "k", npu_spec_tensor(NPU_I64, 0, NULL))) };

@@ -8,7 +8,7 @@ static npu_graph *parse(const char *text, npu_diag *diag)
     npu_graph *g = NULL;
     npu_diag unused;
     memset(&unused, 0, sizeof unused);
-    npu_graph_parse(&g, text, strlen(text), NULL, diag ? diag : &unused);
+    npu_graph_parse(&g, text, strlen(text), npu_test_graph_desc(), diag ? diag : &unused);
     return g;
 }
 
@@ -571,7 +571,7 @@ static void check_hostile(const char *data, size_t len)
 {
     npu_alloc_counter counter = { 0, 0, 0, 0 };
     npu_allocator allocator = npu_allocator_counting(&counter);
-    npu_graph_desc desc = { 0 };
+    npu_graph_desc desc = *npu_test_graph_desc();
     npu_diag diag = { 0 };
     npu_graph *g = NULL;
     char *copy = (char *)malloc(len ? len : 1); /* without a NUL: a sanitizer sees reads past the end */
@@ -636,12 +636,11 @@ static void test_mutation(void)
     }
 }
 
-static npu_registry *shared; /* making one is not what is tested */
-
 static npu_status parsed(const npu_allocator *a)
 {
     npu_graph *g = NULL;
-    npu_graph_desc desc = { .allocator = a, .registry = shared };
+    npu_graph_desc desc = *npu_test_graph_desc();
+    desc.allocator = a;
     npu_status status = npu_graph_parse(&g, hostile_seed, strlen(hostile_seed), &desc, NULL);
     npu_graph_destroy(g);
     return status;
@@ -649,9 +648,7 @@ static npu_status parsed(const npu_allocator *a)
 
 static void test_out_of_memory(void)
 {
-    NPU_CHECK_STATUS(npu_registry_create(&shared, NULL, NULL), NPU_OK);
     NPU_CHECK(npu_test_fail_each(parsed, false) > 10);
-    npu_registry_destroy(shared);
 }
 
 /* ---- other forms ---- */

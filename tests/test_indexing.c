@@ -137,7 +137,7 @@ static npu_graph *build(const row *r, npu_dtype dtype, npu_dtype index)
     }
     len += snprintf(text + len, sizeof text - (size_t)len, "y = aten.%s\noutput y = y\n", r->op);
     memset(&diag, 0, sizeof diag);
-    if (npu_graph_parse(&g, text, (size_t)len, NULL, &diag)) {
+    if (npu_graph_parse(&g, text, (size_t)len, npu_test_graph_desc(), &diag)) {
         NPU_CHECK_STR(diag.message, r->op);
     }
     return g;
@@ -258,7 +258,7 @@ static void test_nonzero(void)
     for (size_t i = 0; i < LEN; i++) {
         a[i] = npu_test_random(&seed) % 3 == 0;
     }
-    NPU_CHECK_STATUS(npu_graph_parse(&g, text, sizeof text - 1, NULL, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_parse(&g, text, sizeof text - 1, npu_test_graph_desc(), NULL), NPU_OK);
     NPU_CHECK_STATUS(g ? npu_exec_create_simple(&e, g, &cpu, 1, NULL) : NPU_ERR_PARSE, NPU_OK);
     if (e) {
         NPU_CHECK_STATUS(npu_test_input_at(e, 0, a, sizeof a), NPU_OK);
@@ -290,7 +290,7 @@ static void test_repeated_rows(void)
     for (size_t i = 0; i < COUNT(a); i++) {
         a[i] = (float)i;
     }
-    NPU_CHECK_STATUS(npu_graph_parse(&g, text, sizeof text - 1, NULL, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_parse(&g, text, sizeof text - 1, npu_test_graph_desc(), NULL), NPU_OK);
     NPU_CHECK_STATUS(g ? npu_exec_create_simple(&e, g, &cpu, 1, NULL) : NPU_ERR_PARSE, NPU_OK);
     if (e) {
         NPU_CHECK_STATUS(npu_test_input_at(e, 0, a, sizeof a), NPU_OK);
@@ -369,7 +369,7 @@ static void check_edge(const edge *r)
     npu_exec *e = NULL;
     int len = snprintf(text, sizeof text, "npu_ir 1\ngraph main\ninput %s\n%s = aten.%s\noutput y = y\n", r->inputs,
                        strstr(r->op, "embedding_bag") ? "y, b, c, m" : "y", r->op);
-    npu_status status = npu_graph_parse(&g, text, (size_t)len, NULL, NULL);
+    npu_status status = npu_graph_parse(&g, text, (size_t)len, npu_test_graph_desc(), NULL);
     for (size_t i = 0; i < COUNT(ones); i++) {
         whole[i] = r->index;
         narrow[i] = (int32_t)r->index;
@@ -399,7 +399,7 @@ static void test_words(void)
 {
     static const int64_t ids[] = { 4, 7, -3 };
     const npu_backend *cpu = npu_ref_backend();
-    npu_graph *g = npu_graph_create(NULL);
+    npu_graph *g = npu_graph_create(npu_test_graph_desc());
     npu_value table = npu_input(g, "table", npu_spec_tensor(NPU_F32, 2, (int64_t[]){ 5, 2 }));
     npu_value i = npu_input(g, "ids", npu_spec_tensor(NPU_I64, 1, (int64_t[]){ 3 }));
     npu_exec *e = NULL;

@@ -875,7 +875,7 @@ static void test_print_storage(void)
         npu_text text = npu_text_init(NULL), json = npu_text_init(NULL);
         npu_graph *g = NULL;
         npu_text_printf(&text, "graph m\ninput x : f32[2,3]\n%soutput y = y\n", rows[i].lines);
-        NPU_CHECK_STATUS(npu_graph_parse(&g, text.data, text.len, NULL, NULL), NPU_OK);
+        NPU_CHECK_STATUS(npu_graph_parse(&g, text.data, text.len, npu_test_graph_desc(), NULL), NPU_OK);
         NPU_CHECK_STATUS(npu_graph_print_json(g, &json), rows[i].status);
         npu_graph_destroy(g);
         npu_text_free(&text);
@@ -891,9 +891,9 @@ static void test_getitem_of_a_part(void)
     npu_graph *g = NULL, *again = NULL;
     npu_text json, first = npu_text_init(NULL), second = npu_text_init(NULL);
     NPU_ITEM("F20");
-    NPU_CHECK_STATUS(npu_graph_parse(&g, text, sizeof text - 1, NULL, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_parse(&g, text, sizeof text - 1, npu_test_graph_desc(), NULL), NPU_OK);
     json = json_of(g);
-    NPU_CHECK_STATUS(npu_graph_parse_json(&again, json.data, json.len, NULL, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_parse_json(&again, json.data, json.len, npu_test_graph_desc(), NULL), NPU_OK);
     npu_graph_print(g, &first);
     npu_graph_print(again, &second);
     NPU_CHECK(again && strstr(second.data, "npu.getitem(results=[b, c], index=1)"));
@@ -932,7 +932,7 @@ static void test_weights(void)
     npu_graph_destroy(copy);
     npu_text text = npu_text_init(NULL);
     NPU_CHECK_STATUS(npu_graph_print(g, &text), NPU_OK);
-    NPU_CHECK_STATUS(npu_graph_parse(&copy, text.data, text.len, NULL, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_parse(&copy, text.data, text.len, npu_test_graph_desc(), NULL), NPU_OK);
     NPU_CHECK_EQ(npu_graph_find(copy, "p_fc_bias").id, npu_graph_find(copy, "fc.bias").id);
     npu_graph_destroy(copy);
     npu_text_free(&text);
@@ -1450,7 +1450,7 @@ static void test_bad_text(void)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         npu_diag diag = { 0 };
         npu_graph *g = NULL;
-        NPU_CHECK_STATUS(npu_graph_parse_json(&g, rows[i].text, strlen(rows[i].text), NULL, &diag), NPU_ERR_PARSE);
+        NPU_CHECK_STATUS(npu_graph_parse_json(&g, rows[i].text, strlen(rows[i].text), npu_test_graph_desc(), &diag), NPU_ERR_PARSE);
         if (diag.line != rows[i].line || diag.column != rows[i].column) {
             fprintf(stderr, "%s -> line %d, column %d: %s\n", rows[i].text, (int)diag.line, (int)diag.column,
                     diag.message);
@@ -1463,7 +1463,7 @@ static void test_bad_text(void)
     memset(deep, '[', sizeof deep);
     npu_diag diag = { 0 };
     npu_graph *g = NULL;
-    NPU_CHECK_STATUS(npu_graph_parse_json(&g, deep, sizeof deep, NULL, &diag), NPU_ERR_PARSE);
+    NPU_CHECK_STATUS(npu_graph_parse_json(&g, deep, sizeof deep, npu_test_graph_desc(), &diag), NPU_ERR_PARSE);
     NPU_CHECK(strstr(diag.message, "64 levels"));
 }
 
@@ -1485,7 +1485,7 @@ static void test_places(void)
         npu_diag diag = { 0 };
         npu_graph *g = NULL;
         const char *line = strstr(text.data, "{\"name\": \"y\", \"op"), *part = line ? strstr(line, rows[i].part) : NULL;
-        NPU_CHECK(npu_graph_parse_json(&g, text.data, text.len, NULL, &diag) != NPU_OK);
+        NPU_CHECK(npu_graph_parse_json(&g, text.data, text.len, npu_test_graph_desc(), &diag) != NPU_OK);
         NPU_CHECK_EQ(diag.line, 3);
         NPU_CHECK_EQ(diag.column, part - line + 2); /* the line begins with a blank */
         npu_text_free(&text);
@@ -1508,7 +1508,7 @@ static void test_files(void)
     NPU_CHECK_STATUS(npu_text_save(&text, path), NPU_OK);
     NPU_CHECK_STATUS(npu_text_load(&again, path), NPU_OK);
     NPU_CHECK_STR(again.data, text.data);
-    NPU_CHECK_STATUS(npu_graph_parse_json(&g, again.data, again.len, NULL, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_parse_json(&g, again.data, again.len, npu_test_graph_desc(), NULL), NPU_OK);
     npu_graph_destroy(g);
     npu_text_free(&text);
     npu_text_free(&again);
@@ -1570,7 +1570,7 @@ static void test_repeated_output(void)
 /* What the builder makes: unnamed values, numbers, holes, lists, words. */
 static void test_print(void)
 {
-    npu_graph *g = npu_graph_create(NULL), *again = NULL;
+    npu_graph *g = npu_graph_create(npu_test_graph_desc()), *again = NULL;
     npu_spec f = npu_spec_tensor(NPU_F32, 2, (const int64_t[]){ 2, 3 });
     npu_value x = npu_input(g, "x \"\\ \xc3\xa9", f),
               w = npu_param(g, "w", npu_spec_tensor(NPU_F32, 1, (const int64_t[]){ 3 })), none = { 0 };
@@ -1588,7 +1588,7 @@ static void test_print(void)
     npu_text first = json_of(g), second = npu_text_init(NULL);
     NPU_CHECK_GOLDEN("graph.json", first.data);
     npu_diag diag = { 0 };
-    NPU_CHECK_STATUS(npu_graph_parse_json(&again, first.data, first.len, NULL, &diag), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_parse_json(&again, first.data, first.len, npu_test_graph_desc(), &diag), NPU_OK);
     if (again) {
         second = json_of(again);
         NPU_CHECK_STR(second.data, first.data);
@@ -1629,9 +1629,9 @@ static void test_quantisation(void)
     };
     npu_graph *g = NULL, *again = NULL;
     npu_diag diag = { 0 };
-    NPU_CHECK_STATUS(npu_graph_parse(&g, lines, strlen(lines), NULL, &diag), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_parse(&g, lines, strlen(lines), npu_test_graph_desc(), &diag), NPU_OK);
     npu_text json = json_of(g);
-    NPU_CHECK_THAT(npu_graph_parse_json(&again, json.data, json.len, NULL, &diag) == NPU_OK, "%s", diag.message);
+    NPU_CHECK_THAT(npu_graph_parse_json(&again, json.data, json.len, npu_test_graph_desc(), &diag) == NPU_OK, "%s", diag.message);
     for (uint32_t v = 1; v <= 3; v++) {
         NPU_CHECK(npu_spec_equal(npu_value_spec(g, (npu_value){ v }), npu_value_spec(again, (npu_value){ v })));
     }
@@ -1642,7 +1642,7 @@ static void test_quantisation(void)
         NPU_CHECK_THAT(at, "row %d", (int)i);
         npu_text_append(&text, json.data, at ? (size_t)(at - json.data) : 0);
         npu_text_printf(&text, "%s%s", spoiled[i].to, at ? at + strlen(spoiled[i].from) : "");
-        NPU_CHECK_THAT(npu_graph_parse_json(&bad, text.data, text.len, NULL, &diag) == spoiled[i].status && diag.message[0], "row %d: %s: %s",
+        NPU_CHECK_THAT(npu_graph_parse_json(&bad, text.data, text.len, npu_test_graph_desc(), &diag) == spoiled[i].status && diag.message[0], "row %d: %s: %s",
                        (int)i, npu_status_text(diag.status), diag.message);
         npu_graph_destroy(bad);
         npu_text_free(&text);
@@ -1655,14 +1655,14 @@ static void test_quantisation(void)
 /* An op may be called as a constant without a name is written: it gives way, and what is printed again is the same. */
 static void test_print_names(void)
 {
-    npu_graph *g = npu_graph_create(NULL), *again = NULL;
+    npu_graph *g = npu_graph_create(npu_test_graph_desc()), *again = NULL;
     npu_spec f = npu_spec_tensor(NPU_F32, 2, (const int64_t[]){ 2, 3 });
     npu_value w = npu_constant(g, NULL, f, x6), y = npu_relu(g, npu_input(g, "x", f));
     npu_op_set_name(g, npu_value_producer(g, y, NULL), "%1");
     NPU_CHECK_EQ(w.id, 1);
     npu_output(g, "y", npu_add(g, y, w));
     npu_text first = json_of(g), second = npu_text_init(NULL);
-    NPU_CHECK_STATUS(npu_graph_parse_json(&again, first.data, first.len, NULL, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_parse_json(&again, first.data, first.len, npu_test_graph_desc(), NULL), NPU_OK);
     if (again) {
         second = json_of(again);
         NPU_CHECK_STR(second.data, first.data);
@@ -1676,7 +1676,7 @@ static void test_print_names(void)
 static void test_print_dynamic(void)
 {
     for (int i = 0; i < 2; i++) { /* a dim without a symbol has no name to be written by */
-        npu_graph *g = npu_graph_create(NULL);
+        npu_graph *g = npu_graph_create(npu_test_graph_desc());
         npu_text text = npu_text_init(NULL);
         int64_t n = i ? NPU_DYNAMIC_DIM : npu_graph_add_symbol(g, "N", 1, 8);
         npu_output(g, "y", npu_relu(g, npu_input(g, "x", npu_spec_tensor(NPU_F32, 1, &n))));
@@ -1692,7 +1692,7 @@ static void test_print_ends(void)
 {
     npu_graph *g = NULL;
     const char *text = "graph main\nsymbol n 1 8\ninput x : f32[n,8]\ns = aten.slice.Tensor(x, 1, 0, -2)\noutput y = s\n";
-    NPU_CHECK_STATUS(npu_graph_parse(&g, text, strlen(text), NULL, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_parse(&g, text, strlen(text), npu_test_graph_desc(), NULL), NPU_OK);
     npu_text json = json_of(g);
     NPU_CHECK(strstr(json.data, "\"end\": -2"));
     npu_text_free(&json);

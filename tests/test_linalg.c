@@ -30,7 +30,7 @@ static npu_graph *build(const row *r)
     at = strstr(r->call, "= ") + 2; /* ops are aten's */
     len += (size_t)snprintf(text + len, sizeof text - len, "%.*saten.%s\noutput y = y\n", (int)(at - r->call),
                             r->call, at);
-    NPU_CHECK_THAT(npu_graph_parse(&g, text, len, NULL, &diag) == NPU_OK, "%s: %s", r->call, diag.message);
+    NPU_CHECK_THAT(npu_graph_parse(&g, text, len, npu_test_graph_desc(), &diag) == NPU_OK, "%s: %s", r->call, diag.message);
     return g;
 }
 
@@ -484,7 +484,7 @@ static void test_first_of_many(void)
     const npu_backend *cpu = npu_ref_backend();
     const int64_t dims[3] = { BATCH, N, N };
     npu_plan_desc desc = { .backends = &cpu, .num_backends = 1 };
-    npu_graph *g = npu_graph_create(NULL);
+    npu_graph *g = npu_graph_create(npu_test_graph_desc());
     npu_value in = npu_input(g, "x", npu_spec_tensor(NPU_F64, 3, dims));
     npu_arg arg = npu_arg_tensor("A", in);
     npu_output(g, "y", npu_op_result(g, npu_emit_name(g, "aten.linalg_inv", &arg, 1), 0));

@@ -5,7 +5,7 @@ static npu_graph *parse(const char *text)
 {
     npu_graph *g = NULL;
     npu_diag diag = { 0 };
-    if (npu_graph_parse(&g, text, strlen(text), NULL, &diag)) {
+    if (npu_graph_parse(&g, text, strlen(text), npu_test_graph_desc(), &diag)) {
         fprintf(stderr, "line %d: %s\n", (int)diag.line, diag.message);
     }
     NPU_CHECK(g);
@@ -15,7 +15,7 @@ static npu_graph *parse(const char *text)
 static npu_status parse_status(const char *text)
 {
     npu_graph *g = NULL;
-    npu_status status = npu_graph_parse(&g, text, strlen(text), NULL, NULL);
+    npu_status status = npu_graph_parse(&g, text, strlen(text), npu_test_graph_desc(), NULL);
     npu_graph_destroy(g);
     return status;
 }

@@ -214,7 +214,7 @@ static npu_graph *from_json(const char *json, size_t len, const char *name)
 {
     npu_graph *g = NULL;
     npu_diag diag = { 0 };
-    if (npu_graph_parse_json(&g, json, len, NULL, &diag)) {
+    if (npu_graph_parse_json(&g, json, len, npu_test_graph_desc(), &diag)) {
         fprintf(stderr, "%s: %s: line %d: %s\n", name, npu_status_name(diag.status), (int)diag.line, diag.message);
     }
     return g;
@@ -228,7 +228,7 @@ static npu_graph *round_trip(const npu_graph *g, bool json, const char *name)
     npu_diag diag = { 0 };
     npu_status status = json ? npu_graph_print_json(g, &text) : npu_graph_print(g, &text);
     if (status == NPU_OK && !json) {
-        status = npu_graph_parse(&again, text.data, text.len, NULL, &diag);
+        status = npu_graph_parse(&again, text.data, text.len, npu_test_graph_desc(), &diag);
     } else if (status == NPU_OK) {
         again = from_json(text.data, text.len, name);
     }

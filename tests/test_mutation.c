@@ -17,8 +17,8 @@ static void check_text(const char *label, const char *text, const char *name, co
     npu_diag diag = { 0 };
     npu_text printed = npu_text_init(NULL);
     size_t size = 0;
-    if (npu_graph_parse(&g, text, strlen(text), NULL, &diag) || npu_graph_validate(g, NULL, NULL) ||
-        npu_graph_print(g, &printed) || npu_graph_parse(&again, printed.data, printed.len, NULL, &diag) ||
+    if (npu_graph_parse(&g, text, strlen(text), npu_test_graph_desc(), &diag) || npu_graph_validate(g, NULL, NULL) ||
+        npu_graph_print(g, &printed) || npu_graph_parse(&again, printed.data, printed.len, npu_test_graph_desc(), &diag) ||
         npu_exec_create_simple(&exec, again, &cpu, 1, &diag)) {
         fprintf(stderr, "%s: %s: line %d: %s\n", label, npu_status_name(diag.status), (int)diag.line, diag.message);
         NPU_CHECK(exec);
@@ -484,7 +484,7 @@ static void test_refused(void)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         npu_graph *g = NULL;
         npu_diag diag = { 0 };
-        NPU_CHECK_STATUS(npu_graph_parse(&g, rows[i].text, strlen(rows[i].text), NULL, &diag), rows[i].status);
+        NPU_CHECK_STATUS(npu_graph_parse(&g, rows[i].text, strlen(rows[i].text), npu_test_graph_desc(), &diag), rows[i].status);
         NPU_CHECK(g == NULL);
         if (!strstr(diag.message, rows[i].words)) {
             NPU_CHECK_STR(diag.message, rows[i].words);
@@ -499,7 +499,7 @@ static void test_state(void)
     const npu_backend *cpu = npu_ref_backend();
     npu_graph *g = NULL;
     npu_exec *exec = NULL;
-    NPU_CHECK_STATUS(npu_graph_parse(&g, text, sizeof text - 1, NULL, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_parse(&g, text, sizeof text - 1, npu_test_graph_desc(), NULL), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &cpu, 1, NULL), NPU_OK);
     for (int i = 1; exec && i < 4; i++) {
         NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
@@ -531,7 +531,7 @@ static void test_marked_arguments(void)
     npu_graph *g = NULL;
     npu_exec *exec = NULL;
     npu_diag diag = { 0 };
-    NPU_CHECK_STATUS(npu_graph_parse_json(&g, json, sizeof json - 1, NULL, &diag), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_parse_json(&g, json, sizeof json - 1, npu_test_graph_desc(), &diag), NPU_OK);
     if (!g) {
         fprintf(stderr, "%s\n", diag.message);
         return;

@@ -1393,7 +1393,7 @@ static void test_calibrate(void)
     NPU_CHECK_STATUS(npu_rates_calibrate(&by_graph, r.backends[0], r.graph, npu_sim_clock, NULL, &diag), NPU_OK);
     NPU_CHECK(by_graph.num_rows >= 4 && by_graph.rows[by_graph.num_rows - 1].what == NULL);
     NPU_CHECK_NEAR(by_graph.rows[0].fixed_ns, 3000, 30);
-    npu_graph *runtime = npu_graph_create(NULL); /* ops with runtime dims cannot be run alone */
+    npu_graph *runtime = npu_graph_create(npu_test_graph_desc()); /* ops with runtime dims cannot be run alone */
     int64_t any = npu_graph_add_symbol(runtime, "n", 1, 64);
     npu_value v = npu_input(runtime, "x", npu_spec_tensor(NPU_F32, 1, &any));
     npu_output(runtime, "z", npu_tanh(runtime, npu_relu(runtime, v)));

@@ -5,7 +5,7 @@ static npu_graph *parse(const char *text, npu_status expected)
 {
     npu_graph *g = NULL;
     npu_diag diag = { 0 };
-    npu_status status = npu_graph_parse(&g, text, strlen(text), NULL, &diag);
+    npu_status status = npu_graph_parse(&g, text, strlen(text), npu_test_graph_desc(), &diag);
     if (status != expected) {
         fprintf(stderr, "line %d: %s\n", (int)diag.line, diag.message);
     }
@@ -1388,7 +1388,7 @@ static void test_random(void)
         setting s = { &cpu, 1, NULL, (i & 1) != 0 };
         write_random(&text, &at);
         snprintf(name, sizeof name, "graph of NPU_SEED=%llu", (unsigned long long)(seed + i));
-        if (npu_graph_parse(&g, text.data, text.len, NULL, NULL) == NPU_OK) { /* broadcasts fit always, ranks too */
+        if (npu_graph_parse(&g, text.data, text.len, npu_test_graph_desc(), NULL) == NPU_OK) { /* broadcasts fit always, ranks too */
             NPU_CHECK_STATUS(npu_graph_optimize(&now, g, &desc, &options, NULL), NPU_OK);
             num_fused += now ? count_kind(now, NPU_NPU_FUSED) : 0;
             check_same_bits(name, g, now, &s);
@@ -1466,7 +1466,7 @@ static void test_inline_symbols(void)
     memset(&desc, 0, sizeof desc);
     memset(&diag, 0, sizeof diag);
     desc.passes = 1u << NPU_PASS_INLINE;
-    NPU_CHECK_STATUS(npu_graph_parse(&g, text, sizeof text - 1, NULL, &diag), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_parse(&g, text, sizeof text - 1, npu_test_graph_desc(), &diag), NPU_OK);
     NPU_CHECK_STATUS(npu_graph_optimize(&h, g, &desc, NULL, &diag), NPU_OK);
     NPU_CHECK_EQ(npu_graph_num_ops(h), 1);
     NPU_CHECK_EQ(npu_op_kind(h, (npu_op){ 1 }), NPU_NPU_CALL);

@@ -50,7 +50,7 @@ static npu_graph *graph_of(const char *lines)
     npu_diag diag = { 0 };
     npu_graph *g = NULL;
     npu_text_printf(&text, "npu_ir 1\ngraph main\n%s", lines);
-    NPU_CHECK_THAT(npu_graph_parse(&g, text.data, text.len, NULL, &diag) == NPU_OK, "%s: %s", lines, diag.message);
+    NPU_CHECK_THAT(npu_graph_parse(&g, text.data, text.len, npu_test_graph_desc(), &diag) == NPU_OK, "%s: %s", lines, diag.message);
     npu_text_free(&text);
     for (uint32_t i = 0; g && i < npu_graph_num_params(g) && i < MAX_DATA; i++) {
         npu_value v = npu_graph_param(g, i);

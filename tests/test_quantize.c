@@ -37,7 +37,7 @@ static npu_status run_lines(npu_text *out, const npu_backend *cpu, const char *l
     npu_graph *g = NULL;
     npu_exec *exec = NULL;
     npu_text_printf(&text, "npu_ir 1\ngraph main\n%soutput y = y\n", lines);
-    npu_status status = npu_graph_parse(&g, text.data, text.len, NULL, diag);
+    npu_status status = npu_graph_parse(&g, text.data, text.len, npu_test_graph_desc(), diag);
     status = status ? status : npu_exec_create_simple(&exec, g, &cpu, 1, diag);
     status = status ? status : npu_exec_run(exec);
     if (!status) {
@@ -330,7 +330,7 @@ static void check_linear(const char *what, npu_graph *g, const linear *l, const 
 
 static npu_graph *start(const linear *l, npu_value *x)
 {
-    npu_graph *g = npu_graph_create(NULL);
+    npu_graph *g = npu_graph_create(npu_test_graph_desc());
     int64_t dims[2] = { l->m, l->k };
     *x = npu_input(g, "x", npu_spec_tensor(NPU_F32, 2, dims));
     return g;

@@ -37,7 +37,7 @@ static void begin(call *k, const char *op, conf_case *c)
 {
     k->op = op;
     k->c = c;
-    k->graph = npu_graph_create(NULL);
+    k->graph = npu_graph_create(npu_test_graph_desc());
     k->num_args = c->num_args;
     for (uint32_t i = 0; i < c->num_args; i++) {
         const conf_arg *a = &c->args[i];
@@ -318,6 +318,7 @@ static void test_spoiled_calls(void)
     return;
 #endif
     DIR *dir = opendir("tests/vectors");
+    NPU_CHECK(npu_test_graph_desc()); /* before processes part */
     for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;) {
         size_t len = strlen(entry->d_name);
         if (len > 12 && strcmp(entry->d_name + len - 6, ".cases") == 0) {

@@ -174,7 +174,7 @@ static npu_graph *read_graph(const char *lines, const char *dtype, conf_tensor *
         len += (size_t)snprintf(source + len, sizeof source - len, *from == '@' ? "%s" : "%.1s", *from == '@' ? dtype : from);
     }
     len += (size_t)snprintf(source + len, sizeof source - len, "\noutput y = y\n");
-    npu_graph_parse(&g, source, len, NULL, NULL);
+    npu_graph_parse(&g, source, len, npu_test_graph_desc(), NULL);
     data->num_inputs = g ? npu_graph_num_inputs(g) : 0;
     for (uint32_t i = 0; i < data->num_inputs; i++) {
         const npu_spec *spec = npu_value_spec(g, npu_graph_input(g, i));

@@ -13,7 +13,7 @@ static npu_graph *parse_program(const char *body, npu_status *status)
     npu_graph *g = NULL;
     npu_diag diag = { 0 };
     npu_text_printf(&text, "graph main\nchild program tile\n%send\n", body);
-    *status = npu_graph_parse(&g, text.data, text.len, NULL, &diag);
+    *status = npu_graph_parse(&g, text.data, text.len, npu_test_graph_desc(), &diag);
     npu_text_free(&text);
     return g;
 }
@@ -133,7 +133,7 @@ static void test_reduction_rules(void)
 /* What must be given and is not, by its name. */
 static void test_missing_keyword(void)
 {
-    npu_graph *g = npu_graph_create(NULL), *program = npu_graph_add_child(g, "p", NPU_LEVEL_TILE, NULL);
+    npu_graph *g = npu_graph_create(npu_test_graph_desc()), *program = npu_graph_add_child(g, "p", NPU_LEVEL_TILE, NULL);
     npu_arg tile = npu_arg_tensor("tile", npu_block_create_tile(program, NPU_F32, 1, DIMS(8), NPU_SPACE_UB));
     NPU_ITEM("R3.10");
     NPU_CHECK(!npu_emit_name(program, "block.sum", &tile, 1).id);
@@ -333,7 +333,7 @@ static void test_rejections(void)
 
 static void test_levels(void)
 {
-    npu_graph *g = npu_graph_create(NULL);
+    npu_graph *g = npu_graph_create(npu_test_graph_desc());
     npu_value x = npu_input(g, "x", F32(8, 16));
     npu_tile_index at[] = { { 0, { 0 } }, { 0, { 0 } } };
     NPU_CHECK(!npu_block_load(g, x, at, DIMS(8, 16), 2, NPU_SPACE_UB).id);
@@ -366,7 +366,7 @@ static void test_sync_ops(void)
 
 static void test_flags(void)
 {
-    npu_graph *g = npu_graph_create(NULL), *program = npu_graph_add_child(g, "p", NPU_LEVEL_TILE, NULL);
+    npu_graph *g = npu_graph_create(npu_test_graph_desc()), *program = npu_graph_add_child(g, "p", NPU_LEVEL_TILE, NULL);
     npu_op set = npu_system_sync_src(program, NPU_PIPE_MTE3, NPU_PIPE_V, 0);
     npu_op wait = npu_system_sync_dst(program, NPU_PIPE_MTE3, NPU_PIPE_V, 0);
     npu_op_storage storage = { 0 };
@@ -417,7 +417,7 @@ static void test_text(void)
     npu_graph *g = NULL, *copy = NULL;
     npu_text text = npu_text_init(NULL), again = npu_text_init(NULL);
     npu_diag diag = { 0 };
-    NPU_CHECK_STATUS(npu_graph_parse(&g, program_text, sizeof program_text - 1, NULL, &diag), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_parse(&g, program_text, sizeof program_text - 1, npu_test_graph_desc(), &diag), NPU_OK);
     NPU_CHECK_STR(diag.message, "");
     NPU_CHECK_STATUS(npu_graph_validate(g, NULL, NULL), NPU_OK);
     NPU_CHECK_STATUS(npu_graph_print(g, &text), NPU_OK);
@@ -496,7 +496,7 @@ static void test_builders(void)
 
 static void test_place(void)
 {
-    npu_graph *g = npu_graph_create(NULL), *program = npu_graph_add_child(g, "p", NPU_LEVEL_TILE, NULL);
+    npu_graph *g = npu_graph_create(npu_test_graph_desc()), *program = npu_graph_add_child(g, "p", NPU_LEVEL_TILE, NULL);
     npu_value t = npu_block_create_tile(program, NPU_F32, 1, DIMS(8), NPU_SPACE_UB);
     npu_value l = npu_block_create_tile(program, NPU_F32, 1, DIMS(8), NPU_SPACE_L1);
     NPU_CHECK_STATUS(npu_value_set_place(program, t, NPU_SPACE_UB, 64), NPU_OK);
@@ -540,7 +540,7 @@ static void test_launch_rejections(void)
         npu_text_printf(&text, "graph main\nchild program tile\ninput a : f32[4]\ninput b : f32[4]\nt = block.load(a, [0], [4])\n%send\n"
                                "child other\nend\ninput p : f32[4]\ninput q : f32[4]\ninput r : f32[5]\nz = %s\noutput z = z\n",
                         launches[i].body, launches[i].call);
-        NPU_CHECK_STATUS(npu_graph_parse(&g, text.data, text.len, NULL, NULL), launches[i].status);
+        NPU_CHECK_STATUS(npu_graph_parse(&g, text.data, text.len, npu_test_graph_desc(), NULL), launches[i].status);
         npu_graph_destroy(g);
         npu_text_free(&text);
     }
@@ -597,7 +597,7 @@ static void run_graph(const npu_graph *g, const npu_backend *backend, const npu_
 /* The example of the document: sqrt(a b), summed along rows, for a tile of 32 rows per block. */
 static void test_document_example(void)
 {
-    npu_graph *g = npu_graph_create(NULL), *p;
+    npu_graph *g = npu_graph_create(npu_test_graph_desc()), *p;
     uint32_t body;
     npu_value a = npu_input(g, "a", F32(128, 128)), b = npu_input(g, "b", F32(128, 128)), out = npu_input(g, "output", F32(128, 1));
     static float xa[128 * 128], xb[128 * 128], y[128];
@@ -751,7 +751,7 @@ static npu_graph *tile_op_graph(const char *line, size_t *len)
     npu_text_printf(&text, "graph main\n");
     npu_text_printf(&text, head, "", line);
     npu_text_printf(&text, "end\n");
-    NPU_CHECK_STATUS(npu_graph_parse(&g, text.data, text.len, NULL, &diag), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_parse(&g, text.data, text.len, npu_test_graph_desc(), &diag), NPU_OK);
     NPU_CHECK_STR(diag.message, "");
     npu_spec_len(npu_value_spec(npu_graph_child(g, 0), npu_graph_find(npu_graph_child(g, 0), "y")), len);
     npu_graph_destroy(g);
@@ -763,7 +763,7 @@ static npu_graph *tile_op_graph(const char *line, size_t *len)
     npu_text_printf(&text, "z = block.store(y, [0], [%u], out)\noutput z = z\nend\ninput t : f32[4,8]\ninput s : f32[4,1]\n"
                            "input h : f32[1,8]\ninput o : f32[%u]\nz = npu.launch([t, s, h, o], blocks=1, body=graph 0)\noutput z = z\n",
                     (unsigned)*len, (unsigned)*len);
-    NPU_CHECK_STATUS(npu_graph_parse(&g, text.data, text.len, NULL, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_parse(&g, text.data, text.len, npu_test_graph_desc(), NULL), NPU_OK);
     npu_text_free(&text);
     return g;
 }
@@ -885,7 +885,7 @@ static void test_registers(void)
     npu_parallel *threads = NULL;
     NPU_CHECK_STATUS(npu_threads_create(&threads, &(npu_threads_desc){ .width = 3 }), NPU_OK);
     fill(x, 24, 3);
-    NPU_CHECK_STATUS(npu_graph_parse(&g, text, sizeof text - 1, NULL, &diag), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_parse(&g, text, sizeof text - 1, npu_test_graph_desc(), &diag), NPU_OK);
     NPU_CHECK_STR(diag.message, "");
     for (int run = 0; run < 2; run++) {
         run_graph(g, npu_ref_backend(), run ? threads : NULL, in);
@@ -927,7 +927,7 @@ static void check_example(npu_graph *g, uint32_t num_inputs)
 
 static void test_examples(void)
 {
-    npu_graph *g = npu_graph_create(NULL);
+    npu_graph *g = npu_graph_create(npu_test_graph_desc());
     uint32_t body;
     int64_t cols = 32;
     npu_value v[5] = { npu_input(g, "x", F32(60, 32)), npu_input(g, "out", F32(60, 32)) };
@@ -935,7 +935,7 @@ static void test_examples(void)
     npu_output(g, "y", npu_op_result(g, npu_tile_launch(g, v, 2, 5, 0, body), 0));
     npu_output(g, "z", npu_softmax(g, v[0], 1));
     check_example(g, 2);
-    g = npu_graph_create(NULL);
+    g = npu_graph_create(npu_test_graph_desc());
     v[0] = npu_input(g, "a", F32(40, 48));
     v[1] = npu_input(g, "b", F32(48, 32));
     v[2] = npu_input(g, "c", F32(40, 32));
@@ -943,7 +943,7 @@ static void test_examples(void)
     npu_output(g, "y", npu_op_result(g, npu_tile_launch(g, v, 3, 5, 0, body), 0));
     npu_output(g, "z", npu_matmul(g, v[0], v[1]));
     check_example(g, 3);
-    g = npu_graph_create(NULL);
+    g = npu_graph_create(npu_test_graph_desc());
     for (int i = 0; i < 5; i++) {
         v[i] = npu_input(g, NULL, i == 2 || i == 3 ? F32(1, 32) : F32(20, 32));
     }
@@ -956,7 +956,7 @@ static void test_examples(void)
 /* The program in the manual of the section. */
 static void test_manual(void)
 {
-    npu_graph *g = npu_graph_create(NULL);
+    npu_graph *g = npu_graph_create(npu_test_graph_desc());
     uint32_t body;
     npu_spec spec = F32(12, 8);
     int64_t rows = 12, blocks = 4, shape[2] = { 3, 8 };
@@ -996,7 +996,7 @@ static void test_blocks_in_order(void)
     NPU_ITEM("S3.68");
     NPU_ITEM("S3.69");
     NPU_CHECK_STATUS(npu_threads_create(&threads, &(npu_threads_desc){ .width = 4 }), NPU_OK);
-    NPU_CHECK_STATUS(npu_graph_parse(&g, text, sizeof text - 1, NULL, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_parse(&g, text, sizeof text - 1, npu_test_graph_desc(), NULL), NPU_OK);
     for (uint32_t op = 3; op <= 6; op++) {
         NPU_CHECK_EQ(npu_op_definition(npu_graph_child(g, 0), (npu_op){ op })->pipe, NPU_PIPE_S);
     }
@@ -1036,7 +1036,7 @@ static npu_status door_call(void *ctx, const npu_call *call)
 /* A device that takes ops one by one does not get to see a program: the CPU runs it. */
 static void test_small_door(void)
 {
-    npu_graph *g = npu_graph_create(NULL);
+    npu_graph *g = npu_graph_create(npu_test_graph_desc());
     npu_backend *door = NULL;
     npu_accel accel = { .size = sizeof accel, .name = "npu0", .alloc = door_alloc, .free = door_free, .upload = door_move, .download = door_move_back, .op_call = door_call,
                         .supports = door_supports };
@@ -1079,7 +1079,7 @@ static void test_run_failures(void)
         npu_text_printf(&text, "graph main\nchild p tile\ninput x : f32[16]\ninput o : f32[16]\nb = block.get_block_idx()\n%s\n"
                                "y = block.store(t, [0], [8], o)\noutput y = y\nend\ninput x : f32[16]\ninput o : f32[16]\n"
                                "y = npu.launch([x, o], %s, body=graph 0)\noutput y = y\n", rows[i].line, rows[i].launch);
-        NPU_CHECK_STATUS(npu_graph_parse(&g, text.data, text.len, NULL, NULL), NPU_OK);
+        NPU_CHECK_STATUS(npu_graph_parse(&g, text.data, text.len, npu_test_graph_desc(), NULL), NPU_OK);
         run_graph(g, npu_ref_backend(), NULL, in);
         NPU_CHECK_STATUS(result.status, rows[i].status);
         NPU_CHECK(strstr(result.message, rows[i].words) != NULL);
@@ -1305,7 +1305,7 @@ static void test_hazards(void)
 
 static void test_check_arguments(void)
 {
-    npu_graph *g = npu_graph_create(NULL), *p = npu_graph_add_child(g, "p", NPU_LEVEL_TILE, NULL);
+    npu_graph *g = npu_graph_create(npu_test_graph_desc()), *p = npu_graph_add_child(g, "p", NPU_LEVEL_TILE, NULL);
     npu_tile_desc negative = { .blocks = -1 }, events = { .num_events = 65 }, canary = { ._canary = 1 };
     npu_alloc_counter counter = { 0 };
     npu_allocator allocator = npu_allocator_counting(&counter);
@@ -1599,7 +1599,7 @@ static void random_op(random_program *r)
 /* A graph with one tile program of num_ops ops, and the inputs of the sweep that runs it. */
 static npu_graph *random_graph(random_program *r, int care, int num_ops)
 {
-    npu_graph *g = npu_graph_create(NULL);
+    npu_graph *g = npu_graph_create(npu_test_graph_desc());
     memset(r->slots, 0, sizeof r->slots);
     r->care = care;
     r->event = 0;
@@ -1654,7 +1654,7 @@ static void test_random_programs(void)
 
 static void test_delays(void)
 {
-    npu_graph *g = npu_graph_create(NULL);
+    npu_graph *g = npu_graph_create(npu_test_graph_desc());
     uint32_t body;
     sweep_program(build_softmax(g, 2, 3, 2, 8, false, &body), 0);
     sweep_program(build_matmul(g, 2, 3, 4, 4, 8, &body), 0);
@@ -1713,7 +1713,7 @@ static void test_sync(void)
     };
     NPU_ITEM("R3.26");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        npu_graph *g = npu_graph_create(NULL), *now, *p;
+        npu_graph *g = npu_graph_create(npu_test_graph_desc()), *now, *p;
         npu_tile_desc desc = { .blocks = 2, .overlapping = rows[i].overlapping, .num_events = rows[i].events };
         uint32_t body;
         p = rows[i].which == 0   ? build_softmax(g, 2, 3, 2, 8, false, &body)
@@ -1768,7 +1768,7 @@ static void test_random_sync(void)
 
 static void test_sync_arguments(void)
 {
-    npu_graph *g = npu_graph_create(NULL), *now = g;
+    npu_graph *g = npu_graph_create(npu_test_graph_desc()), *now = g;
     npu_tile_desc negative = { .blocks = -1 }, events = { .num_events = 65 }, canary = { ._canary = 1 };
     npu_tile_desc small = { .sizes = { 0, 0, 64 } };
     uint32_t body;
@@ -1803,7 +1803,7 @@ static void test_sync_arguments(void)
 static void test_large_program(void)
 {
     enum { BLOCKS = 64, TILES = 530, ROWS = 2, COLS = 32, LEN = BLOCKS * TILES * ROWS * COLS };
-    npu_graph *g = npu_graph_create(NULL), *p;
+    npu_graph *g = npu_graph_create(npu_test_graph_desc()), *p;
     npu_tile_desc desc = { .blocks = BLOCKS };
     npu_spec spec = F32(BLOCKS * TILES * ROWS, COLS);
     npu_value x = npu_input(g, "x", spec), out = npu_input(g, "out", spec);

@@ -241,7 +241,7 @@ static npu_graph *build(const row *r, const char *dtype)
         npu_text_printf(&text, "output %c = %c\n", names[i], names[i]);
     }
     memset(&diag, 0, sizeof diag);
-    NPU_CHECK_STATUS(npu_graph_parse(&g, text.data, text.len, NULL, &diag), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_parse(&g, text.data, text.len, npu_test_graph_desc(), &diag), NPU_OK);
     if (!g) {
         fprintf(stderr, "%s\n%s\n", text.data, diag.message);
     }
@@ -655,7 +655,7 @@ static npu_graph *conv_graph(const conv_case *c, const char *role)
     npu_text_printf(&t, "y = aten.conv2d.default(x, w, b, [%d, %d], [%d, %d], [%d, %d], %d)\noutput y = y\n",
                     (int)c->stride, (int)c->stride, (int)c->pad, (int)c->pad, (int)c->dilation, (int)c->dilation,
                     (int)c->groups);
-    NPU_CHECK_STATUS(npu_graph_parse(&g, t.data, t.len, NULL, &diag), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_parse(&g, t.data, t.len, npu_test_graph_desc(), &diag), NPU_OK);
     npu_text_free(&t);
     return g;
 }
@@ -733,7 +733,7 @@ static npu_graph *product_graph(const int *sizes, const char *role)
     npu_text_printf(&t, "npu_ir 1\ngraph main\ninput x : f32[%d,%d]\n%s w : f32[%d,%d]\n", sizes[0], sizes[1], role,
                     sizes[1], sizes[2]);
     npu_text_printf(&t, "t = aten.mm.default(x, w)\ny = aten.relu.default(t)\noutput y = y\n");
-    NPU_CHECK_STATUS(npu_graph_parse(&g, t.data, t.len, NULL, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_parse(&g, t.data, t.len, npu_test_graph_desc(), NULL), NPU_OK);
     npu_text_free(&t);
     return g;
 }
@@ -810,7 +810,7 @@ static npu_graph *followed_graph(const conv_case *c, const char *role, const cha
     npu_text_printf(&t, "y = aten.conv2d.default(x, w, b, [%d, %d], [%d, %d], [%d, %d], %d)\n%s\n", (int)c->stride,
                     (int)c->stride, (int)c->pad, (int)c->pad, (int)c->dilation, (int)c->dilation, (int)c->groups, tail);
     npu_text_printf(&t, "u = aten.cumsum.default(z, 3)\noutput u = u\n%s", is_apart ? "output y = y\n" : "");
-    NPU_CHECK_STATUS(npu_graph_parse(&g, t.data, t.len, NULL, &diag), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_parse(&g, t.data, t.len, npu_test_graph_desc(), &diag), NPU_OK);
     npu_text_free(&t);
     NPU_CHECK_STATUS(npu_graph_optimize(&optimised, g, &desc, NULL, &diag), NPU_OK);
     npu_graph_destroy(g);
@@ -979,7 +979,7 @@ static void told_run(const npu_backend *cpu, const char *dtype, const char *tail
     npu_text_printf(&t, "npu_ir 1\ngraph main\ninput x : %s[1,2,4,5]\ninput w : %s[2,2,1,1]\ninput q : f32[1,2,4,5]\n"
                     "input p : f32[2,1,1]\nr = aten.cumsum.default(q, 3)\ny = aten.conv2d.default(x, w)\n%s\n"
                     "u = aten.cumsum.default(z, 3)\noutput u = u\n", dtype, dtype, tail);
-    NPU_CHECK_STATUS(npu_graph_parse(&g, t.data, t.len, NULL, &diag), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_parse(&g, t.data, t.len, npu_test_graph_desc(), &diag), NPU_OK);
     NPU_CHECK_STATUS(npu_graph_optimize(&optimised, g, &desc, NULL, &diag), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_create_simple(&e, optimised, &cpu, 1, &diag), NPU_OK);
     for (int i = 0; i < 40; i++) {
@@ -1085,7 +1085,7 @@ static float *block_run(size_t block, int64_t size, bool optimises, bool is_apar
     for (char c = 'a'; is_apart && c <= block_rows[block].last; c++) {
         npu_text_printf(&t, "output %c = %c\n", c, c);
     }
-    NPU_CHECK_STATUS(npu_graph_parse(&g, t.data, t.len, NULL, &diag), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_parse(&g, t.data, t.len, npu_test_graph_desc(), &diag), NPU_OK);
     for (uint32_t id = 1; id <= npu_graph_num_values(g); id++) {
         npu_value v = { id };
         npu_role role = npu_value_role(g, v);
@@ -1363,7 +1363,7 @@ static npu_value scaled(npu_graph *g, const char *name, npu_value a, npu_value b
    Returns bytes that the program keeps. */
 static uint64_t repeat_ops(const npu_backend *cpu, uint32_t num, float expected)
 {
-    npu_graph *g = npu_graph_create(NULL);
+    npu_graph *g = npu_graph_create(npu_test_graph_desc());
     npu_value x = npu_input(g, "x", npu_spec_tensor(NPU_F32, 1, (const int64_t[]){ 1 })), y = x;
     const float one = 1;
     float out = 0;
@@ -1434,7 +1434,7 @@ static void test_cast_first(void)
         tables[0] = strcmp(built_in[i].kernels[0].variant, "cast") == 0 ? built_in[i] : tables[0];
     }
     NPU_CHECK(tables[0].num_kernels);
-    NPU_CHECK_STATUS(npu_graph_parse(&g, text, sizeof text - 1, NULL, &diag), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_parse(&g, text, sizeof text - 1, npu_test_graph_desc(), &diag), NPU_OK);
     for (uint32_t count = 1; count <= 2; count++) {
         npu_ref_desc desc;
         npu_backend *cpu = NULL;
@@ -1504,7 +1504,7 @@ static void test_neon(void) { check_isa("neon"); }
 static void check_bf16(const npu_backend *cpu, const char *set, const int sizes[3], bool is_linear, bool is_known)
 {
     const int64_t m = sizes[0], k = sizes[1], n = sizes[2];
-    npu_graph *g = npu_graph_create(NULL);
+    npu_graph *g = npu_graph_create(npu_test_graph_desc());
     npu_exec *exec = NULL;
     npu_diag diag;
     uint16_t *a = (uint16_t *)calloc((size_t)(m * k), 2), *b = (uint16_t *)calloc((size_t)(k * n), 2);

@@ -214,7 +214,7 @@ static npu_exec *make_exec(npu_graph **g, const npu_backend *cpu, const npu_text
     npu_exec *exec = NULL;
     npu_diag diag;
     memset(&diag, 0, sizeof diag);
-    npu_status status = npu_graph_parse(g, text->data, text->len, NULL, &diag);
+    npu_status status = npu_graph_parse(g, text->data, text->len, npu_test_graph_desc(), &diag);
     status = status ? status : npu_exec_create_simple(&exec, *g, &cpu, 1, &diag);
     status = status ? status : npu_test_input_at(exec, 0, data, size);
     status = status ? status : npu_exec_run(exec);
@@ -234,7 +234,7 @@ static bool check_graph(const npu_text *text, unsigned view, const npu_backend *
     char name[16];
     snprintf(name, sizeof name, "t%u", view);
     npu_text_printf(&made, "%soutput z = %s\n", text->data, name);
-    NPU_CHECK_STATUS(npu_graph_parse(&g[0], text->data, text->len, NULL, &diag), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_parse(&g[0], text->data, text->len, npu_test_graph_desc(), &diag), NPU_OK);
     if (!g[0]) {
         fprintf(stderr, "%s%s\n", text->data, diag.message);
         npu_text_free(&made);
@@ -318,7 +318,7 @@ static void test_bound_memory(void)
     npu_graph *g = NULL;
     npu_exec *exec = NULL;
     float x[600], y[600];
-    NPU_CHECK_STATUS(npu_graph_parse(&g, text, sizeof text - 1, NULL, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_parse(&g, text, sizeof text - 1, npu_test_graph_desc(), NULL), NPU_OK);
     NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &cpu, 1, NULL), NPU_OK);
     for (size_t i = 0; i < 600; i++) {
         x[i] = (float)i;
@@ -353,7 +353,7 @@ static void test_huge_steps(void)
         npu_diag diag;
         size_t size = 0;
         snprintf(text, sizeof text, "graph g\ninput x : f32[3,4]\n%s\noutput y = y\n", rows[i].op);
-        NPU_CHECK_STATUS(npu_graph_parse(&g, text, strlen(text), NULL, &diag), NPU_OK);
+        NPU_CHECK_STATUS(npu_graph_parse(&g, text, strlen(text), npu_test_graph_desc(), &diag), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &cpu, 1, &diag), NPU_OK);
         NPU_CHECK_STATUS(npu_test_input(exec, "x", x, sizeof x), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);

@@ -44,6 +44,8 @@ typedef struct options {
     bool verbose, registered_only, all_ways, cpu_alone, kit;
 } options;
 
+static npu_graph_desc shared; /* one registry for all graphs: there are tens of thousands */
+
 /* ---- building ---------------------------------------------------------------------------------------------- */
 
 typedef struct built {
@@ -115,7 +117,7 @@ static npu_status build(built *b, conf_case *c, const char *op, int how)
 {
     npu_arg args[CONF_MAX_ARGS];
     bool moved = how == BUILD_MOVED;
-    b->graph = npu_graph_create(NULL);
+    b->graph = npu_graph_create(&shared);
     b->moved = moved;
     b->symbols = how == BUILD_SYMBOLS;
     b->strided = how == BUILD_STRIDED;
@@ -392,7 +394,7 @@ static bool run_form(const npu_graph *g, const form *f, const conf_case *c, char
     npu_graph *again = NULL;
     bool ok = false;
     npu_status status = f->print(g, &first);
-    status = status ? status : f->parse(&again, first.data, first.len, NULL, &diag);
+    status = status ? status : f->parse(&again, first.data, first.len, &shared, &diag);
     status = status ? status : f->print(again, &second);
     if (status) {
         snprintf(why, size, "%s: line %d: %s", npu_status_name(status), (int)diag.line, diag.message);
@@ -704,18 +706,17 @@ static int by_name(const void *a, const void *b)
 /* Names of the ops of a directory, sorted. */
 static char **list_ops(const options *o, int *count)
 {
-    npu_registry *registry = NULL;
     DIR *dir = opendir(o->directory);
     char **ops = NULL;
     *count = 0;
-    npu_registry_create(&registry, NULL, NULL);
+    npu_registry_create(&shared.registry, NULL, NULL);
     for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;) {
         size_t len = strlen(entry->d_name);
         if (len < 12 || strcmp(entry->d_name + len - 6, ".cases") != 0) {
             continue;
         }
         char *op = conf_copy(entry->d_name, len - 6);
-        if (!is_wanted(o, registry, op)) {
+        if (!is_wanted(o, shared.registry, op)) {
             free(op);
             continue;
         }
@@ -725,7 +726,6 @@ static char **list_ops(const options *o, int *count)
     if (dir) {
         closedir(dir);
     }
-    npu_registry_destroy(registry);
     if (ops) {
         qsort(ops, (size_t)*count, sizeof *ops, by_name);
     }
@@ -819,5 +819,6 @@ int main(int argc, char **argv)
     }
     free(ops);
     free(tallies);
+    npu_registry_destroy(shared.registry);
     return total.failed != 0;
 }
