@@ -6676,8 +6676,8 @@ static void npu__ref_copy_finish(npu__ref_strided *c)
         c->tiled_from = c->from[c->tiled];
         c->tiled_to = c->to[c->tiled];
         c->dims[c->tiled] = (c->tiled_dim + c->tile - 1) / c->tile;
-        c->from[c->tiled] *= c->tile;
-        c->to[c->tiled] *= c->tile;
+        c->from[c->tiled] = NPU__REF_WRAP(c->from[c->tiled], *, c->tile); /* where it is too far there is one tile */
+        c->to[c->tiled] = NPU__REF_WRAP(c->to[c->tiled], *, c->tile);
     }
     c->rows = 1;
     for (uint32_t i = 0; i + 1 < c->rank; i++) {
