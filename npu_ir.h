@@ -45307,7 +45307,10 @@ static npu_status npu__plan_check(const npu_graph *g, const npu_plan_desc *desc,
                          g->name);
     }
     for (uint32_t i = 0; i < desc->num_backends; i++) {
-        npu_status status = npu_backend_check(desc->backends[i], diag);
+        npu_status status = desc->backends[i] ? npu_backend_check(desc->backends[i], diag)
+                                              : npu__fail(diag, NPU_ERR_VERSION,
+                                                          "plan: backends[%u] of %u is NULL: was it created?",
+                                                          (unsigned)i, (unsigned)desc->num_backends);
         if (status) {
             return status;
         }
