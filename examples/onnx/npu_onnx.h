@@ -1067,6 +1067,10 @@ static const void *onnx_data(onnx_reader *r, npu_value v, const char *what, size
 {
     const void *data = v.id ? npu_value_data(r->g, v, NULL) : NULL;
     *len = onnx_num_elements(r, v);
+    if (!v.id) {
+        onnx_fail(r, NPU_ERR_ARITY, "%s is missing", what);
+        return NULL;
+    }
     if (!data || (npu_value_role(r->g, v) != NPU_ROLE_CONSTANT)) {
         onnx_fail(r, NPU_ERR_CONVERSION, "%s must be known when the model is read; give what it comes from in inputs", what);
         return NULL;
@@ -1358,9 +1362,17 @@ static npu_value onnx_like(onnx_reader *r, npu_value v, double x)
     return onnx_emit(r, NULL, "aten.scalar_tensor.default(f, dtype=t)", x, (int)onnx_type(r, v));
 }
 
+/* NPU_NONE is the dtype of an operand that the node leaves out. */
 static npu_value onnx_cast(onnx_reader *r, npu_value v, npu_dtype dtype)
 {
-    return onnx_type(r, v) == dtype ? v : onnx_emit(r, NULL, "aten._to_copy.default(v, dtype=t)", v, (int)dtype);
+    if (onnx_type(r, v) == dtype) {
+        return v;
+    }
+    if (!v.id || !dtype) {
+        onnx_fail(r, NPU_ERR_ARITY, "an operand is missing");
+        return onnx_none();
+    }
+    return onnx_emit(r, NULL, "aten._to_copy.default(v, dtype=t)", v, (int)dtype);
 }
 
 static npu_value onnx_reshape(onnx_reader *r, npu_value v, const int64_t *dims, uint32_t rank)
