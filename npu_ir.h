@@ -1457,49 +1457,49 @@ typedef struct npu_op_table {
 
 /* ---- aten: normalisation ---- */
 #define NPU_IR_OPS_ATEN_NORMALIZATION(X)                                                                     \
-    X(0x0060, NPU_ATEN_BATCH_NORM, 0, npu__type_batch_norm,                                                  \
+    X(0x0060, NPU_ATEN_BATCH_NORM, NPU_INPLACE, npu__type_batch_norm,                                        \
       "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, " \
       "bool training, " \
       "float momentum, float eps, bool cudnn_enabled) -> Tensor", \
       "per-channel normalisation over N and the spatial dims") \
-    X(0x0061, NPU_ATEN_LAYER_NORM, 0, npu__type_layer_norm,                                                  \
+    X(0x0061, NPU_ATEN_LAYER_NORM, NPU_INPLACE, npu__type_layer_norm,                                        \
       "layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, " \
       "bool cudnn_enable=True) -> Tensor", "normalisation over the trailing dims")                           \
-    X(0x0062, NPU_ATEN_GROUP_NORM, 0, npu__type_group_norm,                                                  \
+    X(0x0062, NPU_ATEN_GROUP_NORM, NPU_INPLACE, npu__type_group_norm,                                        \
       "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "   \
       "bool cudnn_enabled=True) -> Tensor", "normalisation over groups of channels")                         \
-    X(0x0063, NPU_ATEN_NATIVE_LAYER_NORM, 0, npu__type_layer_norm,                                           \
+    X(0x0063, NPU_ATEN_NATIVE_LAYER_NORM, NPU_INPLACE, npu__type_layer_norm,                                 \
       "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> " \
       "(Tensor, Tensor, Tensor)", "layer_norm that also returns mean and reciprocal deviation")              \
-    X(0x0064, NPU_ATEN_NATIVE_BATCH_NORM_LEGIT, 0, npu__type_batch_norm,                                     \
+    X(0x0064, NPU_ATEN_NATIVE_BATCH_NORM_LEGIT, NPU_INPLACE, npu__type_batch_norm,                           \
       "_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) "                     \
       "running_mean, Tensor(b!) running_var, bool training, float momentum, float eps) -> "                  \
       "(Tensor, Tensor, Tensor)", "batch_norm with its mean and reciprocal deviation")                       \
-    X(0x0065, NPU_ATEN_NATIVE_BATCH_NORM_LEGIT_NO_STATS, 0, npu__type_batch_norm,                            \
+    X(0x0065, NPU_ATEN_NATIVE_BATCH_NORM_LEGIT_NO_STATS, NPU_INPLACE, npu__type_batch_norm,                  \
       "_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool "                  \
       "training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",                                    \
       "the same without running statistics")                                                                 \
-    X(0x0066, NPU_ATEN_NATIVE_BATCH_NORM_LEGIT_NO_TRAINING, 0, npu__type_batch_norm,                         \
+    X(0x0066, NPU_ATEN_NATIVE_BATCH_NORM_LEGIT_NO_TRAINING, NPU_INPLACE, npu__type_batch_norm,               \
       "_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor "             \
       "running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)",            \
       "the same with given statistics")                                                                      \
-    X(0x0067, NPU_ATEN_NATIVE_BATCH_NORM_LEGIT_FUNCTIONAL, 0, npu__type_batch_norm,                          \
+    X(0x0067, NPU_ATEN_NATIVE_BATCH_NORM_LEGIT_FUNCTIONAL, NPU_INPLACE, npu__type_batch_norm,                \
       "_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor "              \
       "running_mean, Tensor running_var, bool training, float momentum, float eps) -> (Tensor, "             \
       "Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)",                                    \
       "the same with new running statistics")                                                                \
-    X(0x0068, NPU_ATEN_NATIVE_BATCH_NORM, 0, npu__type_batch_norm,                                           \
+    X(0x0068, NPU_ATEN_NATIVE_BATCH_NORM, NPU_INPLACE, npu__type_batch_norm,                                 \
       "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "                 \
       "Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, "                  \
       "Tensor)", "batch_norm with its mean and reciprocal deviation")                                        \
-    X(0x0069, NPU_ATEN_INSTANCE_NORM, 0, npu__type_instance_norm,                                            \
+    X(0x0069, NPU_ATEN_INSTANCE_NORM, NPU_INPLACE, npu__type_instance_norm,                                  \
       "instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "             \
       "running_var, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> "                \
       "Tensor", "normalisation of each channel of each sample")                                              \
-    X(0x006a, NPU_ATEN_RMS_NORM, 0, npu__type_layer_norm,                                                    \
+    X(0x006a, NPU_ATEN_RMS_NORM, NPU_INPLACE, npu__type_layer_norm,                                          \
       "rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) "             \
       "-> Tensor", "x over the root of its mean square, over the trailing dims")                             \
-    X(0x006b, NPU_ATEN_NATIVE_GROUP_NORM, 0, npu__type_native_group_norm,                                    \
+    X(0x006b, NPU_ATEN_NATIVE_GROUP_NORM, NPU_INPLACE, npu__type_native_group_norm,                          \
       "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, "                   \
       "SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)",                                       \
       "group_norm with mean and reciprocal deviation")                                                       \

@@ -258,6 +258,7 @@ static const struct {
     { "viewed", 0, 0, NPU_ERR_STATE },
     { "itself", 0, 1, NPU_ERR_STATE }, /* it is written while it is read */
     { "twice", 0, 2, NPU_OK },         /* element by element */
+    { "norm", 0, 0, NPU_OK }, { "norm", 0, 1, NPU_ERR_INVALID_ARGUMENT }, { "rows", 0, 0, NPU_OK },
 };
 
 static const char alias_text[] =
@@ -274,6 +275,8 @@ static const char alias_text[] =
     "o = aten.exp.default(j)\n"
     "input sq : f32[3,3]\nu = aten.exp.default(sq)\nw = linalg.transpose(u, u, permutation=[1, 0]) @itself\n"
     "aa = aten.exp.default(sq)\nbb = linalg.add(aa, aa, aa) @twice\n"
+    "cc = aten.exp.default(x)\ndd = aten.batch_norm.default(cc, b, b, b, b, false, 0.1, 1e-5, false) @norm\n"
+    "ee = aten.exp.default(x)\nff = aten.layer_norm.default(ee, [3], b, b) @rows\n"
     "output z = z\noutput o = o\n";
 
 static void test_alias_rules(void)

@@ -726,6 +726,63 @@ static void test_states(void)
     }
 }
 
+/* ---- norms in place ---- */
+
+/* What a norm reads dies there, and its rows are longer than what is converted at a time: the same bits in its memory as
+   in other memory. */
+static void test_norms(void)
+{
+    static const char *const rows[] = {
+        "batch_norm.default(x, w, b, w, w, false, 0.1, 1e-5, false)",
+        "batch_norm.default(x, w, b, none, none, true, 0.1, 1e-5, false)",
+        "batch_norm.default(x, none, none, w, w, false, 0.1, 1e-5, false)",
+        "group_norm.default(x, 2, w, b, 1e-5, false)",
+        "layer_norm.default(x, [40, 40])",
+        "layer_norm.default(x, [6, 40, 40], v)",
+        "rms_norm.default(x, [40, 40])",
+        "instance_norm.default(x, w, b, none, none, true, 0.1, 1e-5, false)",
+    };
+    static const char *const dtypes[] = { "f32", "f64", "bf16" };
+    enum { SIZE = 2 * 6 * 40 * 40 };
+    for (size_t i = 0; i < 3 * sizeof rows / sizeof rows[0]; i++) {
+        const npu_backend *cpu = npu_ref_backend();
+        const char *type = dtypes[i % 3];
+        static float x[SIZE], y[2][SIZE];
+        char text[600];
+        snprintf(text, sizeof text, "npu_ir 1\ngraph main\ninput in : f32[2,6,40,40]\nh = aten._to_copy.default(in, dtype=%s)\n"
+                 "a = aten.ones.default([6], dtype=%s)\nw = aten.add.Tensor(a, 1)\nb = aten.neg.default(a)\n"
+                 "v = aten.ones.default([6, 40, 40], dtype=%s)\nx = aten.exp.default(h)\n"
+                 "y = aten.%s\nz = aten._to_copy.default(y, dtype=f32)\noutput z = z\n", type, type, type, rows[i / 3]);
+        fill(x, SIZE, (uint32_t)i);
+        for (int way = 0; way < 2; way++) {
+            npu_graph *g = NULL;
+            npu_plan *plan = NULL;
+            npu_program *program = NULL;
+            npu_exec *exec = NULL;
+            npu_diag diag = { 0 };
+            npu_plan_desc desc = { .backends = &cpu, .num_backends = 1, .no_inplace = way == 0 };
+            npu_status status = npu_graph_parse(&g, text, strlen(text), npu_test_graph_desc(), &diag);
+            status = status ? status : npu_plan_create(&plan, g, &desc, &diag);
+            status = status ? status : npu_program_create(&program, plan, &diag);
+            status = status ? status : npu_exec_create(&exec, program, NULL, &diag);
+            NPU_CHECK_THAT(status == NPU_OK, "%s: %s", text, diag.message);
+            if (!status) {
+                npu_test_input(exec, "in", x, sizeof x);
+                NPU_CHECK_STATUS(npu_exec_set_output(exec, "z", y[way], sizeof y[way]), NPU_OK);
+                NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
+                bool same = npu_exec_value_address(exec, npu_graph_find(g, "x"), 0) ==
+                            npu_exec_value_address(exec, npu_graph_find(g, "y"), 0);
+                NPU_CHECK_THAT(same == (way == 1), "%s %s: %s", type, rows[i / 3], same ? "in place" : "not in place");
+            }
+            npu_exec_destroy(exec);
+            npu_program_destroy(program);
+            npu_plan_destroy(plan);
+            npu_graph_destroy(g);
+        }
+        NPU_CHECK_THAT(memcmp(y[0], y[1], sizeof y[0]) == 0, "%s %s: other bits in place", type, rows[i / 3]);
+    }
+}
+
 /* A capture replays the same. */
 static void test_states_replayed(void)
 {
@@ -796,6 +853,7 @@ int main(void)
     NPU_RUN(test_overflow);
     NPU_RUN(test_residual_network);
     NPU_RUN(test_many_values);
+    NPU_RUN(test_norms);
     NPU_RUN(test_states);
     NPU_RUN(test_states_replayed);
     NPU_RUN(test_large_state);
