@@ -5683,7 +5683,8 @@ typedef struct npu_backend {
    The traits of its row say it. REUSES_0 .. REUSES_3 name operands, one per result and in the same order, and no
    others may be taken: adam_step's p, m and v, never g. Else a result may take its destination (DESTINATION), and
    result 0 of an op that is INPLACE operand 0, or any operand where it is elementwise. Dtypes and dims are equal
-   always. Backends offer such pairs in compile; the memory planner uses them where liveness allows. */
+   always. Of such pairs a backend offers those in compile that its kernels allow; the memory planner uses them where
+   liveness allows. */
 NPU_IR_API bool npu_op_may_alias(const npu_op_info *op, uint32_t result, uint32_t operand);
 /* May a result stand in its operand's memory where the op stands in this graph? Nothing may need the operand
    afterwards: it is no input, parameter, constant, state or output, has no views, and no later user. Errors:
@@ -43094,8 +43095,8 @@ static bool npu__goes_up(const npu_plan *plan, uint32_t from, uint32_t to)
                                     : is_copy && to < plan->desc.num_backends;
 }
 
-/* Does it go through host memory, from one device to another? */
-static bool npu__goes_round(const npu_plan *plan, uint32_t from, uint32_t to)
+/* Is it staged in host memory, on its way from one device to another? */
+static bool npu__is_staged(const npu_plan *plan, uint32_t from, uint32_t to)
 {
     return npu__is_device(plan, to) && npu__goes_down(plan, from, to) && npu__goes_up(plan, from, to);
 }
@@ -43810,22 +43811,23 @@ static void npu__set_label(npu__placer *p, uint32_t node, uint32_t label)
 
 static uint64_t npu__label_bit(uint32_t label) { return (uint64_t)1 << label; }
 
-/* What moving a value to several labels takes: once to each, but all that goes through host memory comes down once. */
+/* What moving a value to several labels takes: once to each, but all that is staged in host memory comes down
+   once. */
 static double npu__moves_ns(const npu__placer *p, uint32_t from, uint64_t to, uint64_t bytes)
 {
     double ns = 0;
-    bool goes_round = false, is_down = false;
+    bool is_staged = false, is_down = false;
     to &= ~npu__label_bit(from);
     for (uint32_t b = 0; to; b++, to >>= 1) {
-        if (to & 1 && p->host < p->num_backends && npu__goes_round(p->plan, from, b)) {
+        if (to & 1 && p->host < p->num_backends && npu__is_staged(p->plan, from, b)) {
             ns += npu__up_ns(p->plan, b, bytes);
-            goes_round = true;
+            is_staged = true;
         } else if (to & 1) {
             ns += npu__move_ns(p->plan, from, b, bytes);
             is_down |= b < p->num_backends && !npu__is_device(p->plan, b);
         }
     }
-    return ns + (goes_round && !is_down ? npu__down_ns(p->plan, from, bytes) : 0);
+    return ns + (is_staged && !is_down ? npu__down_ns(p->plan, from, bytes) : 0);
 }
 
 /* The labels of those that read a value, and the host where it is fetched. */
@@ -44992,7 +44994,7 @@ static bool npu__is_unbounded(const npu_graph *g, uint32_t value)
     return !npu_spec_is_static(&largest);
 }
 
-/* Is a value that goes round through host memory to `to` needed there by others, too? */
+/* Is a value that is staged in host memory on its way to `to` needed there by others, too? */
 static bool npu__needs_copy(const npu_plan *plan, uint32_t value, uint32_t home, uint32_t to)
 {
     const npu_graph *g = plan->graph;
@@ -45000,7 +45002,7 @@ static bool npu__needs_copy(const npu_plan *plan, uint32_t value, uint32_t home,
     for (uint32_t u = g->values[value].first_use; u && !needs; u = g->uses[u - 1].next) {
         uint32_t other = plan->targets[g->uses[u - 1].op].backend;
         needs = other != home && other != to && other < plan->desc.num_backends &&
-                (!npu__is_device(plan, other) || npu__goes_round(plan, home, other));
+                (!npu__is_device(plan, other) || npu__is_staged(plan, home, other));
     }
     return needs;
 }
@@ -45011,7 +45013,7 @@ static uint32_t npu__moved_from(const npu__build *b, uint32_t value, uint32_t to
 {
     const npu_plan *plan = b->plan;
     uint32_t home = plan->targets[plan->graph->values[value].producer].backend, host = npu__plan_host(plan);
-    if (host == plan->desc.num_backends || !npu__goes_round(plan, home, to)) {
+    if (host == plan->desc.num_backends || !npu__is_staged(plan, home, to)) {
         return home;
     }
     for (uint32_t i = plan->moved_head[value]; i; i = plan->moved[i - 1].next) {
@@ -45307,10 +45309,12 @@ static npu_status npu__plan_check(const npu_graph *g, const npu_plan_desc *desc,
                          g->name);
     }
     for (uint32_t i = 0; i < desc->num_backends; i++) {
-        npu_status status = desc->backends[i] ? npu_backend_check(desc->backends[i], diag)
-                                              : npu__fail(diag, NPU_ERR_VERSION,
-                                                          "plan: backends[%u] of %u is NULL: was it created?",
-                                                          (unsigned)i, (unsigned)desc->num_backends);
+        npu_status status;
+        if (!desc->backends[i]) {
+            return npu__fail(diag, NPU_ERR_VERSION, "plan: backends[%u] of %u is NULL: was it created?", (unsigned)i,
+                             (unsigned)desc->num_backends);
+        }
+        status = npu_backend_check(desc->backends[i], diag);
         if (status) {
             return status;
         }

@@ -259,6 +259,7 @@ static const struct {
     { "itself", 0, 1, NPU_ERR_STATE }, /* it is written while it is read */
     { "twice", 0, 2, NPU_OK },         /* element by element */
     { "norm", 0, 0, NPU_OK }, { "norm", 0, 1, NPU_ERR_INVALID_ARGUMENT }, { "rows", 0, 0, NPU_OK },
+    { "own", 0, 0, NPU_ERR_STATE }, /* its weight is a row of what it would overwrite */
 };
 
 static const char alias_text[] =
@@ -277,6 +278,7 @@ static const char alias_text[] =
     "aa = aten.exp.default(sq)\nbb = linalg.add(aa, aa, aa) @twice\n"
     "cc = aten.exp.default(x)\ndd = aten.batch_norm.default(cc, b, b, b, b, false, 0.1, 1e-5, false) @norm\n"
     "ee = aten.exp.default(x)\nff = aten.layer_norm.default(ee, [3], b, b) @rows\n"
+    "gg = aten.exp.default(sq)\nhh = aten.select.int(gg, 0, 1)\nii = aten.layer_norm.default(gg, [3], hh) @own\n"
     "output z = z\noutput o = o\n";
 
 static void test_alias_rules(void)

@@ -1069,9 +1069,7 @@ static const void *onnx_data(onnx_reader *r, npu_value v, const char *what, size
     *len = onnx_num_elements(r, v);
     if (!v.id) {
         onnx_fail(r, NPU_ERR_ARITY, "%s is missing", what);
-        return NULL;
-    }
-    if (!data || (npu_value_role(r->g, v) != NPU_ROLE_CONSTANT)) {
+    } else if (!data || (npu_value_role(r->g, v) != NPU_ROLE_CONSTANT)) {
         onnx_fail(r, NPU_ERR_CONVERSION, "%s must be known when the model is read; give what it comes from in inputs", what);
         return NULL;
     }

@@ -709,7 +709,6 @@ static char **list_ops(const options *o, int *count)
     DIR *dir = opendir(o->directory);
     char **ops = NULL;
     *count = 0;
-    npu_registry_create(&shared.registry, NULL, NULL);
     for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;) {
         size_t len = strlen(entry->d_name);
         if (len < 12 || strcmp(entry->d_name + len - 6, ".cases") != 0) {
@@ -800,6 +799,7 @@ int main(int argc, char **argv)
         return run_kit(&o);
     }
     memset(&total, 0, sizeof total);
+    npu_registry_create(&shared.registry, NULL, NULL); /* without one each graph makes its own */
     char **ops = list_ops(&o, &num_ops);
     tally *tallies = conf_grow(NULL, ((size_t)num_ops + 1) * sizeof *tallies);
     if (o.jobs > 0) {
