@@ -53947,6 +53947,10 @@ static npu_status npu__time_graph(const npu_graph *g, const npu_backend *backend
     npu_status status;
     size_t bytes = 1;
     void *zeros;
+    status = npu_graph_status(g);
+    if (status) {
+        return status;
+    }
     memset(&desc, 0, sizeof desc);
     memset(&plan_desc, 0, sizeof plan_desc);
     plan_desc.backends = &backend;
@@ -53994,6 +53998,7 @@ typedef struct npu__calibration {
     const npu_backend *backend;
     uint64_t (*clock)(void);
     npu_diag *diag;
+    npu_registry *registry; /* of all sample graphs: to make one takes longer than to time most of them */
     npu__sample samples[NPU__SAMPLES];
     uint32_t num_samples;
     npu_rates rates;
@@ -54009,10 +54014,16 @@ static npu_value npu__sample_input(npu_graph *g, const char *name, int64_t rows,
 
 /* One of the library's own graphs: n ops of one kind in a row. */
 enum { NPU__SAMPLE_KINDS = 6 };
-static npu_graph *npu__sample_graph(uint32_t kind, int64_t rows, int64_t columns, uint32_t num)
+static npu_graph *npu__sample_graph(const npu__calibration *c, uint32_t kind, int64_t rows, int64_t columns,
+                                    uint32_t num)
 {
-    npu_graph *g = npu_graph_create(NULL);
-    npu_value x = npu__sample_input(g, "x", rows, columns), y = x;
+    npu_graph_desc desc;
+    npu_graph *g;
+    npu_value x, y;
+    memset(&desc, 0, sizeof desc);
+    desc.registry = c->registry;
+    g = npu_graph_create(&desc);
+    x = y = npu__sample_input(g, "x", rows, columns);
     for (uint32_t i = 0; i < num; i++) {
         switch (kind) {
         case 0: y = npu_relu(g, y); break;
@@ -54083,14 +54094,14 @@ static npu_status npu__calibrate_moves(npu__calibration *c, uint32_t kind)
     npu__sample up[3], down[3];
     npu__timing one, nine, t;
     double fixed[2], each[2];
-    npu_graph *g = npu__sample_graph(kind, 1, 16, 1);
+    npu_graph *g = npu__sample_graph(c, kind, 1, 16, 1);
     npu_status status = npu__time_graph(g, c->backend, c->clock, &one, c->diag);
     npu_graph_destroy(g);
-    g = npu__sample_graph(kind, 1, 16, 9);
+    g = npu__sample_graph(c, kind, 1, 16, 9);
     status = status ? status : npu__time_graph(g, c->backend, c->clock, &nine, c->diag);
     npu_graph_destroy(g);
     for (uint32_t i = 0; i < 3 && status == NPU_OK; i++) {
-        g = npu__sample_graph(kind, 1, (int64_t)1024 << 4 * i, 1);
+        g = npu__sample_graph(c, kind, 1, (int64_t)1024 << 4 * i, 1);
         status = npu__time_graph(g, c->backend, c->clock, &t, c->diag);
         npu_graph_destroy(g);
         up[i].work = down[i].work = (double)((uint64_t)4096 << 4 * i);
@@ -54167,7 +54178,7 @@ static npu_status npu__calibrate_own(npu__calibration *c)
     npu_status status = NPU_OK;
     for (uint32_t sample = 0; sample < NPU__SAMPLE_KINDS; sample++) {
         for (int64_t size = 32; size <= 512 && status == NPU_OK; size *= 4) {
-            npu_graph *g = npu__sample_graph(sample, size, size, 1);
+            npu_graph *g = npu__sample_graph(c, sample, size, size, 1);
             status = npu__calibrate_op(c, g);
             npu_graph_destroy(g);
         }
@@ -54210,12 +54221,30 @@ static double npu__calibrate_rows(npu__calibration *c)
     return worst;
 }
 
+/* Launches and transfers first, since what an op takes is told beside them. */
+static npu_status npu__calibrate_all(npu__calibration *c, const npu_graph *g)
+{
+    static const uint32_t kinds[] = { 0, 5, 1, 2 };
+    npu_status status = NPU_ERR_UNSUPPORTED;
+    for (uint32_t i = 0; i < NPU__COUNT(kinds) && status == NPU_ERR_UNSUPPORTED; i++) {
+        npu_graph *probe = npu__sample_graph(c, kinds[i], 1, 16, 1);
+        status = npu__takes_all(c->backend, probe);
+        npu_graph_destroy(probe);
+        status = status ? status : npu__calibrate_moves(c, kinds[i]);
+    }
+#ifndef NPU_IR_NO_REWRITE
+    status = status || !g ? status : npu__calibrate_graph(c, g);
+#else
+    (void)g;
+#endif
+    return status || c->num_samples ? status : npu__calibrate_own(c);
+}
+
 NPU__COLD NPU_IR_API npu_status npu_rates_calibrate(npu_rates *rates, const npu_backend *backend, const npu_graph *g,
                                           uint64_t (*clock)(void), double *residual, npu_diag *diag)
 {
-    static const uint32_t kinds[] = { 0, 5, 1, 2 };
     npu__calibration c;
-    npu_status status = NPU_ERR_UNSUPPORTED;
+    npu_status status;
     double worst;
     if (!rates) {
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "calibrate: rates is NULL");
@@ -54228,19 +54257,9 @@ NPU__COLD NPU_IR_API npu_status npu_rates_calibrate(npu_rates *rates, const npu_
     c.backend = backend;
     c.clock = clock;
     c.diag = diag;
-    status = NPU_ERR_UNSUPPORTED;
-    for (uint32_t i = 0; i < NPU__COUNT(kinds) && status == NPU_ERR_UNSUPPORTED; i++) {
-        npu_graph *probe = npu__sample_graph(kinds[i], 1, 16, 1);
-        status = npu__takes_all(backend, probe);
-        npu_graph_destroy(probe);
-        status = status ? status : npu__calibrate_moves(&c, kinds[i]);
-    }
-#ifndef NPU_IR_NO_REWRITE
-    status = status || !g ? status : npu__calibrate_graph(&c, g);
-#else
-    (void)g;
-#endif
-    status = status || c.num_samples ? status : npu__calibrate_own(&c);
+    status = npu_registry_create(&c.registry, NULL, diag);
+    status = status ? status : npu__calibrate_all(&c, g);
+    npu_registry_destroy(c.registry);
     if (status) {
         return npu__fail(diag, status, "calibrate: %s: %s", backend->name, npu_status_text(status));
     }

@@ -247,6 +247,7 @@ static npu_status refused(const npu_allocator *a)
     npu_sim *sim = NULL;
     memset(&sim_desc, 0, sizeof sim_desc);
     memset(&graph_desc, 0, sizeof graph_desc);
+    graph_desc.registry = shared;
     sim_desc.refuse = "aten.add.Tensor";
     graph_desc.allocator = a;
     NPU_CHECK_STATUS(npu_sim_create(&sim, &sim_desc), NPU_OK);
@@ -281,6 +282,7 @@ static npu_status simple(const npu_allocator *a)
     npu_parallel *threads = NULL;
     const npu_backend *cpu = npu_ref_backend();
     memset(&desc, 0, sizeof desc);
+    desc.registry = shared;
     desc.allocator = a;
     npu_graph *g = npu_graph_create(&desc);
     npu_output(g, "y", npu_relu(g, npu_input(g, "x", F32(12))));
@@ -316,7 +318,7 @@ static npu_status dynamic(const npu_allocator *a)
         "p = aten.linear.default(x, w)\nq = aten.repeat_interleave.self_Tensor(p, r, 0)\nz = aten.relu.default(q)\n"
         "y = aten.mm.default(z, w)\nm = aten.gt.Scalar(x, 0)\ns = aten.masked_select.default(x, m)\n"
         "output y = y\noutput s = s\noutput z = z\n";
-    npu_graph_desc desc = { .allocator = a };
+    npu_graph_desc desc = { .registry = shared, .allocator = a };
     npu_ref_desc ref_desc = { .allocator = a };
     npu_backend *cpu = NULL;
     npu_graph *g = NULL;
@@ -789,7 +791,7 @@ static const char with_call[] =
 
 static npu_status planned_call(const npu_allocator *a)
 {
-    npu_graph_desc desc = { .allocator = a };
+    npu_graph_desc desc = { .registry = shared, .allocator = a };
     npu_ref_desc ref_desc = { .allocator = a };
     npu_backend *cpu = NULL;
     npu_graph *g = NULL;
@@ -818,7 +820,7 @@ static const char to_lower[] =
 
 static npu_status lowered(const npu_allocator *a)
 {
-    npu_graph_desc desc = { .allocator = a };
+    npu_graph_desc desc = { .registry = shared, .allocator = a };
     npu_graph *g = NULL, *loops = NULL;
     npu_diag diag = { 0 };
     npu_status status = npu_graph_parse(&g, to_lower, sizeof to_lower - 1, &desc, &diag);

@@ -134,7 +134,7 @@ static void print_spec(const call *c, npu_text *text, const npu_spec *spec)
     npu_text_printf(text, "]");
 }
 
-static npu_registry *deduce_registry; /* NULL = the built-in one */
+static npu_registry *deduce_registry; /* NULL = one of the built-in ops alone, shared by all tests */
 
 /* The results of a call as text, or the name of its status; *diag (may be NULL) is that of the graph. */
 static npu_text deduce(const char *op, const char *args, npu_diag *diag)
@@ -144,7 +144,7 @@ static npu_text deduce(const char *op, const char *args, npu_diag *diag)
     char name[96];
     npu_op emitted;
     memset(&c, 0, sizeof c);
-    c.graph = npu_graph_create(&(npu_graph_desc){ .registry = deduce_registry });
+    c.graph = npu_graph_create(deduce_registry ? &(npu_graph_desc){ .registry = deduce_registry } : npu_test_graph_desc());
     c.symbol = npu_graph_add_symbol(c.graph, "s", 0, 0);
     read_args(&c, args);
     snprintf(name, sizeof name, "%s%s", strchr(op, '.') ? "" : "aten.", op);
@@ -167,15 +167,11 @@ static struct { const char *family; int count; } rejections[64];
 
 static void count_rejection(const char *op)
 {
-    static npu_registry *registry; /* kept to the end of the program */
     const npu_op_def *def;
     char name[64];
     size_t i = 0;
-    if (!registry) {
-        npu_registry_create(&registry, NULL, NULL);
-    }
     snprintf(name, sizeof name, "%s%s", strchr(op, '.') ? "" : "aten.", op);
-    def = npu_registry_find(registry, name);
+    def = npu_registry_find(npu_test_graph_desc()->registry, name);
     while (def && rejections[i].family && strcmp(rejections[i].family, def->category) != 0) {
         i++;
     }

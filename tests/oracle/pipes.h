@@ -306,6 +306,58 @@ static inline bool pipes_run_in_order(pipes *p)
     return true;
 }
 
+/* What was left in memory before: other numbers in each run, from one table, since there are a million runs. */
+static inline void pipes_leave(pipes *p)
+{
+    enum { WORDS = sizeof p->memory / sizeof(float) };
+    static float rest[2 * WORDS];
+    const float *from = rest + npu_test_random(&p->random) % (WORDS - PIPES_VALUES);
+    uint64_t random = 1;
+    for (int i = 0; i < 2 * WORDS && rest[2 * WORDS - 1] == 0.0f; i++) {
+        rest[i] = (float)(npu_test_random(&random) % 1000 + 1) / 250.0f;
+    }
+    memcpy(p->memory, from, sizeof p->memory);
+    for (int i = 0; i < PIPES_VALUES; i++) {
+        p->scalars[i] = (double)from[WORDS + i];
+    }
+}
+
+/* Whether nothing is left to issue or to start. */
+static inline bool pipes_is_over(const pipes *p, uint32_t next)
+{
+    bool is_over = next > p->num_ops;
+    for (uint32_t pipe = 0; pipe < 8; pipe++) {
+        is_over = is_over && p->head[pipe] == p->tail[pipe];
+    }
+    return is_over;
+}
+
+/* One of the pipes, or the scalar unit as NPU_PIPE_S, goes on; they are asked by weight until one can. False = none can. */
+static inline bool pipes_go_on(pipes *p, const uint32_t *weights, uint32_t *next)
+{
+    uint32_t left[8], total = 0;
+    for (uint32_t actor = 0; actor < 8; actor++) {
+        left[actor] = weights[actor];
+        total += weights[actor];
+    }
+    while (total > 0) {
+        uint32_t pick = (uint32_t)(npu_test_random(&p->random) % total), actor = 0;
+        for (; pick >= left[actor]; actor++) {
+            pick -= left[actor];
+        }
+        if (actor != NPU_PIPE_S && pipes_step(p, actor)) {
+            return true;
+        }
+        if (actor == NPU_PIPE_S && *next <= p->num_ops && pipes_issue(p, *next)) {
+            ++*next;
+            return true;
+        }
+        total -= left[actor];
+        left[actor] = 0;
+    }
+    return false;
+}
+
 /* One run; tensors are the inputs, which stores change. False = deadlock. Seed 0 runs in program order. */
 static inline bool pipes_run(pipes *p, uint64_t seed)
 {
@@ -315,47 +367,16 @@ static inline bool pipes_run(pipes *p, uint64_t seed)
     memset(p->flags, 0, sizeof p->flags);
     memset(p->head, 0, sizeof p->head);
     memset(p->tail, 0, sizeof p->tail);
-    for (int space = 0; space < 7; space++) { /* what was left there before */
-        for (int i = 0; i < PIPES_MEMORY; i += 4) {
-            float rest = (float)(npu_test_random(&p->random) % 1000) / 250.0f;
-            memcpy(p->memory[space] + i, &rest, sizeof rest);
-        }
-    }
-    for (int i = 0; i < PIPES_VALUES; i++) {
-        p->scalars[i] = (double)(npu_test_random(&p->random) % 100);
-    }
+    pipes_leave(p);
     if (seed == 0) {
         return pipes_run_in_order(p);
     }
     for (int i = 0; i < 8; i++) {
         weights[i] = 1u << npu_test_random(&p->random) % 8;
     }
-    for (;;) {
-        uint32_t blocked = 0, total, pick, actor;
-        for (;;) { /* actor NPU_PIPE_S is the scalar unit */
-            total = 0;
-            for (actor = 0; actor < 8; actor++) {
-                total += blocked >> actor & 1u ? 0 : weights[actor];
-            }
-            if (total == 0) {
-                bool is_over = next > p->num_ops;
-                for (uint32_t pipe = 0; pipe < 8; pipe++) {
-                    is_over = is_over && p->head[pipe] == p->tail[pipe];
-                }
-                return is_over;
-            }
-            pick = (uint32_t)(npu_test_random(&p->random) % total);
-            for (actor = 0; actor < 7 && (blocked >> actor & 1u || pick >= weights[actor]); actor++) {
-                pick -= blocked >> actor & 1u ? 0 : weights[actor];
-            }
-            bool moved = actor == NPU_PIPE_S ? next <= p->num_ops && pipes_issue(p, next) : pipes_step(p, actor);
-            if (moved) {
-                next += actor == NPU_PIPE_S;
-                break;
-            }
-            blocked |= 1u << actor;
-        }
+    while (pipes_go_on(p, weights, &next)) {
     }
+    return pipes_is_over(p, next);
 }
 
 #endif
