@@ -4289,7 +4289,8 @@ typedef enum npu_level { NPU_LEVEL_TENSOR = 0, NPU_LEVEL_TILE = 1, NPU_LEVEL_SCA
 
 typedef struct npu_graph_desc {
     const char *name;               /* copied; NULL = "main" */
-    npu_registry *registry;         /* borrowed and frozen; NULL = a private built-in one */
+    npu_registry *registry;         /* borrowed and frozen; NULL = a private built-in one, which
+                                       graphs made of this one have, too */
     const npu_allocator *allocator; /* copied; NULL = NPU_IR_MALLOC */
     const npu_logger *logger;             /* copied; NULL = none */
     uint32_t level;                 /* npu_level */
@@ -10554,6 +10555,7 @@ struct npu_registry {
     npu_converter *converters;
     npu_executor *executors;
     uint32_t num_converters, cap_converters, num_executors, cap_executors;
+    uint32_t num_owners; /* graphs that were made without one, and what was made of them */
     bool is_frozen;
 };
 
@@ -10563,6 +10565,16 @@ static void npu__registry_freeze(npu_registry *registry)
     if (!registry->is_frozen) {
         registry->is_frozen = true;
     }
+}
+
+/* One owner more (1) or less (-1): a graph and what is made of it may be on two threads. */
+static uint32_t npu__registry_owners(npu_registry *registry, uint32_t change)
+{
+#ifdef NPU_IR_NO_THREADS
+    return registry->num_owners += change;
+#else
+    return __atomic_add_fetch(&registry->num_owners, change, __ATOMIC_ACQ_REL);
+#endif
 }
 
 static uint32_t *npu__kind_slot(const npu_registry *r, npu_kind kind)
@@ -11548,6 +11560,14 @@ static npu_graph *npu__graph_new(const npu_allocator *a, npu_registry *registry,
     return g;
 }
 
+static void npu__graph_own_registry(npu_graph *g, bool is_own)
+{
+    g->owns_registry = is_own;
+    if (is_own) {
+        npu__registry_owners(g->registry, 1);
+    }
+}
+
 NPU_IR_API npu_graph *npu_graph_create(const npu_graph_desc *desc)
 {
     npu_graph_desc d;
@@ -11579,7 +11599,7 @@ NPU_IR_API npu_graph *npu_graph_create(const npu_graph_desc *desc)
         npu_registry_destroy(own);
         return NULL;
     }
-    g->owns_registry = own != NULL;
+    npu__graph_own_registry(g, own != NULL);
     npu__registry_freeze(g->registry);
     if (d.logger) {
         g->logger = *d.logger;
@@ -11630,7 +11650,7 @@ NPU_IR_API void npu_graph_destroy(npu_graph *g)
     npu__free(&g->allocator, g->spec_table, g->spec_table_size * sizeof *g->spec_table);
     npu__free(&g->allocator, g->symbol_table, g->symbol_table_size * sizeof *g->symbol_table);
     npu__arena_free(&g->arena);
-    if (g->owns_registry) {
+    if (g->owns_registry && npu__registry_owners(g->registry, (uint32_t)-1) == 0) {
         npu_registry_destroy(g->registry);
     }
     a = g->allocator;
@@ -36226,17 +36246,22 @@ static npu_status npu__rewrite_tail(npu_rewrite *rw)
     return NPU_OK;
 }
 
-/* An empty graph with the same registry, or with one of its own where the old graph has and may be gone before. */
-static npu_graph *npu__rewrite_graph(const npu_graph *from, bool is_brief)
+/* An empty graph with the same registry, whose owner it becomes, too, where the old graph is one and may be gone before. */
+static npu_graph *npu__rewrite_graph(const npu_graph *from)
 {
     npu_graph_desc desc;
+    npu_graph *g;
     memset(&desc, 0, sizeof desc);
     desc.name = from->name;
-    desc.registry = from->owns_registry && !is_brief ? NULL : from->registry;
+    desc.registry = from->registry;
     desc.allocator = &from->allocator;
     desc.logger = &from->logger;
     desc.level = from->level;
-    return npu_graph_create(&desc);
+    g = npu_graph_create(&desc);
+    if (g) {
+        npu__graph_own_registry(g, from->owns_registry);
+    }
+    return g;
 }
 
 NPU__COLD static npu_status npu__rewrite_arrays(npu_rewrite *rw)
@@ -36307,7 +36332,7 @@ NPU__COLD static npu_status npu__rewrite_run(npu_rewrite *rw, npu_rewrite_fn fn,
 {
     npu_status status;
     *out = NULL;
-    rw->to = npu__rewrite_graph(rw->from, false);
+    rw->to = npu__rewrite_graph(rw->from);
     if (!rw->to) {
         return npu__fail(rw->diag, NPU_ERR_NO_MEMORY, "rewrite: out of memory");
     }
@@ -36454,7 +36479,7 @@ NPU__COLD NPU_IR_API npu_status npu_graph_extract(npu_graph **out, const npu_gra
         }
     }
     if (status == NPU_OK) {
-        rw.to = npu__rewrite_graph(g, false);
+        rw.to = npu__rewrite_graph(g);
         status = rw.to ? npu__extract_into(&rw, ops, num_ops)
                        : npu__fail(&local, NPU_ERR_NO_MEMORY, "extract: out of memory");
     }
@@ -57267,7 +57292,7 @@ NPU__COLD static npu_status npu__quant_weight(npu__quant *q, npu_rewrite *rw, ui
 {
     uint32_t weight = npu__quant_operand(q, op, 1);
     int64_t axis = npu__quant_axis(q, op);
-    npu_graph *small = npu__rewrite_graph(q->g, true);
+    npu_graph *small = npu__rewrite_graph(q->g);
     npu__compose made, *c = &made;
     npu_value v[3];
     npu_status status;
@@ -57362,7 +57387,7 @@ static npu_status npu__quant_linear(npu__quant *q, npu_rewrite *rw, uint32_t op)
     uint32_t weight = npu__quant_operand(q, op, 1), bias = npu__quant_operand(q, op, 2);
     uint32_t result = q->g->ops[op].first_result;
     npu_spec spec = npu__rewrite_spec(rw, npu__quant_spec(q, result));
-    npu_graph *small = npu__rewrite_graph(q->g, true);
+    npu_graph *small = npu__rewrite_graph(q->g);
     npu__compose made, *c = &made;
     npu_value v[2], y = npu_rewrite_operand(rw, npu__make_op(op), 0);
     npu_status status = npu__quant_check_group(q, op);

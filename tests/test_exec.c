@@ -817,6 +817,26 @@ static void test_two_threads(void)
     rig_end(&r);
 }
 
+static void *destroy(void *graph)
+{
+    npu_graph_destroy((npu_graph *)graph);
+    return NULL;
+}
+
+/* Graphs that own a registry together may end in two threads. */
+static void test_graphs_end_in_threads(void)
+{
+    for (int k = 0; k < 20; k++) {
+        npu_graph *g = npu_graph_create(NULL), *now = NULL;
+        pthread_t thread;
+        NPU_CHECK_STATUS(npu_graph_specialize(&now, g, NULL, NULL, 0, NULL), NPU_OK);
+        NPU_CHECK(npu_graph_registry(now) == npu_graph_registry(g));
+        NPU_CHECK_EQ(pthread_create(&thread, NULL, destroy, g), 0);
+        npu_graph_destroy(now);
+        pthread_join(thread, NULL);
+    }
+}
+
 static void count_part(void *arg, uint32_t part, uint32_t parts, uint32_t worker)
 {
     uint32_t *counts = (uint32_t *)arg;
@@ -1372,6 +1392,7 @@ int main(void)
     NPU_RUN(test_partitions_alone);
     NPU_RUN(test_widths);
     NPU_RUN(test_two_threads);
+    NPU_RUN(test_graphs_end_in_threads);
     NPU_RUN(test_spinning);
     NPU_RUN(test_graph_goes_first);
     NPU_RUN(test_no_allocation);

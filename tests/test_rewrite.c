@@ -615,6 +615,39 @@ static npu_status swept(const npu_allocator *a)
     return with_graph(a, CONVERTIBLE "e = aten.leaky_relu.default(c, 0)\noutput y = d\noutput z = e\n", sweep);
 }
 
+/* ---- registries ---- */
+
+static npu_status keep_all(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    (void)ctx;
+    (void)from;
+    return npu_rewrite_copy(rw, op).id ? NPU_OK : NPU_ERR_GRAPH;
+}
+
+/* A registry that a graph made for itself, of some hundred KB, is that of all graphs made of it, whichever goes last. */
+static void test_one_registry(void)
+{
+    npu_alloc_counter c = { 0 };
+    npu_allocator a = npu_allocator_counting(&c);
+    for (int last = 0; last < 4; last++) {
+        npu_graph *g[4] = { npu_graph_create(&(npu_graph_desc){ .allocator = &a }) };
+        size_t one = c.live_bytes;
+        npu_output(g[0], "y", npu_relu(g[0], npu_input(g[0], "x", npu_spec_tensor(NPU_F32, 1, (int64_t[]){ 4 }))));
+        for (int i = 1; i < 4; i++) {
+            NPU_CHECK_STATUS(npu_graph_rewrite(&g[i], g[i - 1], keep_all, NULL, NULL), NPU_OK);
+            NPU_CHECK(npu_graph_registry(g[i]) == npu_graph_registry(g[0]));
+        }
+        NPU_CHECK(c.live_bytes < one + one / 4);
+        for (int i = 0; i < 4; i++) {
+            npu_graph_destroy(i == last ? NULL : g[i]);
+        }
+        npu_output(g[last], "z", npu_neg(g[last], npu_graph_input(g[last], 0)));
+        NPU_CHECK_STATUS(npu_graph_status(g[last]), NPU_OK);
+        npu_graph_destroy(g[last]);
+        NPU_CHECK_EQ(c.live_bytes, 0);
+    }
+}
+
 static void test_out_of_memory(void)
 {
     NPU_CHECK_STATUS(npu_registry_create(&shared, NULL, NULL), NPU_OK);
@@ -711,6 +744,7 @@ int main(void)
     NPU_RUN(test_convert);
     NPU_RUN(test_convert_leaves_illegal);
     NPU_RUN(test_passes);
+    NPU_RUN(test_one_registry);
     NPU_RUN(test_out_of_memory);
     NPU_RUN(test_specialize);
     NPU_RUN(test_specialize_rejections);
