@@ -226,8 +226,9 @@ extern "C" {
    NPU_IR_NO_REPORT     >>report, but npu_exec_profile                  npu_graph_quantize
    NPU_IR_NO_TILES      >>tiles: builders, plans and checks             the ops of block and system, npu.launch
    NPU_IR_NO_LAYERS     layers and models
-   NPU_IR_NO_COSTS      placement by cost, expectations                 cost slots are not asked; UNSUPPORTED are rates
-                                                                        and expect of npu_plan_desc
+   NPU_IR_NO_COSTS      placement by cost and capacity, expectations    cost slots are not asked; UNSUPPORTED are rates,
+                                                                        expect and stream_weights of npu_plan_desc; a
+                                                                        region that is too small is BUDGET at once
    NPU_IR_NO_OVERLAP    runs that overlap                               UNSUPPORTED: overlap of both descs
    NPU_IR_NO_ISA        kernels for instruction sets that the           npu_ref_isa names "base" alone; half of the time
                         compiler is not set to                          that npu_ir_backend_ref.h takes to compile
@@ -7518,6 +7519,18 @@ static void npu__append(char *text, size_t size, const char *format, ...)
     va_end(args);
 }
 
+/* Under NPU_IR_NO_STRINGS calls of what makes messages are macros: their words are looked at by the compiler, and
+   nothing is computed for them. NPU__SAY writes a part of one: snprintf. */
+#ifdef NPU_IR_NO_STRINGS
+static int npu__unsaid(const char *format, ...) NPU_IR_PRINTF(1, 2);
+static inline int npu__unsaid(const char *format, ...) { return format != NULL; }
+#define NPU__UNSAID(...) (0 && npu__unsaid(__VA_ARGS__) ? "" : NULL)
+#define NPU__SAY(text, size, ...) ((void)(size), (text)[0] = 0, (void)NPU__UNSAID(__VA_ARGS__))
+#define npu__append(text, size, ...) ((void)(size), (void)(text), (void)NPU__UNSAID(__VA_ARGS__))
+#else
+#define NPU__SAY(text, size, ...) ((void)snprintf((text), (size), __VA_ARGS__))
+#endif
+
 /* "Did you mean": candidates are offered one by one, and the nearest to what was wanted is kept. */
 typedef struct npu__nearest {
     const char *wanted, *found; /* found: what is shown of the nearest, NULL = nothing is near */
@@ -7602,6 +7615,9 @@ static npu_status npu__fail(npu_diag *diag, npu_status status, const char *forma
 #endif
     return status;
 }
+#ifdef NPU_IR_NO_STRINGS
+#define npu__fail(diag, status, ...) npu__fail(diag, status, NPU__UNSAID(__VA_ARGS__))
+#endif
 
 /* The diagnostic of a call that begins; NULL stays NULL. */
 static npu_diag *npu__diag_clear(npu_diag *diag)
@@ -10199,13 +10215,13 @@ static const char *npu__given_words(const npu_arg *v, char buf[40])
     switch (v->form) {
     case NPU_ARG_NONE: return "none";
     case NPU_ARG_TENSOR: return "a tensor";
-    case NPU_ARG_INT: snprintf(buf, 40, "%lld", (long long)v->as.i); break;
+    case NPU_ARG_INT: NPU__SAY(buf, 40, "%lld", (long long)v->as.i); break;
     case NPU_ARG_BOOL: return v->as.i ? "true" : "false";
-    case NPU_ARG_FLOAT: snprintf(buf, 40, "float %g", v->as.f); break;
-    case NPU_ARG_STR: snprintf(buf, 40, "'%.30s'", npu__or_empty(v->as.str)); break;
-    case NPU_ARG_DTYPE: snprintf(buf, 40, "dtype %lld", (long long)v->as.i); break;
+    case NPU_ARG_FLOAT: NPU__SAY(buf, 40, "float %g", v->as.f); break;
+    case NPU_ARG_STR: NPU__SAY(buf, 40, "'%.30s'", npu__or_empty(v->as.str)); break;
+    case NPU_ARG_DTYPE: NPU__SAY(buf, 40, "dtype %lld", (long long)v->as.i); break;
     case NPU_ARG_GRAPH: return "a graph";
-    default: snprintf(buf, 40, "a list of %u", (unsigned)v->count);
+    default: NPU__SAY(buf, 40, "a list of %u", (unsigned)v->count);
     }
     return buf;
 }
@@ -10217,7 +10233,7 @@ static npu_status npu__pack_arg(npu__writer *w, const npu_schema *schema, const 
     npu_arg fallback;
     char type[120], given[40];
     if (!v && npu__is_required(arg)) {
-        snprintf(type, sizeof type, ", which is %s%s", npu__bases[arg->type.base].name, arg->type.list ? "[]" : "");
+        NPU__SAY(type, sizeof type, ", which is %s%s", npu__bases[arg->type.base].name, arg->type.list ? "[]" : "");
         return npu__attribute_fail(diag, NPU_ERR_ATTRIBUTE, schema, arg->name, "requires", type);
     }
     if (!v) {
@@ -10225,7 +10241,7 @@ static npu_status npu__pack_arg(npu__writer *w, const npu_schema *schema, const 
         v = &fallback;
     }
     if (!npu__write_arg(w, arg, v)) {
-        snprintf(type, sizeof type, " only as %s%s%s", npu__bases[arg->type.base].name,
+        NPU__SAY(type, sizeof type, " only as %s%s%s", npu__bases[arg->type.base].name,
                  arg->type.list ? " list" : "", arg->type.optional ? " or none" : "");
         if (npu__fixed_count(arg)) {
             npu__append(type, sizeof type, " of %u", (unsigned)npu__fixed_count(arg));
@@ -10789,9 +10805,10 @@ static npu_status npu__def_facts(npu_op_def *def, const npu_op_facts *facts, npu
     return def->shapes ? npu__shapes_check(def, def->shapes, diag) : NPU_OK;
 }
 
-/* On failure the registry is as it was, but for memory that it keeps until it is destroyed. */
+/* A custom row comes with what tells the kinds that are reserved, which only programs with such rows link. On failure
+   the registry is as it was, but for memory that it keeps until it is destroyed. */
 static npu_status npu__registry_insert(npu_registry *r, const npu_op_table *table, const npu_op_row *row,
-                                       bool is_custom, npu_diag *diag)
+                                       bool (*is_reserved)(npu_kind), npu_diag *diag)
 {
     npu_op_def *def = NULL;
     npu_status status;
@@ -10807,13 +10824,13 @@ static npu_status npu__registry_insert(npu_registry *r, const npu_op_table *tabl
     if (status) {
         return status;
     }
-    def->is_custom = is_custom;
+    def->is_custom = is_reserved != NULL;
     status = row->facts ? npu__def_facts(def, row->facts, diag) : NPU_OK;
     if (status) {
         return status;
     }
     taken = *npu__kind_slot(r, def->kind);
-    if (taken || (is_custom && npu__kind_is_built_in(def->kind))) {
+    if (taken || (is_reserved && is_reserved(def->kind))) {
         return npu__fail(diag, NPU_ERR_DUPLICATE, "%s: kind 0x%08x is that of %s", def->name,
                          (unsigned)def->kind, taken ? r->defs[taken - 1]->name : "a built-in op");
     }
@@ -10840,7 +10857,7 @@ static npu_status npu__registry_fill(npu_registry *r, const npu_op_table *tables
     }
     for (uint32_t t = 0; t < num_tables; t++) {
         for (uint32_t i = 0; status == NPU_OK && i < tables[t].num_rows; i++) {
-            status = npu__registry_insert(r, &tables[t], &tables[t].rows[i], false, diag);
+            status = npu__registry_insert(r, &tables[t], &tables[t].rows[i], NULL, diag);
         }
     }
     return status;
@@ -10916,7 +10933,7 @@ NPU_IR_API npu_status npu_registry_add(npu_registry *registry, const char *space
     numbered.kind = row->kind ? row->kind : npu__free_kind(registry);
     table.space = space;
     table.rows = &numbered;
-    return npu__registry_insert(registry, &table, &numbered, true, diag);
+    return npu__registry_insert(registry, &table, &numbered, npu__kind_is_built_in, diag);
 }
 
 NPU_IR_API const char *npu_op_def_attribute(const npu_op_def *def, const char *key)
@@ -11474,13 +11491,16 @@ static void npu__graph_log(const npu_graph *g, int level, const char *format, ..
     va_end(args);
     g->logger.write(g->logger.ctx, level, message);
 }
+#ifdef NPU_IR_NO_STRINGS
+#define npu__graph_log(g, level, ...) npu__graph_log(g, level, NPU__UNSAID(__VA_ARGS__))
+#endif
 
 /* "model.c:41: " in front of the message: the location, as far as one is known. */
 static void npu__say_location(npu_diag *d)
 {
     char words[48];
     const char *base = strrchr(d->file, '/');
-    snprintf(words, sizeof words, "%.32s:%d:", base ? base + 1 : d->file, (int)d->line);
+    NPU__SAY(words, sizeof words, "%.32s:%d:", base ? base + 1 : d->file, (int)d->line);
     npu__prefix_message(d, words, ' ');
 }
 
@@ -11520,6 +11540,9 @@ static npu_status npu__graph_fail(npu_graph *g, npu_status status, const char *f
     va_end(args);
     return npu__graph_adopt(g, &d);
 }
+#ifdef NPU_IR_NO_STRINGS
+#define npu__graph_fail(g, status, ...) npu__graph_fail(g, status, NPU__UNSAID(__VA_ARGS__))
+#endif
 
 static npu_status npu__graph_no_memory(npu_graph *g)
 {
@@ -13005,6 +13028,9 @@ NPU_IR_API npu_status npu_deduce_fail(npu_deduce *d, npu_status status, const ch
 #endif
     return status;
 }
+#ifdef NPU_IR_NO_STRINGS
+#define npu_deduce_fail(d, status, operand, ...) npu_deduce_fail(d, status, operand, NPU__UNSAID(__VA_ARGS__))
+#endif
 
 NPU_IR_API npu_status npu_deduce_add_result(npu_deduce *d, const npu_spec *spec)
 {
@@ -23816,7 +23842,8 @@ static void npu__emit_sizes(npu_graph *g, npu__emission *e)
 {
     npu_bound_arg args[NPU_MAX_ARGS];
     npu_type_rule rule = e->def->rule;
-    if ((rule != npu__type_reshape && rule != npu__type_expand && rule != npu__type_create) ||
+    if (!NPU_IR_HAS_OP(NPU_ATEN_SYM_SIZE_INT) || /* the values that it looks for */
+        (rule != npu__type_reshape && rule != npu__type_expand && rule != npu__type_create) ||
         npu_blob_bind(e->def->schema, e->attrs, e->attrs_size, e->groups, e->num_operands, args, NULL)) {
         return;
     }
@@ -35763,7 +35790,8 @@ NPU_IR_API npu_status npu_op_call(const npu_backend *backend, const npu_op_call_
    execs of their child graphs. */
 
 /* Where neither is listed, compilers drop what these ops alone take. */
-enum { NPU__HAS_IF = NPU_IR_HAS_OP(NPU_NPU_IF) ? 1 : 0, NPU__HAS_WHILE = NPU_IR_HAS_OP(NPU_NPU_WHILE) ? 1 : 0 };
+enum { NPU__HAS_IF = NPU_IR_HAS_OP(NPU_NPU_IF) ? 1 : 0, NPU__HAS_WHILE = NPU_IR_HAS_OP(NPU_NPU_WHILE) ? 1 : 0,
+       NPU__HAS_CONTROL = NPU__HAS_IF || NPU__HAS_WHILE };
 
 static bool npu__is_control(npu_kind kind)
 {
@@ -43042,7 +43070,7 @@ static npu_status npu__plan_prices(npu_plan *plan, npu_diag *diag)
         const npu_rates *r = plan->desc.rates && b < plan->num_given ? plan->desc.rates[b] : NULL;
         npu__prices *prices = &plan->prices[b];
         is_priced = is_priced || r || (plan->backends[b]->cost && b + 1 < plan->num_given);
-        status = r ? npu__check_rates(r, plan->backends[b]->name, diag) : NPU_OK;
+        status = NPU__HAS_COSTS && r ? npu__check_rates(r, plan->backends[b]->name, diag) : NPU_OK;
         if (r && status == NPU_OK) {
             prices->launch = r->launch_ns;
             prices->up = prices->down = r->transfer_ns;
@@ -43555,7 +43583,7 @@ static bool npu__group_ops(npu_plan *plan)
                (NPU__HAS_OVERLAP && plan->desc.overlap && !npu__group_for_overlap(plan, &num_groups))) {
         return false;
     }
-    if (plan->streamed && !npu__group_for_streams(plan, &num_groups)) {
+    if (NPU__HAS_COSTS && plan->streamed && !npu__group_for_streams(plan, &num_groups)) {
         return false;
     }
     if (!NPU__RESERVE(plan, groups, num_groups + 2) || !NPU__RESERVE(plan, step_ops, num_ops)) {
@@ -45319,8 +45347,8 @@ static npu_status npu__plan_check(const npu_graph *g, const npu_plan_desc *desc,
                          "plan: desc has %u backends, expected 1 to %u, as npu_ref_backend()",
                          desc->backends ? (unsigned)desc->num_backends : 0, NPU__MAX_BACKENDS);
     }
-    if (!NPU__HAS_COSTS && (desc->rates || desc->expect)) {
-        return npu__fail(diag, NPU_ERR_UNSUPPORTED, "plan: NPU_IR_NO_COSTS leaves rates and expect of the desc out");
+    if (!NPU__HAS_COSTS && (desc->rates || desc->expect || desc->stream_weights)) {
+        return npu__fail(diag, NPU_ERR_UNSUPPORTED, "plan: NPU_IR_NO_COSTS leaves rates, expect and stream_weights out");
     }
     if (!NPU__HAS_OVERLAP && desc->overlap) {
         return npu__fail(diag, NPU_ERR_UNSUPPORTED, "plan: NPU_IR_NO_OVERLAP leaves overlap of the desc out");
@@ -45425,7 +45453,7 @@ static npu_plan *npu__plan_new(const npu_graph *g, const npu_plan_desc *desc)
     }
     memcpy(plan->given, desc->backends, desc->num_backends * sizeof plan->given[0]);
     plan->num_given = desc->num_backends;
-    if ((NPU__HAS_IF || NPU__HAS_WHILE) && npu__has_control(g) && plan->num_given < NPU__MAX_BACKENDS) {
+    if (NPU__HAS_CONTROL && npu__has_control(g) && plan->num_given < NPU__MAX_BACKENDS) {
         plan->given[plan->desc.num_backends++] = &npu__control_backend;
     }
     plan->targets = (npu__target *)npu__alloc_zero(&a, g->num_ops * sizeof *plan->targets);
@@ -47304,7 +47332,7 @@ static npu_status npu__move_leaving(npu__excess *e)
     npu_status status = NPU_OK;
     char text[96];
     uint16_t words;
-    snprintf(text, sizeof text, "%.24s: %.24s needs %llu bytes, has %llu", plan->backends[e->backend]->name,
+    NPU__SAY(text, sizeof text, "%.24s: %.24s needs %llu bytes, has %llu", plan->backends[e->backend]->name,
              npu__region_name(plan->backends[e->backend], e->region), (unsigned long long)e->required,
              (unsigned long long)plan->room[e->backend][e->region].capacity);
     if (!npu__plan_words(plan, text, &words)) {
@@ -47341,7 +47369,11 @@ static npu_status npu__fail_capacity(const npu__excess *e, const char *largest, 
 NPU__COLD static npu_status npu__fit_round(npu__excess *e, npu_diag *diag)
 {
     npu_plan *plan = e->plan;
-    npu_status status = npu__excess_init(e) ? NPU_OK : NPU_ERR_NO_MEMORY;
+    npu_status status;
+    if (!NPU__HAS_COSTS) {
+        return NPU_ERR_BUDGET;
+    }
+    status = npu__excess_init(e) ? NPU_OK : NPU_ERR_NO_MEMORY;
     if (status == NPU_OK) {
         npu__choose_leaving(e);
         status = npu__move_leaving(e);
@@ -47428,9 +47460,9 @@ static npu_status npu__fit_plan(npu_plan *plan, npu_diag *diag)
     if (start && (plan->streamed || !plan->desc.stream_weights)) {
         memcpy(start, plan->targets, bytes);
         status = npu__fit_all(plan, &e, largest, diag);
-        if (status == NPU_ERR_BUDGET && e.unplaced) {
+        if (status == NPU_ERR_BUDGET && (e.unplaced || !NPU__HAS_COSTS)) {
             uint64_t capacity = plan->room[e.backend][e.region].capacity;
-            uint64_t would_do = npu__smallest_capacity(plan, start, &e);
+            uint64_t would_do = NPU__HAS_COSTS ? npu__smallest_capacity(plan, start, &e) : e.required;
             plan->room[e.backend][e.region].capacity = capacity;
             npu__fail_capacity(&e, largest, would_do, diag);
         }
@@ -48214,7 +48246,7 @@ NPU_IR_API npu_status npu_plan_create(npu_plan **out, const npu_graph *g, const 
     status = status ? status : npu__not_wider(plan, diag);
     status = status ? status : npu__not_slower(plan, diag);
     status = status ? status : npu__check_expected(plan, diag);
-    status = status ? status : npu__plan_bodies(plan, desc, diag);
+    status = status || !NPU__HAS_CONTROL ? status : npu__plan_bodies(plan, desc, diag);
     if (status) {
         npu_plan_destroy(plan);
         return npu__fail(diag, status, "plan: %s", npu_status_text(status));
@@ -48358,6 +48390,8 @@ typedef struct npu__context {
     uint64_t size;
     uint32_t num;              /* entries */
     npu_load_report *report;
+    const char *(*load)(const struct npu__context *c, const npu_backend *backend, const npu_group *group,
+                        const npu__digest *content, npu_compiled *out); /* linked where npu_program_load is alone */
 } npu__context;
 
 /* A compiled partition. */
@@ -48830,7 +48864,7 @@ static void npu__context_open(npu__context *c, const void *bytes, uint64_t size,
     c->report = report;
     memset(report, 0, sizeof *report);
     if (words) {
-        snprintf(report->text, sizeof report->text, "context: %s", words);
+        NPU__SAY(report->text, sizeof report->text, "context: %s", words);
     }
 }
 
@@ -48883,7 +48917,7 @@ static npu_status npu__compile_or_load(npu_program *p, const npu_backend *backen
         out->content = npu__digest_group(group);
     }
     if (is_saved && p->context.bytes) {
-        words = npu__context_load(&p->context, backend, group, &out->content, &out->compiled);
+        words = p->context.load(&p->context, backend, group, &out->content, &out->compiled);
         if (!words) {
             report->num_loaded++;
             return NPU_OK;
@@ -48892,7 +48926,7 @@ static npu_status npu__compile_or_load(npu_program *p, const npu_backend *backen
     if (is_saved && report) {
         report->num_compiled++;
         if (words && !report->text[0]) {
-            snprintf(report->text, sizeof report->text, "context: group of %u ops from %.60s on, %.32s: %s",
+            NPU__SAY(report->text, sizeof report->text, "context: group of %u ops from %.60s on, %.32s: %s",
                      (unsigned)group->num_ops, group->ops[0]->info->name, backend->name, words);
         }
     }
@@ -49394,7 +49428,7 @@ static npu_status npu__weights_failed(npu_program *p, uint32_t b, uint32_t r, np
     npu_plan *plan = p->plan;
     npu__room *room = &plan->room[b][r];
     char largest[160], text[400];
-    snprintf(text, sizeof text, "%.32s: %llu bytes of %.24s for weights: %s; largest: %s", plan->backends[b]->name,
+    NPU__SAY(text, sizeof text, "%.32s: %llu bytes of %.24s for weights: %s; largest: %s", plan->backends[b]->name,
              (unsigned long long)room->weights, npu__region_name(plan->backends[b], r), npu_status_text(status),
              npu__largest_values(plan, b, r, largest, sizeof largest));
     if (status != NPU_ERR_NO_MEMORY || b + 1 >= plan->num_given) {
@@ -49576,7 +49610,7 @@ static npu_status npu__check_weights(const npu_graph *g, npu_diag *diag)
             continue;
         }
         first = first ? first : i;
-        snprintf(one, sizeof one, "%s'%.40s' %.30s", num ? ", " : " ", g->names[v->name],
+        NPU__SAY(one, sizeof one, "%s'%.40s' %.30s", num ? ", " : " ", g->names[v->name],
                  npu__spec_label(g, g->specs[v->spec], spec));
         if (strlen(names) + strlen(one) + sizeof ", ..." < sizeof names) {
             npu__append(names, sizeof names, "%s", one);
@@ -49656,7 +49690,7 @@ static npu_status npu__shrink(npu_program *p, uint32_t round, npu_diag *diag)
     npu__graph_log(p->plan->graph, 1, "%s: %.24s is too small for what compile gave; ops go to the backends after it",
                    p->plan->backends[e.backend]->name, npu__region_name(p->plan->backends[e.backend], e.region));
     status = npu__fit_round(&e, diag);
-    return e.unplaced ? npu__fail_capacity(&e, largest, e.required, diag) : status;
+    return e.unplaced || !NPU__HAS_COSTS ? npu__fail_capacity(&e, largest, e.required, diag) : status;
 }
 
 /* Groups, their memory and weights on the devices: where memory is too small, of a plan with fewer ops there. */
@@ -49735,7 +49769,7 @@ static npu_status npu__program_make(npu_program **out, const npu_plan *plan, con
         p->plan = npu__plan_clone(plan, diag);
         status = p->plan && npu__list_beside(p) ? npu__check_weights(plan->graph, diag) : NPU_ERR_NO_MEMORY;
         status = status ? status : npu__make_groups(p, local, diag);
-        status = status ? status : npu__make_bodies(p, plan, diag);
+        status = status || !NPU__HAS_CONTROL ? status : npu__make_bodies(p, plan, diag);
     }
     npu__free(&plan->allocator, local, plan->graph->num_values * sizeof *local);
     if (p && p->beside) {
@@ -49769,6 +49803,7 @@ NPU__COLD NPU_IR_API npu_status npu_program_load(npu_program **out, const npu_pl
     npu_load_report own;
     memset(&context, 0, sizeof context);
     npu__context_open(&context, bytes, size, report ? report : &own);
+    context.load = npu__context_load;
     return npu__program_make(out, plan, &context, diag);
 }
 
@@ -50292,6 +50327,9 @@ static npu_status npu__exec_fail(npu_exec *e, npu_status status, const char *for
     va_end(args);
     return status;
 }
+#ifdef NPU_IR_NO_STRINGS
+#define npu__exec_fail(e, status, ...) npu__exec_fail(e, status, NPU__UNSAID(__VA_ARGS__))
+#endif
 
 /* What timed out may still read and write memory of the exec, or what a child graph's did, or that of an exec whose
    states it has, so nothing is done before it is done. How it ended was said by the run that it belongs to. */
@@ -50624,7 +50662,7 @@ static const char *npu__slot_label(const npu_exec *e, bool is_output, uint32_t i
     const npu_graph *g = e->program->plan->graph;
     char label[16];
     const char *name = is_output ? g->names[g->outputs[index].b] : npu__value_label(g, g->inputs[index], label);
-    snprintf(buf, 64, "%s %u ('%.40s')", is_output ? "output" : "input", (unsigned)index, name);
+    NPU__SAY(buf, 64, "%s %u ('%.40s')", is_output ? "output" : "input", (unsigned)index, name);
     return buf;
 }
 
@@ -51154,7 +51192,7 @@ NPU_IR_API void npu_exec_destroy(npu_exec *e)
     plan = e->program->plan;
     a = e->allocator;
     npu__await_late(e);
-    npu_capture_destroy(e->flow);
+    npu_capture_destroy(NPU__HAS_OVERLAP ? e->flow : NULL);
     for (uint32_t i = 0; e->bodies && i < e->program->num_bodies; i++) {
         npu_exec_destroy(e->bodies[i]);
     }
@@ -51681,6 +51719,7 @@ struct npu_capture {
     npu_exec *exec;
     uint32_t num_bindings_made; /* of the exec when it was captured */
     NPU__ARRAY(npu__action, actions);
+    npu_status (*record)(npu_exec *e, const npu__action *a); /* linked where captures are made alone */
     npu__flow *flow;            /* NULL = in order */
     bool is_own;                /* the exec's, remade when bindings change; backends record nothing for it */
 };
@@ -51725,7 +51764,7 @@ typedef struct npu__control {
 
 static bool npu__is_control_step(const npu_plan *plan, const npu__action *a)
 {
-    return (NPU__HAS_IF || NPU__HAS_WHILE) && a->type == NPU__SUBMIT && a->backend >= plan->num_given;
+    return NPU__HAS_CONTROL && a->type == NPU__SUBMIT && a->backend >= plan->num_given;
 }
 
 static void *npu__control_address(const npu__control *c, uint32_t value)
@@ -52048,7 +52087,7 @@ static npu_status npu__record(npu_exec *e, const npu__action *a)
 
 static npu_status npu__run_action(npu_exec *e, const npu__action *a)
 {
-    return e->recorder ? npu__record(e, a) : npu__perform(e, a);
+    return e->recorder ? e->recorder->record(e, a) : npu__perform(e, a);
 }
 
 static npu_status npu__copy(npu_exec *e, void *to, const void *from, uint32_t value, uint64_t bytes)
@@ -53120,6 +53159,7 @@ static npu_capture *npu__capture_new(npu_exec *e)
     }
     c->allocator = e->allocator;
     c->exec = e;
+    c->record = npu__record;
     if (NPU__HAS_OVERLAP && e->desc.overlap) {
         c->flow = (npu__flow *)npu__alloc_zero(&e->allocator, sizeof *c->flow);
         if (!c->flow) {

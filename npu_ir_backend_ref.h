@@ -28785,6 +28785,9 @@ NPU_IR_API npu_status npu_launch_fail(const npu_launch *l, npu_status status, co
 #endif
     return status;
 }
+#ifdef NPU_IR_NO_STRINGS
+#define npu_launch_fail(l, status, ...) npu_launch_fail(l, status, NPU__UNSAID(__VA_ARGS__))
+#endif
 
 /* What ops of a program have in common, in a hash table with open addressing. */
 typedef struct npu__ref_shared {
