@@ -7508,7 +7508,16 @@ static void npu__prefix_message(npu_diag *diag, const char *words, char mark)
     }
 }
 
-/* Adds to a text of `size` bytes; what does not fit is cut. */
+/* NPU__SAY writes a part of a message, npu__append more of it; what does not fit is cut. Under NPU_IR_NO_STRINGS calls of
+   what makes messages are macros: compilers look at their words, and nothing is computed for them. */
+#ifdef NPU_IR_NO_STRINGS
+static inline int npu__unsaid(const char *format, ...) NPU_IR_PRINTF(1, 2);
+static inline int npu__unsaid(const char *format, ...) { return format != NULL; }
+#define NPU__UNSAID(...) (0 && npu__unsaid(__VA_ARGS__) ? "" : NULL)
+#define NPU__SAY(text, size, ...) ((void)(size), (text)[0] = 0, (void)NPU__UNSAID(__VA_ARGS__))
+#define npu__append(text, size, ...) ((void)(text), (void)(size), (void)NPU__UNSAID(__VA_ARGS__))
+#else
+#define NPU__SAY(text, size, ...) ((void)snprintf((text), (size), __VA_ARGS__))
 static void npu__append(char *text, size_t size, const char *format, ...) NPU_IR_PRINTF(3, 4);
 static void npu__append(char *text, size_t size, const char *format, ...)
 {
@@ -7518,17 +7527,6 @@ static void npu__append(char *text, size_t size, const char *format, ...)
     vsnprintf(text + len, size - len, format, args);
     va_end(args);
 }
-
-/* Under NPU_IR_NO_STRINGS calls of what makes messages are macros: their words are looked at by the compiler, and
-   nothing is computed for them. NPU__SAY writes a part of one: snprintf. */
-#ifdef NPU_IR_NO_STRINGS
-static int npu__unsaid(const char *format, ...) NPU_IR_PRINTF(1, 2);
-static inline int npu__unsaid(const char *format, ...) { return format != NULL; }
-#define NPU__UNSAID(...) (0 && npu__unsaid(__VA_ARGS__) ? "" : NULL)
-#define NPU__SAY(text, size, ...) ((void)(size), (text)[0] = 0, (void)NPU__UNSAID(__VA_ARGS__))
-#define npu__append(text, size, ...) ((void)(size), (void)(text), (void)NPU__UNSAID(__VA_ARGS__))
-#else
-#define NPU__SAY(text, size, ...) ((void)snprintf((text), (size), __VA_ARGS__))
 #endif
 
 /* "Did you mean": candidates are offered one by one, and the nearest to what was wanted is kept. */
