@@ -483,7 +483,7 @@ typedef struct npu_planned_binary_int_words { /* as binary_f32, without PRELU; a
     npu_planned_pair_words pair;
     uint32_t mode, dtype;
 } npu_planned_binary_int_words;
-typedef struct npu_planned_convert_words { /* between those dtypes; what an integer cannot hold becomes its nearest */
+typedef struct npu_planned_convert_words { /* between those dtypes, as the CPU's cast: integers wrap around */
     uint32_t y, x, count, from, to;
 } npu_planned_convert_words;
 /* A layer one way: gates r, z, n of a GRU, i, f, g, o of an LSTM, one of an RNN (tanh or relu), as in w_x
@@ -32415,18 +32415,18 @@ static void npu__planned_store(void *y, uint32_t dtype, uint32_t i, int64_t e)
 {
     switch (dtype) {
     case NPU_I64: ((int64_t *)y)[i] = e; break;
-    case NPU_I32: ((int32_t *)y)[i] = (int32_t)(e < INT32_MIN ? INT32_MIN : e > INT32_MAX ? INT32_MAX : e); break;
-    case NPU_I8: ((int8_t *)y)[i] = (int8_t)(e < -128 ? -128 : e > 127 ? 127 : e); break;
-    case NPU_U8: ((uint8_t *)y)[i] = (uint8_t)(e < 0 ? 0 : e > 255 ? 255 : e); break;
+    case NPU_I32: ((int32_t *)y)[i] = (int32_t)e; break;
+    case NPU_I8: ((int8_t *)y)[i] = (int8_t)e; break;
+    case NPU_U8: ((uint8_t *)y)[i] = (uint8_t)e; break;
     default: ((uint8_t *)y)[i] = e != 0; break;
     }
 }
 
-/* Towards 0; NaN is 0. */
-static int64_t npu__planned_whole(float x)
+/* Towards 0; what 64 bits cannot hold, or for shorter results 32, and NaN are the least. */
+static int64_t npu__planned_whole(float x, bool is_wide)
 {
-    const float most = 9.2233715e18f; /* the largest float below 2^63 */
-    return x != x ? 0 : x > most ? INT64_MAX : x < -most ? INT64_MIN : (int64_t)x;
+    const float end = is_wide ? 9.223372e18f : 2147483648.0f;
+    return x >= -end && x < end ? (int64_t)x : is_wide ? INT64_MIN : INT32_MIN;
 }
 
 NPU__PLANNED(convert)
@@ -32448,7 +32448,7 @@ NPU__PLANNED(convert)
         } else if (s->to == NPU_BOOL && s->from == NPU_F32) {
             ((uint8_t *)y)[i] = real != 0.0f;
         } else {
-            npu__planned_store(y, s->to, i, s->from == NPU_F32 ? npu__planned_whole(real)
+            npu__planned_store(y, s->to, i, s->from == NPU_F32 ? npu__planned_whole(real, s->to == NPU_I64)
                                                               : npu__planned_load(x, s->from, i));
         }
     }
@@ -35144,32 +35144,56 @@ static bool npu__ref_plan_alone(const npu_planned_writer *w, const npu_op_info *
 
 static bool npu__ref_plan_can_convert(uint32_t dtype) { return npu__planned_dtype_size(dtype) != 0; }
 
-/* Operand i as f32: what it is, or its number, or converted by a step before. */
+/* A number of that dtype. */
+static uint32_t npu__ref_plan_number_of(npu_planned_writer *w, uint32_t dtype, double number)
+{
+    uint32_t memory = npu_planned_add_data(w, (npu_dtype)dtype, 1, NULL);
+    void *data = npu_planned_edit_data(w, memory);
+    if (data && dtype == NPU_F32) {
+        *(float *)data = (float)number;
+    } else if (data) {
+        npu__planned_store(data, dtype, 0, (int64_t)number);
+    }
+    return memory;
+}
+
+/* Small whole numbers that the dtype has. */
+static bool npu__ref_plan_holds(uint32_t dtype, double number)
+{
+    bool is_whole = number >= -128.0 && number <= 127.0 && number == (double)(int)number;
+    return dtype == NPU_F32 || (is_whole && (number >= 0.0 || (dtype != NPU_U8 && dtype != NPU_BOOL)) &&
+                                (number <= 1.0 || dtype != NPU_BOOL));
+}
+
+/* Operand i as f32, or another dtype: what it is, or its number, or converted by a step before. */
 static bool npu__ref_plan_can_be_f32(const npu_op_info *op, uint32_t i)
 {
     const npu_spec *x = op->in[i];
     return npu__ref_plan_can_convert(x->dtype) || (x->dtype == NPU_F64 && op->in_data[i] && npu__ref_plan_len(x) == 1);
 }
 
-static uint32_t npu__ref_plan_f32(npu_planned_writer *w, const npu_op_info *op, uint32_t i)
+static uint32_t npu__ref_plan_as(npu_planned_writer *w, const npu_op_info *op, uint32_t i, uint32_t dtype)
 {
     const npu_spec *x = op->in[i];
     npu_planned_convert_words s;
-    float number;
     if (x->dtype == NPU_F64) {
-        number = (float)*(const double *)op->in_data[i];
-        return npu_planned_add_data(w, NPU_F32, 1, &number);
+        return npu__ref_plan_number_of(w, dtype, *(const double *)op->in_data[i]);
     }
-    if (x->dtype == NPU_F32) {
+    if (x->dtype == dtype) {
         return npu_planned_operand(w, i);
     }
     s.count = npu__ref_plan_len(x);
-    s.y = npu_planned_scratch(w, (size_t)s.count * 4);
+    s.y = npu_planned_scratch(w, (size_t)s.count * npu__planned_dtype_size(dtype));
     s.x = npu_planned_operand(w, i);
     s.from = x->dtype;
-    s.to = NPU_F32;
+    s.to = dtype;
     npu_planned_emit(w, NPU_PLANNED_convert, &s, sizeof s, 2, 0);
     return s.y;
+}
+
+static uint32_t npu__ref_plan_f32(npu_planned_writer *w, const npu_op_info *op, uint32_t i)
+{
+    return npu__ref_plan_as(w, op, i, NPU_F32);
 }
 
 static npu_planned_byte_words npu__ref_plan_byte(const npu_op_info *op)
@@ -36805,12 +36829,11 @@ NPU__REF_COLD static npu_status npu__ref_plan_pad(npu_planned_writer *w, const n
     const npu_spec *x = op->in[0], *y = op->out[0];
     npu_scalar none = npu_scalar_int(0);
     double value = npu_op_has(op, "value") ? npu_scalar_value(npu_op_scalar(op, "value", none)) : 0.0;
-    float real = (float)value;
-    int8_t byte = (int8_t)(value < -128 ? -128 : value > 127 ? 127 : value);
     npu_planned_copy_words s, fill;
     uint32_t x_strides[NPU_MAX_RANK], y_strides[NPU_MAX_RANK], at = 5, fill_at = 5;
     uint32_t pads = npu_op_list_len(op, "pad") / 2;
-    bool ok = npu__ref_plan_copy(op, &s) && (x->dtype == NPU_F32 || x->dtype == NPU_I8) && npu__ref_plan_len(y) &&
+    bool ok = npu__ref_plan_copy(op, &s) && npu__ref_plan_can_convert(x->dtype) && npu__ref_plan_len(y) &&
+              npu__ref_plan_holds(x->dtype, value) &&
               (!npu_op_has(op, "mode") || npu_op_str_is(op, "mode", "constant"));
     npu__ref_plan_copy(op, &fill);
     npu__ref_plan_dim(&fill, &fill_at, npu__ref_plan_len(y), 1, 0);
@@ -36828,7 +36851,7 @@ NPU__REF_COLD static npu_status npu__ref_plan_pad(npu_planned_writer *w, const n
         return NPU_ERR_UNSUPPORTED;
     }
     fill.y = npu_planned_result(w, 0);
-    fill.x = npu_planned_add_data(w, (npu_dtype)x->dtype, 1, x->dtype == NPU_F32 ? (const void *)&real : &byte);
+    fill.x = npu__ref_plan_number_of(w, x->dtype, value);
     npu_planned_emit(w, NPU_PLANNED_copy, &fill, sizeof fill, 2, 0);
     return npu__ref_plan_emit_copy(w, &s, 0);
 }
@@ -37044,7 +37067,12 @@ static int64_t npu__ref_plan_from(const npu_op_info *op, uint32_t axis, int64_t 
     }
     at = o - (2 * k < npu_op_list_len(op, name) ? npu_op_int_at(op, name, 2 * k) : 0);
     at = is_mirror && at < 0 ? -at : is_mirror && at >= n ? 2 * n - 2 - at : at;
-    at = !is_mirror && npu_op_str_is(op, "mode", "circular") ? (at % n + n) % n : at;
+    if (!is_mirror && npu_op_str_is(op, "mode", "circular")) { /* a negative number takes off first */
+        int64_t high = 2 * k < npu_op_list_len(op, name) ? npu_op_int_at(op, name, 2 * k + 1) : 0, low = at - o;
+        low = low > 0 ? low : 0;
+        n = n - low + (high < 0 ? high : 0);
+        return low + ((at - low) % n + n) % n;
+    }
     return at < 0 ? 0 : at >= n ? n - 1 : at;
 }
 
@@ -37054,7 +37082,8 @@ NPU__REF_COLD static npu_status npu__ref_plan_moved(npu_planned_writer *w, const
     const npu_spec *x = op->in[0], *y = op->out[0];
     uint32_t bytes = npu_dtype_bits((npu_dtype)x->dtype) / 8, memory, left = 0, moves[NPU_MAX_RANK];
     bool is_flat = x->rank != y->rank || (op->kind == NPU_ATEN_ROLL && npu_op_list_len(op, "dims") == 0);
-    if (is_flat || x->dtype != y->dtype || bytes == 0 || npu__ref_plan_len(y) == 0) {
+    if (is_flat || x->dtype != y->dtype || bytes == 0 || npu__ref_plan_len(y) == 0 ||
+        npu_op_str_is(op, "mode", "constant")) {
         return NPU_ERR_UNSUPPORTED;
     }
     for (uint32_t i = 0; i < x->rank; i++) {
@@ -37299,28 +37328,7 @@ static uint32_t npu__ref_plan_compare_mode(npu_kind kind)
     }
 }
 
-/* A number of that dtype. */
-static uint32_t npu__ref_plan_number_of(npu_planned_writer *w, uint32_t dtype, double number)
-{
-    uint32_t memory = npu_planned_add_data(w, (npu_dtype)dtype, 1, NULL);
-    void *data = npu_planned_edit_data(w, memory);
-    if (data && dtype == NPU_F32) {
-        *(float *)data = (float)number;
-    } else if (data) {
-        npu__planned_store(data, dtype, 0, (int64_t)number);
-    }
-    return memory;
-}
-
-/* Small whole numbers that the dtype has. */
-static bool npu__ref_plan_holds(uint32_t dtype, double number)
-{
-    bool is_whole = number >= -128.0 && number <= 127.0 && number == (double)(int)number;
-    return dtype == NPU_F32 || (is_whole && (number >= 0.0 || (dtype != NPU_U8 && dtype != NPU_BOOL)) &&
-                                (number <= 1.0 || dtype != NPU_BOOL));
-}
-
-/* Both operands in one dtype: as they are, or f32, which a number that is no whole one asks for, too. */
+/* Both operands in one dtype: that of both integers, in which a whole number wraps around, or f32. */
 NPU__REF_COLD static npu_status npu__ref_plan_compare(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_compare_words s;
@@ -37332,18 +37340,20 @@ NPU__REF_COLD static npu_status npu__ref_plan_compare(npu_planned_writer *w, con
     bool is_bool = op->kind == NPU_ATEN_BITWISE_NOT || op->kind == NPU_ATEN_BITWISE_AND_TENSOR ||
                    op->kind == NPU_ATEN_BITWISE_OR_TENSOR || op->kind == NPU_ATEN_BITWISE_XOR_TENSOR ||
                    op->kind == NPU_ATEN_LOGICAL_XOR;
-    bool is_same = is_number ? npu__ref_plan_holds(a->dtype, number) : a->dtype == b->dtype;
+    bool is_whole = number >= -9e15 && number <= 9e15 && number == (double)(int64_t)number;
+    bool is_same = npu_dtype_is_integer((npu_dtype)a->dtype) && a->dtype != NPU_BOOL && is_whole;
+    npu_dtype both = is_number ? NPU_F32 : npu_dtype_promote((npu_dtype)a->dtype, (npu_dtype)b->dtype);
+    is_same = is_number ? is_same || npu__ref_plan_holds(a->dtype, number) : a->dtype == b->dtype;
     s.mode = npu__ref_plan_compare_mode(op->kind);
-    s.dtype = is_same ? a->dtype : (uint32_t)NPU_F32;
+    s.dtype = is_same ? a->dtype : (uint32_t)(npu__ref_plan_can_convert(both) ? both : NPU_F32);
     if (op->out[0]->dtype != NPU_BOOL || !npu__ref_plan_can_be_f32(op, 0) ||
         (!is_number && !npu__ref_plan_can_be_f32(op, 1)) || !npu__ref_plan_can_convert(s.dtype) ||
         (is_bool && (a->dtype != NPU_BOOL || (!is_number && b->dtype != NPU_BOOL))) ||
         !npu__ref_plan_pair(op->out[0], a, b, &s.pair)) {
         return NPU_ERR_UNSUPPORTED;
     }
-    s.pair.a = a->dtype == s.dtype ? npu_planned_operand(w, 0) : npu__ref_plan_f32(w, op, 0);
-    s.pair.b = is_number ? npu__ref_plan_number_of(w, s.dtype, number)
-               : b->dtype == s.dtype ? npu_planned_operand(w, 1) : npu__ref_plan_f32(w, op, 1);
+    s.pair.a = npu__ref_plan_as(w, op, 0, s.dtype);
+    s.pair.b = is_number ? npu__ref_plan_number_of(w, s.dtype, number) : npu__ref_plan_as(w, op, 1, s.dtype);
     s.pair.y = npu_planned_result(w, 0);
     return npu_planned_emit(w, NPU_PLANNED_compare, &s, sizeof s, 3, 0);
 }
