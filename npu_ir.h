@@ -24061,6 +24061,8 @@ typedef struct npu__compose {
     npu_graph *g;
     const npu_op_info *op;
     uint32_t newest; /* value that was yielded, by id */
+    const char *words;  /* of the row */
+    npu_value made[12]; /* npu__compose_steps: by its steps so far */
 } npu__compose;
 
 enum { NPU__COMPOSE_ARGS = 32, NPU__COMPOSE_ITEMS = 64, NPU__COMPOSE_VALUES = 256 };
@@ -24184,9 +24186,8 @@ static void npu__compose_given(char letter, va_list *list, npu_arg *to)
 }
 
 /* Emits an op whose arguments, by position, are words: the name of an argument of the op that is composed, a number, a
-   fraction (with a point), true, false, - for none, 'text', or what follows in the call: %v value, %i int64_t,
-       %f double,
-   %b and %t int (bool, dtype), %s text, %L int64_t list and %V list of values with their uint32_t lengths. */
+   fraction (with a point), true, false, - for none, 'text', $a to $l what made[0] .. holds, or what follows in the
+   call: %v value, %i int64_t, %f double, %b and %t int (bool, dtype), %s text, %L int64_t list and %V list of values with their uint32_t lengths. */
 NPU__COLD static npu_op npu__do(npu__compose *c, npu_kind kind, const char *words, ...)
 {
     const npu_op_def *def = npu_registry_find_kind(c->g->registry, kind);
@@ -24206,6 +24207,8 @@ NPU__COLD static npu_op npu__do(npu__compose *c, npu_kind kind, const char *word
         *to = npu_arg_none(NULL);
         if (word[0] == '%') {
             npu__compose_given(word[1], &list, to);
+        } else if (word[0] == '$') {
+            *to = npu_arg_tensor(NULL, c->made[word[1] - 'a']);
         } else if (word[0] == '\'') {
             word[len - 1] = 0;
             npu__copy_head(room.text, sizeof room.text, word + 1);
@@ -25647,12 +25650,38 @@ static void npu__compose_begin(npu__compose *c, const npu_graph *of)
     }
 }
 
-NPU__COLD static npu_graph *npu__compose_graph(const npu_op_info *op, const npu_graph *of,
+/* Ops in order: "mul.Tensor tensor1 tensor2; add.Tensor self $a value", each a name of aten and words for npu__do. The
+   results are the last one's, or those of as many of the last ones as there are results. */
+NPU__COLD static void npu__compose_steps(npu__compose *c)
+{
+    uint32_t num = 0, num_out = c->op->num_out;
+    npu_op op = { 0 };
+    for (const char *at = c->words; at && !npu_graph_status(c->g); num++) {
+        const char *end = strchr(at, ';');
+        size_t len = end ? (size_t)(end - at) : strlen(at), name_len = strcspn(at, " ;");
+        char name[48] = "aten.", words[64];
+        const npu_op_def *def;
+        NPU_IR_ASSERT(num < NPU__COUNT(c->made) && name_len < 43 && len - name_len < sizeof words);
+        npu__copy_head(name + 5, name_len + 1, at);
+        npu__copy_head(words, len - name_len + (len == name_len), at + name_len + (len > name_len));
+        def = npu_registry_find(c->g->registry, name);
+        op = npu__do(c, def ? def->kind : 0, words);
+        c->made[num] = npu__result_of(c, op, 0);
+        at = end ? end + 2 : NULL;
+    }
+    for (uint32_t i = 0; i < num_out && op.id; i++) {
+        bool is_last = npu_op_num_results(c->g, op) == num_out;
+        npu__yield(c, is_last ? npu_op_result(c->g, op, i) : c->made[num - num_out + i]);
+    }
+}
+
+NPU__COLD static npu_graph *npu__compose_graph(const npu__composition *row, const npu_op_info *op, const npu_graph *of,
                                                const npu_allocator *allocator, npu_diag *diag)
 {
-    const npu__composition *row = npu__composition_of(op->kind);
     npu_graph_desc desc;
-    npu__compose c = { NULL, op, 0 };
+    npu__compose c;
+    memset(&c, 0, sizeof c);
+    c.op = op;
     memset(&desc, 0, sizeof desc);
     desc.registry = of ? of->registry : op->registry;
     desc.name = "composite";
@@ -25667,6 +25696,7 @@ NPU__COLD static npu_graph *npu__compose_graph(const npu_op_info *op, const npu_
         return NULL;
     }
     npu__compose_begin(&c, of);
+    c.words = row->words;
     if (row->write) {
         row->write(&c);
     } else {
@@ -25691,7 +25721,7 @@ NPU__COLD NPU_IR_API npu_graph *npu_op_expand(const npu_op_info *op, const npu_a
         npu__fail(npu__diag_clear(diag), NPU_ERR_INVALID_ARGUMENT, "expand: there is no op, or it is not described");
         return NULL;
     }
-    return npu__compose_graph(op, NULL, allocator, diag);
+    return npu__compose_graph(npu__composition_of(op->kind), op, NULL, allocator, diag);
 }
 
 /* Results are those of the ops that it stands for. A symbol that only they have is one more dim that is not known. */
@@ -25706,7 +25736,7 @@ NPU__COLD static npu_status npu__type_composite(npu_deduce *d)
             return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, arg->name, "%s is dynamic, expected a number", arg->name);
         }
     }
-    g = npu__compose_graph(d->op, d->graph, &d->allocator, &diag);
+    g = npu__compose_graph(npu__composition_of(d->op->kind), d->op, d->graph, &d->allocator, &diag);
     if (!g) {
         return npu_deduce_fail(d, diag.status, NULL, "%s", diag.message);
     }
@@ -58838,11 +58868,128 @@ NPU__COLD static npu_status npu__planned_lower_body(npu_planned_writer *w, const
     return w->status;
 }
 
+/* All of a dim in order, which takes time by the square of its size. */
+NPU__COLD static void npu__planned_compose_sort(npu__compose *c)
+{
+    npu_value x = npu__operand(c, "self");
+    int64_t axis = npu_op_int(c->op, "dim", c->op->kind == NPU_ATEN_MSORT ? 0 : -1);
+    uint32_t rank = npu__spec_of(c, x)->rank;
+    if (rank == 0) {
+        npu__graph_fail(c->g, NPU_ERR_RANK, "self is a number");
+        return;
+    }
+    npu_op top = npu__do(c, NPU_ATEN_TOPK, "self %i %i %b true", npu__dim_of(c, x, (uint32_t)(axis < 0 ? axis + rank : axis)),
+                         axis, (int)npu_op_int(c->op, "descending", 0));
+    for (uint32_t i = 0; i < 2; i++) {
+        if (c->op->kind != (i ? NPU_ATEN_MSORT : NPU_ATEN_ARGSORT)) {
+            npu__yield(c, npu__result_of(c, top, i));
+        }
+    }
+}
+
+/* A reduction over dims that are not side by side: one after another. */
+NPU__COLD static void npu__planned_compose_dims(npu__compose *c)
+{
+    npu_value y = npu__operand(c, "self");
+    uint32_t num = npu_op_list_len(c->op, "dim");
+    if (num < 2) {
+        npu__graph_fail(c->g, NPU_ERR_UNSUPPORTED, "there is no other way");
+        return;
+    }
+    for (uint32_t i = 0; i < num; i++) {
+        int64_t axis = npu_op_int_at(c->op, "dim", i);
+        y = npu__result_of(c, npu__do(c, c->op->kind, "%v %L true", y, &axis, 1u), 0);
+    }
+    npu__yield(c, npu__reshaped(c, y, c->op->out[0]->rank, c->op->out[0]->dims));
+}
+
+/* Ops that have kernels elsewhere, as those that have kernels of planned models. */
+static const npu__composition npu__planned_compositions[] = {
+#define NPU_X(kind, words) { kind, (npu_kind)0, words, npu__compose_steps }
+    NPU_X(NPU_ATEN_ADDCMUL, "mul.Tensor tensor1 tensor2; add.Tensor self $a value"),
+    NPU_X(NPU_ATEN_ADDCDIV, "div.Tensor tensor1 tensor2; add.Tensor self $a value"),
+    NPU_X(NPU_ATEN_LERP_SCALAR, "sub.Tensor end self; add.Tensor self $a weight"),
+    NPU_X(NPU_ATEN_LERP_TENSOR, "sub.Tensor end self; mul.Tensor weight $a; add.Tensor self $b"),
+    NPU_X(NPU_ATEN_MULTIPLY_TENSOR, "mul.Tensor self other"),
+    NPU_X(NPU_ATEN_DIVIDE_TENSOR, "div.Tensor self other"),
+    NPU_X(NPU_ATEN_TRUE_DIVIDE_TENSOR, "div.Tensor self other"),
+    NPU_X(NPU_ATEN_SUBTRACT_TENSOR, "sub.Tensor self other alpha"),
+    NPU_X(NPU_ATEN_RSUB_TENSOR, "sub.Tensor other self alpha"),
+    NPU_X(NPU_ATEN_REMAINDER_SCALAR, "div.Scalar self other; floor $a; mul.Scalar $b other; sub.Tensor self $c"),
+    NPU_X(NPU_ATEN_REMAINDER_TENSOR, "div.Tensor self other; floor $a; mul.Tensor $b other; sub.Tensor self $c"),
+    NPU_X(NPU_ATEN_FMOD_SCALAR, "div.Scalar self other; trunc $a; mul.Scalar $b other; sub.Tensor self $c"),
+    NPU_X(NPU_ATEN_FMOD_TENSOR, "div.Tensor self other; trunc $a; mul.Tensor $b other; sub.Tensor self $c"),
+    NPU_X(NPU_ATEN_FLOOR_DIVIDE, "div.Tensor self other; floor $a"),
+    NPU_X(NPU_ATEN_FLOOR_DIVIDE_SCALAR, "div.Scalar self other; floor $a"),
+    NPU_X(NPU_ATEN_CLAMP_TENSOR, "maximum self min; minimum $a max"),
+    NPU_X(NPU_ATEN_MASKED_FILL_TENSOR, "where.self mask value self"),
+    NPU_X(NPU_ATEN_BROADCAST_TO, "expand self size"),
+    NPU_X(NPU_ATEN_OUTER, "unsqueeze self 1; mul.Tensor $a vec2"),
+    NPU_X(NPU_ATEN_TAN, "sin self; cos self; div.Tensor $a $b"),
+    NPU_X(NPU_ATEN_SINH, "expm1 self; neg self; expm1 $b; sub.Tensor $a $c; mul.Scalar $d 0.5"),
+    NPU_X(NPU_ATEN_COSH, "exp self; neg self; exp $b; add.Tensor $a $c; mul.Scalar $d 0.5"),
+    NPU_X(NPU_ATEN_EXP2, "mul.Scalar self 0.693147180559945309; exp $a"),
+    NPU_X(NPU_ATEN_ERFC, "erf self; rsub.Scalar $a 1.0"),
+    NPU_X(NPU_ATEN_FRAC, "trunc self; sub.Tensor self $a"),
+    NPU_X(NPU_ATEN_HYPOT, "mul.Tensor self self; mul.Tensor other other; add.Tensor $a $b; sqrt $c"),
+    NPU_X(NPU_ATEN_LOGADDEXP, "maximum self other; sub.Tensor self other; abs $b; neg $c; exp $d; log1p $e; add.Tensor $a $f"),
+    NPU_X(NPU_ATEN_SPECIAL_EXPIT, "sigmoid self"),
+    NPU_X(NPU_ATEN_ISNAN, "ne.Tensor self self"),
+    NPU_X(NPU_ATEN_ISINF, "abs self; eq.Scalar $a 1.0e999"),
+    NPU_X(NPU_ATEN_ISFINITE, "abs self; lt.Scalar $a 1.0e999"),
+    NPU_X(NPU_ATEN_ANY, "ne.Scalar self 0; mul.Scalar $a 1.0; amax $b; ne.Scalar $c 0"),
+    NPU_X(NPU_ATEN_ANY_DIM, "ne.Scalar self 0; mul.Scalar $a 1.0; amax $b dim keepdim; ne.Scalar $c 0"),
+    NPU_X(NPU_ATEN_ANY_DIMS, "ne.Scalar self 0; mul.Scalar $a 1.0; amax $b dim keepdim; ne.Scalar $c 0"),
+    NPU_X(NPU_ATEN_ALL, "ne.Scalar self 0; mul.Scalar $a 1.0; amin $b; ne.Scalar $c 0"),
+    NPU_X(NPU_ATEN_ALL_DIM, "ne.Scalar self 0; mul.Scalar $a 1.0; amin $b dim keepdim; ne.Scalar $c 0"),
+    NPU_X(NPU_ATEN_ALL_DIMS, "ne.Scalar self 0; mul.Scalar $a 1.0; amin $b dim keepdim; ne.Scalar $c 0"),
+    NPU_X(NPU_ATEN_LOGSUMEXP, "amax self dim true; sub.Tensor self $a; exp $b; sum.dim_IntList $c dim keepdim; log $d; "
+                              "amax self dim keepdim; add.Tensor $e $f"),
+    NPU_X(NPU_ATEN_LINALG_VECTOR_NORM, "norm.ScalarOpt_dim self ord dim keepdim"),
+    NPU_X(NPU_ATEN_COSINE_SIMILARITY, "mul.Tensor x1 x2; sum.dim_IntList $a dim; mul.Tensor x1 x1; sum.dim_IntList $c dim; "
+                                      "sqrt $d; clamp_min $e eps; mul.Tensor x2 x2; sum.dim_IntList $g dim; sqrt $h; "
+                                      "clamp_min $i eps; mul.Tensor $f $j; div.Tensor $b $k"),
+    NPU_X(NPU_ATEN_VAR_MEAN, "var self unbiased; mean self"),
+    NPU_X(NPU_ATEN_VAR_MEAN_DIM, "var.dim self dim unbiased keepdim; mean.dim self dim keepdim"),
+    NPU_X(NPU_ATEN_VAR_MEAN_CORRECTION, "var.correction self dim correction keepdim; mean.dim self dim keepdim"),
+    NPU_X(NPU_ATEN_STD_MEAN, "std self unbiased; mean self"),
+    NPU_X(NPU_ATEN_STD_MEAN_DIM, "std.dim self dim unbiased keepdim; mean.dim self dim keepdim"),
+    NPU_X(NPU_ATEN_STD_MEAN_CORRECTION, "std.correction self dim correction keepdim; mean.dim self dim keepdim"),
+#undef NPU_X
+    { NPU_ATEN_AMAX, (npu_kind)0, NULL, npu__planned_compose_dims },
+    { NPU_ATEN_AMIN, (npu_kind)0, NULL, npu__planned_compose_dims },
+    { NPU_ATEN_SUM_DIM, (npu_kind)0, NULL, npu__planned_compose_dims },
+    { NPU_ATEN_MEAN_DIM, (npu_kind)0, NULL, npu__planned_compose_dims },
+    { NPU_ATEN_SORT, (npu_kind)0, NULL, npu__planned_compose_sort },
+    { NPU_ATEN_SORT_STABLE, (npu_kind)0, NULL, npu__planned_compose_sort },
+    { NPU_ATEN_ARGSORT, (npu_kind)0, NULL, npu__planned_compose_sort },
+    { NPU_ATEN_MSORT, (npu_kind)0, NULL, npu__planned_compose_sort },
+};
+
+static npu_graph *npu__planned_expand(npu_planned_writer *w, const npu_op_info *info, npu_diag *diag)
+{
+    npu_graph *body = NULL;
+    for (uint32_t i = 0; !body && i < NPU__COUNT(npu__planned_compositions); i++) {
+        if (npu__planned_compositions[i].kind == info->kind) {
+            body = npu__compose_graph(&npu__planned_compositions[i], info, NULL, &w->allocator, diag);
+        }
+    }
+    body = body || diag->status == NPU_ERR_NO_MEMORY ? body : npu_op_expand(info, &w->allocator, diag);
+    for (uint32_t i = 0; body && i < npu_graph_num_outputs(body); i++) { /* some of them only in one dtype */
+        const npu_spec *y = npu_value_spec(body, npu_graph_output(body, i));
+        if (y->dtype != info->out[i]->dtype || !npu__same_dims(y, info->out[i])) {
+            npu_graph_destroy(body);
+            body = NULL;
+        }
+    }
+    return body;
+}
+
 /* The ops that it stands for, which may stand for others. Their constants are those of a graph that is kept. */
 static npu_status npu__planned_lower_composite(npu_planned_writer *w, const npu_op_info *info)
 {
     npu_diag diag = { 0 };
-    npu_graph *body = w->expanded < NPU__PLANNED_MAX_EXPANDED ? npu_op_expand(info, &w->allocator, &diag) : NULL;
+    npu_graph *body = w->expanded < NPU__PLANNED_MAX_EXPANDED ? npu__planned_expand(w, info, &diag) : NULL;
     npu_status status;
     if (!body) {
         return diag.status == NPU_ERR_NO_MEMORY ? npu__planned_fail(w, diag.status, "out of memory")
@@ -59153,10 +59300,10 @@ static npu_status npu__planned_lower(npu_planned_writer *w, const npu_op_info *i
         status = npu__planned_ask(w, info);
         if (status == NPU_ERR_UNSUPPORTED && (info->kind == NPU_NPU_FUSED || info->kind == NPU_NPU_CALL)) {
             status = npu__planned_lower_body(w, info, npu_op_body(info, 0));
-        } else if (status == NPU_ERR_UNSUPPORTED && info->traits & NPU_COMPOSITE) {
-            status = npu__planned_lower_composite(w, info);
         } else if (status == NPU_ERR_UNSUPPORTED && npu__is_control(info->kind)) {
             status = npu__planned_lower_control(w, info);
+        } else if (status == NPU_ERR_UNSUPPORTED) {
+            status = npu__planned_lower_composite(w, info);
         }
     }
     return status == NPU_OK ? status : npu__planned_fail(w, status, "no kernel of planned models for such an op");

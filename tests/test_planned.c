@@ -633,6 +633,44 @@ static void test_float_ops(void)
         "param d : f32[4]\n"
         "y = aten.rnn_relu_cell.default(x, h, a, b, c, d)\nz = aten.rnn_tanh_cell.default(x, h, a, b)\n"
         "output y = y\noutput z = z\n",
+        /* what is others in order */
+        "input x : f32[2,3,4]\ninput z : f32[3,4]\nb = aten.addcmul.default(x, z, z, value=0.5)\n"
+        "e = aten.exp.default(z)\nc = aten.addcdiv.default(x, z, e, value=-2.0)\nd = aten.lerp.Scalar(x, z, 0.3)\n"
+        "f = aten.lerp.Tensor(x, z, e)\ng = aten.logsumexp.default(x, [0,2])\nh = aten.logsumexp.default(x, [1], true)\n"
+        "i = aten.clamp.Tensor(x, z, e)\nj = aten.hypot.default(x, z)\nk = aten.logaddexp.default(x, z)\n"
+        "l = aten.rsub.Tensor(x, z, alpha=3.0)\noutput b = b\noutput c = c\noutput d = d\noutput f = f\noutput g = g\n"
+        "output h = h\noutput i = i\noutput j = j\noutput k = k\noutput l = l\n",
+        "input x : f32[3,5]\nk = aten.mul.Scalar(x, 7.0)\na = aten.remainder.Scalar(k, 1.7)\nb = aten.fmod.Scalar(k, -1.7)\n"
+        "p = aten.exp.default(x)\nc = aten.remainder.Tensor(k, p)\nd = aten.floor_divide.default(k, p)\n"
+        "e = aten.tan.default(x)\nf = aten.sinh.default(x)\ng = aten.cosh.default(x)\nh = aten.exp2.default(x)\n"
+        "i = aten.erfc.default(x)\nj = aten.frac.default(k)\noutput a = a\noutput b = b\noutput c = c\noutput d = d\n"
+        "output e = e\noutput f = f\noutput g = g\noutput h = h\noutput i = i\noutput j = j\n",
+        "input x : f32[2,5,3]\na, b = aten.sort.default(x, 1)\nc = aten.argsort.default(x, -1, true)\n"
+        "d = aten.msort.default(x)\ne, f = aten.sort.stable(x, stable=true, dim=0, descending=true)\n"
+        "g, h = aten.var_mean.correction(x, [1], correction=1, keepdim=true)\ni, j = aten.std_mean.default(x, false)\n"
+        "k = aten.slice.Tensor(x, 1, 1, 2)\nl = aten.cosine_similarity.default(x, k, 2)\n"
+        "m = aten.linalg_vector_norm.default(x, 2, [2])\noutput a = a\noutput b = b\noutput c = c\noutput d = d\n"
+        "output e = e\noutput f = f\noutput g = g\noutput h = h\noutput i = i\noutput j = j\noutput l = l\noutput m = m\n",
+        X4 "a = aten.mean.dim(x, [0,2])\nb = aten.sum.dim_IntList(x, [-1,0,2], true)\nc = aten.amin.default(x, [1,3])\n"
+           "output a = a\noutput b = b\noutput c = c\n",
+        SPECIAL("{0, -0.0, 1, 1e-30, inf, 1e38, nan, -inf, 0.70}")
+        "a = aten.isnan.default(v)\nb = aten.isinf.default(v)\nk = aten.isfinite.default(v)\n"
+        "d = aten.view.default(v, [3,3])\ne = aten.any.dim(d, 1)\nf = aten.all.dim(d, 0, true)\n"
+        "g = aten.any.default(a)\nh = aten.all.default(k)\noutput a = a\noutput b = b\noutput k = k\noutput e = e\n"
+        "output f = f\noutput g = g\noutput h = h\n",
+        /* borders, comparisons and casts of whole numbers, which wrap around */
+        "input i : i32[2,3]\ninput u : u8[2,3]\na = aten.pad.default(i, [1,2], 'constant', 7.0)\n"
+        "b = aten.constant_pad_nd.default(u, [1,-1], 9)\nc = aten.eq.Scalar(u, -1)\nd = aten.lt.Scalar(u, 44)\n"
+        "e = aten.add.Scalar(i, 16777216)\nf = aten.eq.Scalar(e, 16777217)\ng = aten._to_copy.default(i, dtype=i64)\n"
+        "h = aten.add.Scalar(g, 16777217)\nj = aten.gt.Tensor(h, e)\nk = aten._to_copy.default(e, dtype=u8)\n"
+        "l = aten.mul.Scalar(i, 3000000)\nm = aten._to_copy.default(l, dtype=i8)\n"
+        "n = aten._pad_circular.default(e, [-1,2])\no = aten.pad.default(g, [2,-1], 'circular')\n"
+        "output a = a\noutput b = b\noutput c = c\noutput d = d\noutput f = f\noutput j = j\noutput k = k\n"
+        "output m = m\noutput n = n\noutput o = o\n",
+        SPECIAL("{300.7, -1.5, -129, 1e10, -1e10, 1e20, nan, inf, 256}")
+        "a = aten._to_copy.default(v, dtype=u8)\nb = aten._to_copy.default(v, dtype=i8)\n"
+        "e = aten._to_copy.default(v, dtype=i32)\nd = aten._to_copy.default(v, dtype=i64)\n"
+        "output a = a\noutput b = b\noutput e = e\noutput d = d\n",
         /* outputs that are inputs, constants, views and each other */
         X4 "param w : f32[3]\nv = aten.view.default(x, [504])\noutput x = x\noutput v = v\noutput w = w\noutput u = v\n",
         X4 "input z : f32[3]\noutput y = x\n", /* no step, and an input that nobody reads */
