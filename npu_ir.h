@@ -58825,8 +58825,9 @@ NPU__COLD static npu_status npu__planned_lower_body(npu_planned_writer *w, const
     uint32_t operands[NPU__PLANNED_MAX_BODY], results[NPU__PLANNED_MAX_BODY], num = 0, *memory_of = w->memory_of;
     npu_op op = w->op, named = w->outer;
     const npu_plan *plan = w->plan;
+    const npu_spec *around = w->spread;
     npu_spec *spread = NULL;
-    if (!body || w->spread || body->num_outputs != info->num_out || info->num_in > NPU__PLANNED_MAX_BODY ||
+    if (!body || (around && info->kind == NPU_NPU_FUSED) || body->num_outputs != info->num_out || info->num_in > NPU__PLANNED_MAX_BODY ||
         info->num_out > NPU__PLANNED_MAX_BODY) {
         return NPU_ERR_UNSUPPORTED;
     }
@@ -58858,7 +58859,7 @@ NPU__COLD static npu_status npu__planned_lower_body(npu_planned_writer *w, const
     w->memory_of = memory_of;
     w->op = op;
     w->outer = named;
-    w->spread = NULL;
+    w->spread = around;
     for (uint32_t i = 0; i < info->num_out && w->status == NPU_OK; i++) {
         npu__planned_share(w, npu_op_result(outer, op, i), results[i]);
     }

@@ -36281,9 +36281,11 @@ NPU__REF_COLD static npu_status npu__ref_plan_where(npu_planned_writer *w, const
     npu_planned_where_words s;
     npu_scalar none = npu_scalar_int(0);
     npu_spec single = npu_spec_tensor(NPU_F32, 0, NULL);
-    bool is_fill = op->kind == NPU_ATEN_MASKED_FILL_SCALAR, is_self = op->kind == NPU_ATEN_WHERE_SCALAR_SELF,
-         is_other = op->kind == NPU_ATEN_WHERE_SCALAR_OTHER;
-    float number = (float)npu_scalar_value(npu_op_scalar(op, is_fill ? "value" : is_self ? "self" : "other", none));
+    bool is_fill = op->kind == NPU_ATEN_MASKED_FILL_SCALAR, is_both = op->kind == NPU_ATEN_WHERE_SCALAR,
+         is_self = op->kind == NPU_ATEN_WHERE_SCALAR_SELF || is_both,
+         is_other = op->kind == NPU_ATEN_WHERE_SCALAR_OTHER || is_both;
+    float first = (float)npu_scalar_value(npu_op_scalar(op, is_fill ? "value" : "self", none));
+    float last = (float)npu_scalar_value(npu_op_scalar(op, "other", none));
     uint32_t condition = is_fill ? 1 : 0, a = is_fill || is_self ? 0 : 1, b = is_fill ? 0 : is_self ? 1 : 2;
     uint32_t steps[3][4];
     const npu_spec *x[3] = { op->in[condition], is_fill || is_self ? &single : op->in[a],
@@ -36297,8 +36299,8 @@ NPU__REF_COLD static npu_status npu__ref_plan_where(npu_planned_writer *w, const
     memcpy(s.b_steps, steps[2], sizeof steps[2]);
     s.y = npu_planned_result(w, 0);
     s.condition = npu_planned_operand(w, condition);
-    s.a = x[1] == &single ? npu_planned_add_data(w, NPU_F32, 1, &number) : npu_planned_operand(w, a);
-    s.b = x[2] == &single ? npu_planned_add_data(w, NPU_F32, 1, &number) : npu_planned_operand(w, b);
+    s.a = x[1] == &single ? npu_planned_add_data(w, NPU_F32, 1, &first) : npu_planned_operand(w, a);
+    s.b = x[2] == &single ? npu_planned_add_data(w, NPU_F32, 1, &last) : npu_planned_operand(w, b);
     return npu_planned_emit(w, NPU_PLANNED_where_f32, &s, sizeof s, 4, 0);
 }
 
@@ -37844,7 +37846,7 @@ NPU_IR_API const npu_planned_library *npu_ref_planned(void)
         NPU_X(NPU_ATEN_GROUP_NORM, npu__ref_plan_group_norm), NPU_X(NPU_ATEN_BATCH_NORM, npu__ref_plan_batch_norm),
         NPU_X(NPU_ATEN_POW_TENSOR_SCALAR, npu__ref_plan_power), NPU_X(NPU_ATEN_PRELU, npu__ref_plan_prelu),
         NPU_X(NPU_ATEN_WHERE, npu__ref_plan_where), NPU_X(NPU_ATEN_WHERE_SCALAR_SELF, npu__ref_plan_where),
-        NPU_X(NPU_ATEN_WHERE_SCALAR_OTHER, npu__ref_plan_where),
+        NPU_X(NPU_ATEN_WHERE_SCALAR_OTHER, npu__ref_plan_where), NPU_X(NPU_ATEN_WHERE_SCALAR, npu__ref_plan_where),
         NPU_X(NPU_ATEN_MASKED_FILL_SCALAR, npu__ref_plan_where),
         NPU_X(NPU_ATEN_SCALED_DOT_PRODUCT_ATTENTION, npu__ref_plan_attention),
         NPU_X(NPU_ATEN_SOFTPLUS, npu__ref_plan_softplus), NPU_X(NPU_ATEN_SPLIT, npu__ref_plan_split),

@@ -457,6 +457,7 @@ static void ops_planned(ops_case *c, const npu_graph *g, const ops_result *want)
     plan_desc.allocator = desc.allocator = &c->w->allocator;
     desc.libraries = &library;
     desc.alignment = ops_chance(&c->r, 50) ? 0 : 16;
+    desc.scratch = desc.alignment ? 4096 : 0;
     desc.big_endian = ops_chance(&c->r, 10);
     desc.code = ops_chance(&c->r, 20) ? &code : NULL;
     if (ops_is_ok(c, npu_plan_create(&plan, g, &plan_desc, &diag), &diag) &&
