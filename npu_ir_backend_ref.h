@@ -33034,6 +33034,32 @@ static inline void npu__planned_fours(const int8_t **w, const int8_t **x, uint32
 }
 #endif
 
+#if defined(__thumb__) && !defined(__thumb2__) /* eight registers hold one row, two columns, two sums and one counter */
+NPU__PLANNED_APART static uint64_t npu__planned_pair_i8(const int8_t *w, const int8_t *x, uint32_t n)
+{
+    const int8_t *z = x + 2 * n;
+    int32_t a = 0, b = 0, i = -(int32_t)n;
+    w += n;
+    x += n;
+    if (n > 0) {
+        do {
+            int32_t e = w[i];
+            a += e * x[i];
+            b += e * z[i];
+        } while (++i < 0);
+    }
+    return (uint64_t)(uint32_t)b << 32 | (uint32_t)a;
+}
+
+static void npu__planned_block_i8(const int8_t *w, const int8_t *x, uint32_t n, int32_t sums[4])
+{
+    for (uint32_t row = 0; row < 2; row++, w += n) {
+        uint64_t pair = npu__planned_pair_i8(w, x, n);
+        sums[2 * row] = (int32_t)(uint32_t)pair;
+        sums[2 * row + 1] = (int32_t)(uint32_t)(pair >> 32);
+    }
+}
+#else
 NPU__PLANNED_APART static void npu__planned_block_i8(const int8_t *w, const int8_t *x, uint32_t n, int32_t sums[4])
 {
     int32_t s[4] = { 0, 0, 0, 0 };
@@ -33056,6 +33082,7 @@ NPU__PLANNED_APART static void npu__planned_block_i8(const int8_t *w, const int8
     sums[2] = s[2];
     sums[3] = s[3];
 }
+#endif
 
 NPU__PLANNED_APART static int32_t npu__planned_row_i8(const int8_t *w, const int8_t *x, uint32_t n)
 {
@@ -34210,12 +34237,18 @@ static void npu__planned_softmax_real_row(const npu_planned_softmax_i8_words *s,
 {
     uint32_t step = s->rows.inner;
     int32_t most = npu__planned_most(x, s->rows.n, step);
-    double sum = 0.0, scale = table[256];
+    double sum = 0.0, scale = table[256], factor;
     for (uint32_t i = 0; i < s->rows.n; i++) {
         sum += table[most - x[i * step]];
     }
-    for (uint32_t i = 0; i < s->rows.n; i++) {
-        y[i * step] = npu__planned_nearest(&s->q, table[most - x[i * step]] / sum / scale);
+    factor = 1.0 / sum / scale;
+    for (uint32_t i = 0; i < s->rows.n; i++) { /* a product is near what divisions give, which ties alone must know */
+        double e = table[most - x[i * step]], near = e * factor + 0.5;
+        int32_t whole = near >= 0.0 && near < 1e6 ? (int32_t)near : -1;
+        double rest = near - whole;
+        y[i * step] = whole >= 0 && rest > 1e-6 && rest < 1.0 - 1e-6
+                          ? (int8_t)npu__planned_clamp(&s->q, whole + s->q.zero)
+                          : npu__planned_nearest(&s->q, e / sum / scale);
     }
 }
 

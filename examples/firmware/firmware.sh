@@ -219,6 +219,10 @@ case $machines in
     limit "code of the kernels of digits i8, bytes" "$(text "$BUILD/digits_i8_M0.elf" kernels)" 8192
     limit "code of seven kernels i8, bytes" "$(sized M0 kernels $seven_i8)" 8192
     limit "stack, bytes, digits_i8" "$(said digits_i8_M0 stack)" 528
+    limit "instructions of a run, digits i8" "$(said digits_i8_M0 'instructions of a run')" 10200000
+    line digits_i8_calls M0
+    limit "instructions of digits_i8 as C calls" "$(said digits_i8_calls_M0 'instructions of a run')" \
+        $(($(said digits_i8_M0 'instructions of a run') / 10 * 9))
     ;;
 esac
 case $machines in
