@@ -227,15 +227,16 @@ extern "C" {
    NPU_IR_NO_TILES      >>tiles: builders, plans and checks             the ops of block and system, npu.launch
    NPU_IR_NO_LAYERS     layers and models
    NPU_IR_NO_COSTS      placement by cost and capacity, expectations    cost slots are not asked; UNSUPPORTED are rates,
-                                                                        expect and stream_weights of npu_plan_desc; a
-                                                                        region that is too small is BUDGET at once
+                                                                        expect, stream_weights, min_group_ops and
+                                                                        max_groups of npu_plan_desc; a region that is
+                                                                        too small is BUDGET at once
    NPU_IR_NO_OVERLAP    runs that overlap                               UNSUPPORTED: overlap of both descs
    NPU_IR_NO_ISA        kernels for instruction sets that the           npu_ref_isa names "base" alone; half of the time
                         compiler is not set to                          that npu_ir_backend_ref.h takes to compile
 
    Where one file alone calls the library, NPU_IR_STATIC in it lets the compiler drop every function that is not called.
 
-   No function has a stack frame over 16 KB. With NPU_IR_STRIP 32 (npu_ir_backend_ref.h) that example needs 10 KB of
+   No function has a stack frame over 16 KB. With NPU_IR_STRIP 32 (npu_ir_backend_ref.h) that example needs 12 KB of
    stack from its first call to its last, 4 KB of it for runs.
    -------------------------------------------------------------------------------------------------------- */
 
@@ -7508,8 +7509,8 @@ static void npu__prefix_message(npu_diag *diag, const char *words, char mark)
     }
 }
 
-/* NPU__SAY writes a part of a message, npu__append more of it; what does not fit is cut. Under NPU_IR_NO_STRINGS calls of
-   what makes messages are macros: compilers look at their words, and nothing is computed for them. */
+/* NPU__SAY writes a part of a message, npu__append more of it; what does not fit is cut. Under NPU_IR_NO_STRINGS calls
+   of what makes messages are macros: compilers look at their words, and nothing is computed for them. */
 #ifdef NPU_IR_NO_STRINGS
 static inline int npu__unsaid(const char *format, ...) NPU_IR_PRINTF(1, 2);
 static inline int npu__unsaid(const char *format, ...) { return format != NULL; }
@@ -24187,7 +24188,8 @@ static void npu__compose_given(char letter, va_list *list, npu_arg *to)
 
 /* Emits an op whose arguments, by position, are words: the name of an argument of the op that is composed, a number, a
    fraction (with a point), true, false, - for none, 'text', $a to $l what made[0] .. holds, or what follows in the
-   call: %v value, %i int64_t, %f double, %b and %t int (bool, dtype), %s text, %L int64_t list and %V list of values with their uint32_t lengths. */
+   call: %v value, %i int64_t, %f double, %b and %t int (bool, dtype), %s text, %L int64_t list and %V list of values
+   with their uint32_t lengths. */
 NPU__COLD static npu_op npu__do(npu__compose *c, npu_kind kind, const char *words, ...)
 {
     const npu_op_def *def = npu_registry_find_kind(c->g->registry, kind);
@@ -43812,11 +43814,11 @@ static npu_status npu__regroup(npu_plan *plan) { return npu__group_ops(plan) ? N
 static npu_status npu__limit_groups(npu_plan *plan)
 {
     npu_status status = npu__regroup(plan);
-    for (int is_last = 0; status == NPU_OK && plan->desc.min_group_ops && is_last < 2; is_last++) {
+    for (int is_last = 0; NPU__HAS_COSTS && status == NPU_OK && plan->desc.min_group_ops && is_last < 2; is_last++) {
         status = npu__give_up_small(plan, is_last != 0);
         status = status ? status : npu__regroup(plan);
     }
-    if (status == NPU_OK && plan->desc.max_groups) {
+    if (NPU__HAS_COSTS && status == NPU_OK && plan->desc.max_groups) {
         status = npu__give_up_surplus(plan);
         status = status ? status : npu__regroup(plan);
     }
@@ -45375,8 +45377,10 @@ static npu_status npu__plan_check(const npu_graph *g, const npu_plan_desc *desc,
                          "plan: desc has %u backends, expected 1 to %u, as npu_ref_backend()",
                          desc->backends ? (unsigned)desc->num_backends : 0, NPU__MAX_BACKENDS);
     }
-    if (!NPU__HAS_COSTS && (desc->rates || desc->expect || desc->stream_weights)) {
-        return npu__fail(diag, NPU_ERR_UNSUPPORTED, "plan: NPU_IR_NO_COSTS leaves rates, expect and stream_weights out");
+    if (!NPU__HAS_COSTS &&
+        (desc->rates || desc->expect || desc->stream_weights || desc->min_group_ops || desc->max_groups)) {
+        return npu__fail(diag, NPU_ERR_UNSUPPORTED, "plan: NPU_IR_NO_COSTS leaves rates, expect, stream_weights and "
+                                                    "limits of groups out of the desc");
     }
     if (!NPU__HAS_OVERLAP && desc->overlap) {
         return npu__fail(diag, NPU_ERR_UNSUPPORTED, "plan: NPU_IR_NO_OVERLAP leaves overlap of the desc out");
@@ -58827,8 +58831,8 @@ NPU__COLD static npu_status npu__planned_lower_body(npu_planned_writer *w, const
     const npu_plan *plan = w->plan;
     const npu_spec *around = w->spread;
     npu_spec *spread = NULL;
-    if (!body || (around && info->kind == NPU_NPU_FUSED) || body->num_outputs != info->num_out || info->num_in > NPU__PLANNED_MAX_BODY ||
-        info->num_out > NPU__PLANNED_MAX_BODY) {
+    if (!body || (around && info->kind == NPU_NPU_FUSED) || body->num_outputs != info->num_out ||
+        info->num_in > NPU__PLANNED_MAX_BODY || info->num_out > NPU__PLANNED_MAX_BODY) {
         return NPU_ERR_UNSUPPORTED;
     }
     for (uint32_t i = 0; i < info->num_in; i++) { /* holes are no inputs */
@@ -58879,8 +58883,9 @@ NPU__COLD static void npu__planned_compose_sort(npu__compose *c)
         npu__graph_fail(c->g, NPU_ERR_RANK, "self is a number");
         return;
     }
-    npu_op top = npu__do(c, NPU_ATEN_TOPK, "self %i %i %b true", npu__dim_of(c, x, (uint32_t)(axis < 0 ? axis + rank : axis)),
-                         axis, (int)npu_op_int(c->op, "descending", 0));
+    npu_op top = npu__do(c, NPU_ATEN_TOPK, "self %i %i %b true",
+                         npu__dim_of(c, x, (uint32_t)(axis < 0 ? axis + rank : axis)), axis,
+                         (int)npu_op_int(c->op, "descending", 0));
     for (uint32_t i = 0; i < 2; i++) {
         if (c->op->kind != (i ? NPU_ATEN_MSORT : NPU_ATEN_ARGSORT)) {
             npu__yield(c, npu__result_of(c, top, i));
@@ -58933,7 +58938,8 @@ static const npu__composition npu__planned_compositions[] = {
     NPU_X(NPU_ATEN_ERFC, "erf self; rsub.Scalar $a 1.0"),
     NPU_X(NPU_ATEN_FRAC, "trunc self; sub.Tensor self $a"),
     NPU_X(NPU_ATEN_HYPOT, "mul.Tensor self self; mul.Tensor other other; add.Tensor $a $b; sqrt $c"),
-    NPU_X(NPU_ATEN_LOGADDEXP, "maximum self other; sub.Tensor self other; abs $b; neg $c; exp $d; log1p $e; add.Tensor $a $f"),
+    NPU_X(NPU_ATEN_LOGADDEXP, "maximum self other; sub.Tensor self other; abs $b; neg $c; exp $d; log1p $e; "
+                              "add.Tensor $a $f"),
     NPU_X(NPU_ATEN_SPECIAL_EXPIT, "sigmoid self"),
     NPU_X(NPU_ATEN_ISNAN, "ne.Tensor self self"),
     NPU_X(NPU_ATEN_ISINF, "abs self; eq.Scalar $a 1.0e999"),
@@ -58947,9 +58953,9 @@ static const npu__composition npu__planned_compositions[] = {
     NPU_X(NPU_ATEN_LOGSUMEXP, "amax self dim true; sub.Tensor self $a; exp $b; sum.dim_IntList $c dim keepdim; log $d; "
                               "amax self dim keepdim; add.Tensor $e $f"),
     NPU_X(NPU_ATEN_LINALG_VECTOR_NORM, "norm.ScalarOpt_dim self ord dim keepdim"),
-    NPU_X(NPU_ATEN_COSINE_SIMILARITY, "mul.Tensor x1 x2; sum.dim_IntList $a dim; mul.Tensor x1 x1; sum.dim_IntList $c dim; "
-                                      "sqrt $d; clamp_min $e eps; mul.Tensor x2 x2; sum.dim_IntList $g dim; sqrt $h; "
-                                      "clamp_min $i eps; mul.Tensor $f $j; div.Tensor $b $k"),
+    NPU_X(NPU_ATEN_COSINE_SIMILARITY, "mul.Tensor x1 x2; sum.dim_IntList $a dim; mul.Tensor x1 x1; "
+                                      "sum.dim_IntList $c dim; sqrt $d; clamp_min $e eps; mul.Tensor x2 x2; "
+                                      "sum.dim_IntList $g dim; sqrt $h; clamp_min $i eps; mul.Tensor $f $j; div.Tensor $b $k"),
     NPU_X(NPU_ATEN_VAR_MEAN, "var self unbiased; mean self"),
     NPU_X(NPU_ATEN_VAR_MEAN_DIM, "var.dim self dim unbiased keepdim; mean.dim self dim keepdim"),
     NPU_X(NPU_ATEN_VAR_MEAN_CORRECTION, "var.correction self dim correction keepdim; mean.dim self dim keepdim"),
