@@ -58921,12 +58921,6 @@ static const npu__composition npu__planned_compositions[] = {
     NPU_X(NPU_ATEN_TRUE_DIVIDE_TENSOR, "div.Tensor self other"),
     NPU_X(NPU_ATEN_SUBTRACT_TENSOR, "sub.Tensor self other alpha"),
     NPU_X(NPU_ATEN_RSUB_TENSOR, "sub.Tensor other self alpha"),
-    NPU_X(NPU_ATEN_REMAINDER_SCALAR, "div.Scalar self other; floor $a; mul.Scalar $b other; sub.Tensor self $c"),
-    NPU_X(NPU_ATEN_REMAINDER_TENSOR, "div.Tensor self other; floor $a; mul.Tensor $b other; sub.Tensor self $c"),
-    NPU_X(NPU_ATEN_FMOD_SCALAR, "div.Scalar self other; trunc $a; mul.Scalar $b other; sub.Tensor self $c"),
-    NPU_X(NPU_ATEN_FMOD_TENSOR, "div.Tensor self other; trunc $a; mul.Tensor $b other; sub.Tensor self $c"),
-    NPU_X(NPU_ATEN_FLOOR_DIVIDE, "div.Tensor self other; floor $a"),
-    NPU_X(NPU_ATEN_FLOOR_DIVIDE_SCALAR, "div.Scalar self other; floor $a"),
     NPU_X(NPU_ATEN_CLAMP_TENSOR, "maximum self min; minimum $a max"),
     NPU_X(NPU_ATEN_MASKED_FILL_TENSOR, "where.self mask value self"),
     NPU_X(NPU_ATEN_BROADCAST_TO, "expand self size"),
@@ -58937,9 +58931,8 @@ static const npu__composition npu__planned_compositions[] = {
     NPU_X(NPU_ATEN_EXP2, "mul.Scalar self 0.693147180559945309; exp $a"),
     NPU_X(NPU_ATEN_ERFC, "erf self; rsub.Scalar $a 1.0"),
     NPU_X(NPU_ATEN_FRAC, "trunc self; sub.Tensor self $a"),
-    NPU_X(NPU_ATEN_HYPOT, "mul.Tensor self self; mul.Tensor other other; add.Tensor $a $b; sqrt $c"),
-    NPU_X(NPU_ATEN_LOGADDEXP, "maximum self other; sub.Tensor self other; abs $b; neg $c; exp $d; log1p $e; "
-                              "add.Tensor $a $f"),
+    NPU_X(NPU_ATEN_LOGADDEXP, "maximum self other; sub.Tensor self other; eq.Tensor self other; masked_fill.Scalar $b $c 0.0; "
+                              "abs $d; neg $e; exp $f; log1p $g; add.Tensor $a $h"), /* inf - inf is 0 here */
     NPU_X(NPU_ATEN_SPECIAL_EXPIT, "sigmoid self"),
     NPU_X(NPU_ATEN_ISNAN, "ne.Tensor self self"),
     NPU_X(NPU_ATEN_ISINF, "abs self; eq.Scalar $a 1.0e999"),
@@ -58950,8 +58943,9 @@ static const npu__composition npu__planned_compositions[] = {
     NPU_X(NPU_ATEN_ALL, "ne.Scalar self 0; mul.Scalar $a 1.0; amin $b; ne.Scalar $c 0"),
     NPU_X(NPU_ATEN_ALL_DIM, "ne.Scalar self 0; mul.Scalar $a 1.0; amin $b dim keepdim; ne.Scalar $c 0"),
     NPU_X(NPU_ATEN_ALL_DIMS, "ne.Scalar self 0; mul.Scalar $a 1.0; amin $b dim keepdim; ne.Scalar $c 0"),
-    NPU_X(NPU_ATEN_LOGSUMEXP, "amax self dim true; sub.Tensor self $a; exp $b; sum.dim_IntList $c dim keepdim; log $d; "
-                              "amax self dim keepdim; add.Tensor $e $f"),
+    NPU_X(NPU_ATEN_LOGSUMEXP, "amax self dim true; abs $a; eq.Scalar $b 1.0e999; masked_fill.Scalar $a $c 0.0; "
+                              "sub.Tensor self $d; exp $e; sum.dim_IntList $f dim keepdim; log $g; amax $d dim keepdim; "
+                              "add.Tensor $h $i"), /* an infinite largest one is not taken off */
     NPU_X(NPU_ATEN_LINALG_VECTOR_NORM, "norm.ScalarOpt_dim self ord dim keepdim"),
     NPU_X(NPU_ATEN_COSINE_SIMILARITY, "mul.Tensor x1 x2; sum.dim_IntList $a dim; mul.Tensor x1 x1; "
                                       "sum.dim_IntList $c dim; sqrt $d; clamp_min $e eps; mul.Tensor x2 x2; "

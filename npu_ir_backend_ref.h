@@ -34025,10 +34025,9 @@ static float npu__planned_exp(float x)
 {
     float r, p;
     int32_t n;
-    if (!(x >= -87.0f)) {
-        return x != x ? x : 0.0f;
+    if (!(x >= -87.0f && x <= 88.7228317f)) { /* up to the logarithm of the largest float */
+        return x > 0.0f ? npu__planned_of_bits(0x7f800000u) : x != x ? x : 0.0f;
     }
-    x = x > 88.72f ? 88.72f : x;
     n = (int32_t)(x * 1.442695041f + (x < 0 ? -0.5f : 0.5f));
     r = x - (float)n * 0.693145751953125f - (float)n * 1.42860677e-6f; /* ln 2 in two parts, the first of 17 bits */
     p = 1.0f / 5040;

@@ -4,7 +4,8 @@
 #include <string.h>
 
 /* A plan with what a part left out gives is refused, with all parts it is made. */
-static int use_plan(const npu_graph *g, int costs, int overlap)
+enum { USE_NOTHING, USE_RATES, USE_MAX_GROUPS, USE_MIN_GROUP_OPS, USE_STREAM_WEIGHTS, USE_OVERLAP, USE_ALL };
+static int use_plan(const npu_graph *g, int what)
 {
     const npu_backend *cpu = npu_ref_backend();
     const npu_rates *rates = NULL;
@@ -14,13 +15,16 @@ static int use_plan(const npu_graph *g, int costs, int overlap)
     memset(&desc, 0, sizeof desc);
     desc.backends = &cpu;
     desc.num_backends = 1;
-    desc.rates = costs ? &rates : NULL;
-    desc.overlap = overlap;
+    desc.rates = what == USE_RATES ? &rates : NULL;
+    desc.max_groups = what == USE_MAX_GROUPS ? 4 : 0;
+    desc.min_group_ops = what == USE_MIN_GROUP_OPS ? 2 : 0;
+    desc.stream_weights = what == USE_STREAM_WEIGHTS;
+    desc.overlap = what == USE_OVERLAP;
 #ifdef NPU_IR_NO_COSTS
-    want = costs ? NPU_ERR_UNSUPPORTED : want;
+    want = what >= USE_RATES && what <= USE_STREAM_WEIGHTS ? NPU_ERR_UNSUPPORTED : want;
 #endif
 #ifdef NPU_IR_NO_OVERLAP
-    want = overlap ? NPU_ERR_UNSUPPORTED : want;
+    want = what == USE_OVERLAP ? NPU_ERR_UNSUPPORTED : want;
 #endif
     status = npu_plan_create(&plan, g, &desc, NULL);
     npu_plan_destroy(plan);
@@ -37,7 +41,9 @@ static int use_declarations(void)
     npu_op op = npu_emit(g, NPU_ATEN_RELU, &arg, 1);
     int ok = y.id && op.id && npu_graph_status(g) == NPU_OK && npu_ref_backend() != NULL && NPU_KIND_NUMBER(NPU_AICF_GEMM) == 2;
     npu_output(g, "y", y);
-    ok = ok && use_plan(g, 0, 0) && use_plan(g, 1, 0) && use_plan(g, 0, 1);
+    for (int what = USE_NOTHING; what < USE_ALL; what++) {
+        ok = ok && use_plan(g, what);
+    }
 #ifdef NPU_IR_NO_ISA
     ok = ok && strcmp(npu_ref_isa(0), "base") == 0 && npu_ref_isa(1) == NULL;
 #endif
