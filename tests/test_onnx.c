@@ -1274,6 +1274,64 @@ static void test_bad_nodes(void)
     }
 }
 
+/* A node, "Op operand,operand result". */
+static void pb_row(pb *graph, const char *row)
+{
+    char op[16], in[16], out[16];
+    NPU_CHECK_EQ(sscanf(row, "%15s %15s %15s", op, in, out), 3);
+    for (char *comma = strchr(in, ','); comma; comma = strchr(comma, ',')) {
+        *comma = ' ';
+    }
+    if (out[0] == '>') {
+        pb inner = { .len = 0 };
+        pb_node(&inner, op, in, "r", NULL, NULL);
+        pb_value(&inner, 12, "r", 1, "2");
+        pb then = graph_attr("then_branch", &inner), other = graph_attr("else_branch", &inner);
+        pb_node(graph, "If", "c", out + 1, &then, &other);
+    } else {
+        pb_node(graph, op, in, out, NULL, NULL);
+    }
+}
+
+/* Nodes in any order, as converters that append casts leave them; '>' before a result makes the node an If of c, whose branch
+   takes its operand from around it. Results are those of the sorted file, and what takes itself is refused. */
+static void test_order(void)
+{
+    static const struct { const char *what, *nodes[6]; npu_status status; const char *words; } rows[] = {
+        { "in order", { "Neg x a", "Exp a b", "Abs b y" }, NPU_OK, "" },
+        { "backwards", { "Abs b y", "Exp a b", "Neg x a" }, NPU_OK, "" },
+        { "the first last", { "Exp a b", "Abs b y", "Neg x a" }, NPU_OK, "" },
+        { "taken twice", { "Abs d y", "Sub b,e d", "Sub b,b e", "Exp a b", "Neg x a" }, NPU_OK, "" },
+        { "from within a branch", { "Abs b y", "Exp a >b", "Neg x a" }, NPU_OK, "" },
+        { "a cycle", { "Abs b y", "Exp a b", "Neg b a" }, NPU_ERR_NOT_FOUND, "nothing before it makes 'b'" },
+        { "a cycle through a branch", { "Abs b y", "Exp a >b", "Neg b a" }, NPU_ERR_NOT_FOUND, "nothing before it makes 'b'" },
+        { "two of one name", { "Abs b y", "Exp x b", "Neg x b" }, NPU_ERR_DUPLICATE, "'b' is there twice" },
+    };
+    static const float x[2] = { -1, 0 }, want[2] = { 2.7182817f, 1 };
+    static const bool is_true = true;
+    npu_array known = { "c", npu_spec_tensor(NPU_BOOL, 0, NULL), &is_true };
+    npu_onnx_desc desc = reading();
+    desc.inputs = &known;
+    desc.num_inputs = 1;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        pb g = { .len = 0 };
+        npu_diag diag;
+        for (const char *const *node = rows[i].nodes; *node; node++) {
+            pb_row(&g, *node);
+        }
+        pb_value(&g, 11, "x", 1, "2");
+        pb_value(&g, 11, "c", 9, "");
+        pb_value(&g, 12, "y", 1, "2");
+        pb m = pb_model(&g, 17);
+        npu_graph *read = read_from(m.at, m.len, &desc, &diag);
+        NPU_CHECK_THAT(diag.status == rows[i].status && strstr(diag.message, rows[i].words), "%s: %s", rows[i].what, diag.message);
+        if (read) {
+            run(read, &(npu_array){ "x", npu_spec_tensor(NPU_F32, 1, (int64_t[]){ 2 }), x }, want, 2, "f32[2]");
+        }
+        npu_graph_destroy(read);
+    }
+}
+
 static void check_bad(const pb *m, npu_status status, const char *words)
 {
     npu_diag diag;
@@ -1443,6 +1501,7 @@ int main(void)
     NPU_RUN(test_external);
     NPU_RUN(test_all_refused);
     NPU_RUN(test_bad_nodes);
+    NPU_RUN(test_order);
     NPU_RUN(test_bad_tensors);
     NPU_RUN(test_malformed);
     NPU_RUN(test_depth);

@@ -53,7 +53,7 @@ typedef struct npu_onnx_desc {
 
 /* Reads a model. Constants may stay where they lie in data, which must outlive the graph. On failure *out is NULL, and diag
    says node, op and byte. Errors: PARSE (malformed: a length, a varint, a wire type, nesting), NOT_FOUND (ops that cannot be
-   read, a tensor that no node before has made: a cycle, too), DUPLICATE (two of one name), UNSUPPORTED (an attribute, a form
+   read, a tensor that no node makes first: a cycle, too), DUPLICATE (two of one name), UNSUPPORTED (an attribute, a form
    or dtype that cannot be read, a file beside the model without desc->external), VERSION (opset), CONVERSION (something must be
    known and is not), SHAPE (data that is not of the size of its tensor), BUDGET (loops that never end), those of npu_emit. */
 npu_status npu_onnx_read(npu_graph **out, const void *data, size_t size, const npu_onnx_desc *desc, npu_diag *diag);
@@ -4344,14 +4344,16 @@ static npu_value onnx_mel_weights(onnx_reader *r, onnx_node *n)
 typedef struct onnx_body {
     onnx_span message;
     uint32_t node, input, output, initializer;
+    onnx_span *nodes;            /* sorted, when it has been built once */
+    uint32_t num_nodes;
 } onnx_body;
 
-static bool onnx_build(onnx_reader *r, const onnx_body *body, const onnx_node *caller, const npu_value *in, uint32_t num_in,
+static bool onnx_build(onnx_reader *r, onnx_body *body, const onnx_node *caller, const npu_value *in, uint32_t num_in,
                        npu_value *out, uint32_t num_out);
 
 static onnx_body onnx_graph_attr(onnx_reader *r, const onnx_node *n, const char *name)
 {
-    onnx_body body = { { NULL, NULL }, 1, 11, 12, 5 };
+    onnx_body body = { { NULL, NULL }, 1, 11, 12, 5, NULL, 0 };
     body.message = onnx_member(r, onnx_attr(r, n, name), ONNX_A_G);
     if (!body.message.at) {
         onnx_fail(r, NPU_ERR_ATTRIBUTE, "the graph '%s' is missing", name);
@@ -6012,7 +6014,7 @@ static bool onnx_node_read(onnx_reader *r, onnx_span message, const onnx_node *c
 
 static void onnx_call_function(onnx_reader *r, onnx_node *n, onnx_span function)
 {
-    onnx_body body = { { NULL, NULL }, 7, 4, 5, 0 };
+    onnx_body body = { { NULL, NULL }, 7, 4, 5, 0, NULL, 0 };
     npu_value *out = onnx_values(r, n->num_y);
     onnx_name *names = r->names;
     uint32_t num_names = r->num_names, size_names = r->size_names;
@@ -6077,14 +6079,119 @@ static void onnx_initializers(onnx_reader *r, const onnx_body *body)
     }
 }
 
-static void onnx_nodes(onnx_reader *r, const onnx_body *body, const onnx_node *caller)
+/* Nodes in an order that can be built. */
+typedef struct onnx_order {
+    onnx_span *nodes;
+    uint8_t *states;             /* 0: not seen; 1: what it takes lies above it on the stack; 2: its place is known */
+    uint32_t *stack, height, room;
+} onnx_order;
+
+static void onnx_push(onnx_reader *r, onnx_order *o, uint32_t node)
+{
+    if (o->height == o->room) {
+        uint32_t room = o->room * 2 + 64, *stack = (uint32_t *)onnx_alloc(r, room * sizeof *stack);
+        if (!stack) {
+            return;
+        }
+        if (o->height) {
+            memcpy(stack, o->stack, o->height * sizeof *stack);
+        }
+        o->stack = stack;
+        o->room = room;
+    }
+    o->stack[o->height++] = node;
+}
+
+/* The node that makes a name, if it has no place yet. */
+static void onnx_push_maker(onnx_reader *r, onnx_order *o, onnx_span name)
+{
+    uint32_t maker = r->size_names && name.at && onnx_len(name) ? onnx_slot(r, name)->value.id : 0;
+    if (maker && o->states[maker - 1] == 0) {
+        onnx_push(r, o, maker - 1);
+    }
+}
+
+/* Those of all that a node takes, in graphs that are its attributes, too. */
+static void onnx_push_makers(onnx_reader *r, onnx_order *o, onnx_span node)
+{
+    onnx_field f, in;
+    while (onnx_next(r, &node, &f)) {
+        onnx_span graph = { NULL, NULL };
+        if (f.number == ONNX_N_INPUT) {
+            onnx_push_maker(r, o, onnx_bytes(r, &f));
+        } else if (f.number == 5) {
+            graph = onnx_member(r, onnx_bytes(r, &f), ONNX_A_G);
+        }
+        while (onnx_next(r, &graph, &in)) {
+            if (in.number == 1) {
+                onnx_push_makers(r, o, onnx_bytes(r, &in));
+            } else if (in.number == 12) {
+                onnx_push_maker(r, o, onnx_member(r, onnx_bytes(r, &in), 1));
+            }
+        }
+    }
+}
+
+/* Fills o->nodes as the file has them, and names with who makes them. */
+static void onnx_list_nodes(onnx_reader *r, const onnx_body *body, onnx_order *o)
 {
     onnx_span message = body->message;
-    onnx_field f;
-    while (onnx_next(r, &message, &f)) {
+    onnx_field f, out;
+    for (uint32_t i = 0; onnx_next(r, &message, &f);) {
         if (f.number == body->node) {
-            onnx_node_build(r, onnx_bytes(r, &f), caller);
+            onnx_span node = o->nodes[i++] = onnx_bytes(r, &f);
+            while (onnx_next(r, &node, &out)) {
+                if (out.number == ONNX_N_OUTPUT && (r->num_names * 2 < r->size_names || onnx_names_grow(r))) {
+                    onnx_name *slot = onnx_slot(r, onnx_bytes(r, &out));
+                    r->num_names += !slot->name.at;
+                    slot->name = out.bytes;
+                    slot->value.id = i;
+                }
+            }
         }
+    }
+}
+
+/* Sorts the nodes: some converters append casts, and runtimes sort. What is in order stays in it. What takes itself comes
+   where it is, and is refused there. */
+static void onnx_sort(onnx_reader *r, onnx_body *body)
+{
+    onnx_name *names = r->names;
+    uint32_t num_names = r->num_names, size_names = r->size_names, count = onnx_count(r, body->message, body->node);
+    onnx_order o = { (onnx_span *)onnx_alloc(r, count * sizeof *o.nodes), (uint8_t *)onnx_alloc(r, count), NULL, 0, 0 };
+    body->nodes = (onnx_span *)onnx_alloc(r, count * sizeof *o.nodes);
+    r->names = NULL; /* of makers, meanwhile */
+    r->num_names = r->size_names = 0;
+    if (r->status == NPU_OK) {
+        onnx_list_nodes(r, body, &o);
+    }
+    for (uint32_t i = 0; i < count && r->status == NPU_OK; i++) {
+        onnx_push(r, &o, i);
+        while (o.height && r->status == NPU_OK) {
+            uint32_t node = o.stack[o.height - 1];
+            if (o.states[node]++ == 0) {
+                onnx_push_makers(r, &o, o.nodes[node]);
+            } else {
+                o.height--;
+                if (o.states[node] == 2) {
+                    body->nodes[body->num_nodes++] = o.nodes[node];
+                }
+                o.states[node] = 2;
+            }
+        }
+    }
+    r->names = names;
+    r->num_names = num_names;
+    r->size_names = size_names;
+}
+
+static void onnx_nodes(onnx_reader *r, onnx_body *body, const onnx_node *caller)
+{
+    if (!body->nodes) {
+        onnx_sort(r, body);
+    }
+    for (uint32_t i = 0; i < body->num_nodes && r->status == NPU_OK; i++) {
+        onnx_node_build(r, body->nodes[i], caller);
     }
 }
 
@@ -6132,7 +6239,7 @@ static void onnx_take_outputs(onnx_reader *r, const onnx_body *body, npu_value *
 }
 
 /* A branch, a turn of a loop, a call of a function: names of its own. */
-static bool onnx_build(onnx_reader *r, const onnx_body *body, const onnx_node *caller, const npu_value *in, uint32_t num_in,
+static bool onnx_build(onnx_reader *r, onnx_body *body, const onnx_node *caller, const npu_value *in, uint32_t num_in,
                        npu_value *out, uint32_t num_out)
 {
     const onnx_node *node = r->node;
@@ -6310,7 +6417,7 @@ static void onnx_input(onnx_reader *r, onnx_span info)
 
 static void onnx_graph(onnx_reader *r, onnx_span graph)
 {
-    onnx_body body = { { NULL, NULL }, 1, 11, 12, 5 };
+    onnx_body body = { { NULL, NULL }, 1, 11, 12, 5, NULL, 0 };
     onnx_span message = graph;
     onnx_field f;
     body.message = graph;
