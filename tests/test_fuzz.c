@@ -87,7 +87,7 @@ static const target targets[] = {
       "picture shapes loop sequence branches attention_past attention_places bnb_float dynamic_columns_i8 "
       "dynamic_lstm embed_u8 gather_blocks_4 group_query_step_packed group_query_window matmul_batches "
       "multi_head_past_bias nbits_4 nbits_8_zeros qattention_u8 qaverage_last_u8 qconcat_u8 rotary_part "
-      "weight_17 weight_25 round_22 cast_19_0", 6000 },
+      "weight_17 weight_25 round_22 cast_19_0 order", 6000 },
 };
 
 /* The files of a target, as they are. */
