@@ -1437,6 +1437,40 @@ static void test_depth(void)
     NPU_CHECK(!read_from(m.at, m.len, NULL, &diag) && diag.status == NPU_ERR_PARSE && strstr(diag.message, "more than 16 graphs in graphs"));
 }
 
+/* What stands in front of the `len` bytes that follow it, put before `at`. */
+static uint8_t *put_before(uint8_t *at, const pb *head, unsigned field, size_t len)
+{
+    pb all = *head;
+    pb_varint(&all, field << 3 | 2);
+    pb_varint(&all, len);
+    return (uint8_t *)memcpy(at - all.len, all.at, all.len);
+}
+
+/* No depth of a file takes the stack of who reads it. */
+static void test_abyss(void)
+{
+    enum { LEVELS = 200000, BYTES = LEVELS * 64 };
+    uint8_t *file = (uint8_t *)malloc(BYTES), *end = file + BYTES, *at = end;
+    pb none = { .len = 0 }, node = { .len = 0 }, attribute = { .len = 0 }, model = { .len = 0 }, opset = { .len = 0 };
+    npu_diag diag;
+    pb_str(&node, 1, "c");
+    pb_str(&node, 2, "y");
+    pb_str(&node, 4, "If");
+    pb_str(&attribute, 1, "then_branch");
+    pb_int(&opset, 2, 17);
+    pb_int(&model, 1, 8);
+    pb_put(&model, 8, &opset);
+    for (int i = 0; i < LEVELS; i++) {
+        at = put_before(at, &attribute, 6, (size_t)(end - at));
+        at = put_before(at, &node, 5, (size_t)(end - at));
+        at = put_before(at, &none, 1, (size_t)(end - at));
+    }
+    at = put_before(at, &model, 7, (size_t)(end - at));
+    NPU_CHECK(!read_from(at, (size_t)(end - at), NULL, &diag));
+    NPU_CHECK_THAT(diag.status == NPU_ERR_PARSE, "%s: %s", npu_status_name(diag.status), diag.message);
+    free(file);
+}
+
 /* What memory runs out on is said, and nothing is left. */
 static void check_memory(pb m)
 {
@@ -1505,6 +1539,7 @@ int main(void)
     NPU_RUN(test_bad_tensors);
     NPU_RUN(test_malformed);
     NPU_RUN(test_depth);
+    NPU_RUN(test_abyss);
     NPU_RUN(test_memory);
     NPU_RUN(test_table);
     return npu_test_done();
