@@ -50327,6 +50327,7 @@ struct npu_exec {
     uint64_t origin_ns;
     npu__failure *failures;                   /* per group: where its binding's failed_op and failed_text point */
     NPU__ARRAY(npu__late, lates);             /* what timed out, in order: devices may still use the buffers */
+    npu_exec *ran_last;                       /* of those that share its states, the one whose work may be late */
     bool ran;
     uint32_t next_stream;                     /* index of a weight that a step uploads */
     npu_capture *recorder;                    /* not NULL: what would be done is written down */
@@ -50363,12 +50364,11 @@ static npu_status npu__exec_fail(npu_exec *e, npu_status status, const char *for
 #define npu__exec_fail(e, status, ...) npu__exec_fail(e, status, NPU__UNSAID(__VA_ARGS__))
 #endif
 
-/* What timed out may still read and write memory of the exec, or what a child graph's did, or that of an exec whose
-   states it has, so nothing is done before it is done. How it ended was said by the run that it belongs to. */
-static npu_status npu__await_late(npu_exec *e)
+/* What timed out may still read and write memory of the exec, or what a child graph's did, so nothing is done before it
+   is done. How it ended was said by the run that it belongs to. */
+static npu_status npu__await_own(npu_exec *e)
 {
-    npu_exec *other = e->desc.states_of;
-    npu_status status;
+    npu_status status = NPU_OK;
     while (e->num_lates) {
         const npu__late *late = &e->lates[0];
         const npu_backend *b = e->program->plan->backends[late->backend];
@@ -50378,13 +50378,34 @@ static npu_status npu__await_late(npu_exec *e)
         }
         memmove(e->lates, e->lates + 1, --e->num_lates * sizeof *e->lates);
     }
-    status = other ? npu__await_late(other) : NPU_OK;
     for (uint32_t i = 0; e->bodies && i < e->program->num_bodies && status == NPU_OK; i++) {
-        other = e->bodies[i];
-        status = other ? npu__await_late(other) : NPU_OK;
+        status = e->bodies[i] ? npu__await_own(e->bodies[i]) : NPU_OK;
+        if (status) {
+            e->diag = e->bodies[i]->diag;
+        }
     }
+    return status;
+}
+
+/* The exec whose states it has, itself where they are its own. */
+static npu_exec *npu__exec_lender(npu_exec *e)
+{
+    while (e->desc.states_of) {
+        e = e->desc.states_of;
+    }
+    return e;
+}
+
+/* The same of all that share its states: as one of them runs at a time, and awaits the others, only the last one that
+   did can have left something. */
+static npu_status npu__await_late(npu_exec *e)
+{
+    npu_exec *lender = npu__exec_lender(e), *last = lender->ran_last ? lender->ran_last : e;
+    npu_status status = npu__await_own(last);
     if (status) {
-        e->diag = other->diag;
+        e->diag = last->diag;
+    } else {
+        lender->ran_last = e;
     }
     return status;
 }
@@ -51223,7 +51244,10 @@ NPU_IR_API void npu_exec_destroy(npu_exec *e)
     }
     plan = e->program->plan;
     a = e->allocator;
-    npu__await_late(e);
+    npu__await_own(e);
+    if (npu__exec_lender(e)->ran_last == e) {
+        npu__exec_lender(e)->ran_last = NULL;
+    }
     npu_capture_destroy(NPU__HAS_OVERLAP ? e->flow : NULL);
     for (uint32_t i = 0; e->bodies && i < e->program->num_bodies; i++) {
         npu_exec_destroy(e->bodies[i]);

@@ -660,6 +660,53 @@ static void test_reset_late(void)
     rig_end(&r);
 }
 
+/* The same of execs that share states: whichever of them timed out, all others wait for it. */
+static void test_shared_late(void)
+{
+    enum { LENDER, BORROWER, OTHER, LAST, NUM };
+    static const struct { int late, next; bool resets; } rows[] = {
+        { LENDER, BORROWER, false }, { BORROWER, LENDER, false }, { BORROWER, OTHER, false }, { LAST, LENDER, false },
+        { LENDER, LAST, true }, { BORROWER, LENDER, true }, { OTHER, BORROWER, true }, { LAST, OTHER, true },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        npu_sim_desc desc = slow();
+        float x[SIZE];
+        npu_exec *execs[NUM] = { 0 };
+        desc.is_late = true;
+        rig r = overlap_rig(&desc, 1, 0);
+        npu_value h = npu_state(r.graph, "h", F32(SIDE, SIDE)), next;
+        next = on(r.graph, 0, npu_add(r.graph, npu_input(r.graph, "x", F32(SIDE, SIDE)), h));
+        npu_update(r.graph, h, next);
+        r.exec_desc.timeout_ns = 5000000;
+        NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+        fill(x, SIZE, 1);
+        for (int k = 0; k < NUM; k++) {
+            npu_exec_desc exec_desc = r.exec_desc;
+            exec_desc.states_of = k == LENDER ? NULL : k == LAST ? execs[OTHER] : r.exec;
+            execs[k] = r.exec;
+            NPU_CHECK_STATUS(k ? npu_exec_create(&execs[k], r.program, &exec_desc, &r.diag) : NPU_OK, NPU_OK);
+            npu_test_input(execs[k], "x", x, sizeof x);
+            NPU_CHECK_STATUS(npu_exec_run(execs[k]), NPU_OK);
+        }
+        npu_exec *late = execs[rows[i].late], *other = execs[rows[i].next];
+        npu_sim_hang(r.sims[0], 1, 40000000);
+        NPU_CHECK_STATUS(npu_exec_run(late), NPU_ERR_TIMEOUT);
+        for (int more = 0; more < 2; more++) {
+            npu_status status = rows[i].resets ? npu_exec_reset_state(other) : npu_exec_run(other);
+            NPU_CHECK_THAT(status == (more ? NPU_OK : NPU_ERR_TIMEOUT), "row %u: status %d", (unsigned)i, (int)status);
+            NPU_CHECK(more || strstr(npu_exec_diag(other)->message, "still not done"));
+            npu_sim_advance(40000000);
+        }
+        npu_sim_hang(r.sims[0], 1, UINT64_MAX / 2); /* what never comes is gone with its exec */
+        NPU_CHECK_STATUS(npu_exec_run(execs[LAST]), NPU_ERR_TIMEOUT);
+        npu_exec_destroy(execs[LAST]);
+        NPU_CHECK_STATUS(npu_exec_reset_state(execs[OTHER]), NPU_OK);
+        npu_exec_destroy(execs[OTHER]);
+        npu_exec_destroy(execs[BORROWER]);
+        rig_end(&r);
+    }
+}
+
 /* The same where a branch timed out and the next run takes the other one. */
 static void test_branch_late(void)
 {
@@ -830,6 +877,7 @@ int main(void)
     NPU_RUN(test_cancel);
     NPU_RUN(test_hang);
     NPU_RUN(test_reset_late);
+    NPU_RUN(test_shared_late);
     NPU_RUN(test_branch_late);
     NPU_RUN(test_vanished);
     NPU_RUN(test_repeated_fence);
