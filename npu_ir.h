@@ -42704,6 +42704,7 @@ typedef struct npu__target {
     uint8_t backend; /* NPU__UNPLACED = nobody takes it */
     uint8_t reason;  /* npu_reason of the first refusal */
     uint16_t words;  /* index into plan->words, 0 = none */
+    bool is_idle;    /* of npu_plan.views, one that no group runs */
 } npu__target;
 
 /* A backend that did not take an op. */
@@ -42770,6 +42771,10 @@ struct npu_plan {
     const npu_backend *backends[NPU__MAX_BACKENDS]; /* as this core reads them */
     npu_backend *older;                             /* one per backend; NULL = none is older than the core */
     npu__target *targets;                   /* per op id */
+    /* Per op id, of views that need not run, as their bytes are their operand's: a bit per backend that takes it. They
+       join the group that makes the operand or one that reads them, else they are idle. NULL = there are none */
+    uint32_t *views;
+    uint16_t view_words;
     NPU__ARRAY(npu__no, refused);           /* by rising op id */
     /* where cost decides: per op id and backend, below 0 where that does not take it; NULL = it does not */
     float *op_ns;
@@ -43033,12 +43038,82 @@ static npu_status npu__ask(npu_plan *plan, uint32_t backend, npu_op_info *info, 
     return NPU_OK;
 }
 
+static bool npu__spec_has_deduced(const npu_graph *g, const npu_spec *spec)
+{
+    bool has = false;
+    for (uint32_t i = 0; i < spec->rank && !has; i++) {
+        has = spec->dims[i] < NPU_DYNAMIC_DIM && g->symbols[-2 - spec->dims[i]].is_deduced;
+    }
+    return has;
+}
+
+/* Must an op stay where it is among those like it? Effects are kept in order, and sizes that a run finds out are known
+   to ops after it, which need not be its users. */
+static bool npu__op_keeps_order(const npu_graph *g, const npu__op *o)
+{
+    bool keeps = (o->def->traits & NPU_EFFECT) != 0 || npu__has_dynamic_args(g, o);
+    for (uint32_t i = 0; g->num_symbols && i < o->num_operands && !keeps; i++) {
+        uint32_t v = g->uses[o->first_operand + i].value;
+        keeps = v && npu__spec_has_deduced(g, g->specs[g->values[v].spec]);
+    }
+    for (uint32_t r = 0; g->num_symbols && r < o->num_results && !keeps; r++) {
+        keeps = npu__spec_has_deduced(g, g->specs[g->values[o->first_result + r].spec]);
+    }
+    return keeps;
+}
+
+/* The op that makes operand 0 of an op; 0 = none does. */
+static uint32_t npu__maker_of(const npu_graph *g, uint32_t id)
+{
+    return g->values[g->uses[g->ops[id].first_operand].value].producer;
+}
+
+enum { NPU__VIEWS_DEEP = 16 }; /* of views of views: functions go through them by calling themselves */
+
+/* May those that read the result of an op read its operand instead? */
+static bool npu__may_idle(const npu_plan *plan, uint32_t id)
+{
+    const npu_graph *g = plan->graph;
+    const npu__op *o = &g->ops[id];
+    uint32_t x = o->num_operands == 1 ? g->uses[o->first_operand].value : 0, y = o->first_result;
+    uint32_t role = g->values[x].role, deep = 0;
+    if ((o->def->traits & (NPU_VIEW | NPU_NO_KERNEL)) != NPU_VIEW || !x || o->num_results != 1 ||
+        npu__is_lasting(g, y) || npu__op_keeps_order(g, o) || role == NPU_ROLE_PARAM || role == NPU_ROLE_CONSTANT ||
+        role == NPU_ROLE_STATE || !npu_spec_is_static(g->specs[g->values[x].spec]) ||
+        !npu_spec_is_static(g->specs[g->values[y].spec]) || npu__value_size(g, x) != npu__value_size(g, y)) {
+        return false;
+    }
+    for (uint32_t at = npu__maker_of(g, id); at && plan->views && plan->views[at] && deep < NPU__VIEWS_DEEP; deep++) {
+        at = npu__maker_of(g, at);
+    }
+    return deep < NPU__VIEWS_DEEP && !plan->desc.contiguous && plan->num_given > 1;
+}
+
+/* A view that need not run. Who would make it has nothing to do. */
+static npu_status npu__note_view(npu_plan *plan, uint32_t id, uint32_t takers, npu_diag *diag)
+{
+    if (!plan->views) {
+        plan->views = (uint32_t *)npu__alloc_zero(&plan->allocator, plan->num_ops * sizeof *plan->views);
+        if (!plan->views || !npu__plan_words(plan, "a view, made where its operand is or where it is read",
+                                             &plan->view_words)) {
+            return npu__fail(diag, NPU_ERR_NO_MEMORY, "plan: out of memory");
+        }
+    }
+    plan->views[id] = takers;
+    for (uint32_t b = 0; b < plan->desc.num_backends && plan->op_ns; b++) {
+        *npu__op_ns(plan, id, b) = takers >> b & 1 ? 0 : -1;
+    }
+    return NPU_OK;
+}
+
 static npu_status npu__assign_op(npu_plan *plan, uint32_t id, npu_op_info *info, npu_diag *diag)
 {
     npu__target *t = &plan->targets[id];
     npu_status status = NPU_OK;
     int forced = npu__requested_backend(&plan->desc, plan->num_given, info, npu_op_name(plan->graph, npu__make_op(id)));
-    bool asks_all = plan->op_ns != NULL; /* else the first one that takes it is enough */
+    bool is_view = forced < 0 && npu__may_idle(plan, id);
+    bool asks_all = plan->op_ns || is_view; /* else the first one that takes it is enough */
+    uint32_t takers = 0;
     t->backend = NPU__UNPLACED;
     t->reason = NPU_REASON_CLAIMED;
     t->words = 0;
@@ -43050,6 +43125,7 @@ static npu_status npu__assign_op(npu_plan *plan, uint32_t id, npu_op_info *info,
          b < plan->desc.num_backends && status == NPU_OK && (asks_all || t->backend == NPU__UNPLACED); b++) {
         npu__no no;
         status = npu__ask(plan, b, info, &no, diag);
+        takers |= status == NPU_OK && no.reason == NPU_REASON_CLAIMED ? 1u << b : 0;
         if (status == NPU_OK && no.reason == NPU_REASON_CLAIMED && t->backend == NPU__UNPLACED) {
             t->backend = (uint8_t)b;
             asks_all = asks_all && forced < 0; /* there is no choice */
@@ -43061,7 +43137,7 @@ static npu_status npu__assign_op(npu_plan *plan, uint32_t id, npu_op_info *info,
     if (forced > 0 && t->backend == (uint8_t)forced) {
         t->reason = NPU_REASON_REQUESTED;
     }
-    return status;
+    return status == NPU_OK && is_view && takers ? npu__note_view(plan, id, takers, diag) : status;
 }
 
 static bool npu__is_rate(double x) { return x >= 0 && x <= NPU__MAX_NS; } /* false for NaN */
@@ -43227,18 +43303,23 @@ enum { NPU__SEARCH_MAX = 4096, NPU__STARTS_MAX = 65536 };
 /* Kahn's algorithm by colour, which is the backend: a group takes all nodes of its colour that are ready or become so.
    With two colours nothing has fewer groups; with more, the colour with the most ready nodes is next, or the one whose
    launch takes least: the better of both, if the graph is not large. */
+enum { NPU__IDLE = NPU__MAX_BACKENDS + 1 }; /* the colour of views that no group takes, which run at once, as nothing */
 typedef struct npu__waves {
     npu_allocator allocator;
     const npu__prices *prices;
     uint32_t num_nodes, last_backend;
     const uint8_t *colour; /* per node: its backend, or more than there may be */
+    const uint32_t *views; /* per node: see npu_plan.views; NULL = there are none */
+    uint8_t *joined;       /* per node: the colour that a view joined; NULL = nobody asks */
+    bool first_only;       /* views join the first backend alone that takes them */
+    uint32_t current;      /* the colour whose group is found, NPU__IDLE = none */
     uint32_t *group;       /* per node: what is found */
     NPU__ARRAY(uint32_t, to);  /* what each node must precede, from to[first[node]] to to[first[node + 1]] */
     uint32_t *first;
     uint32_t *degree;      /* per node: how many must precede it */
     uint32_t *pending;     /* per node: those of them that have not run */
     uint32_t *next;        /* per node: another ready one of its colour */
-    uint32_t ready[NPU__MAX_BACKENDS + 1], num_ready[NPU__MAX_BACKENDS + 1]; /* per colour, the last is nobody's */
+    uint32_t ready[NPU__IDLE + 1], num_ready[NPU__IDLE + 1]; /* per colour, the last but one is nobody's */
     uint32_t num_groups, num_offloaded; /* the latter: not on the last backend */
     uint32_t num_of[NPU__MAX_BACKENDS + 1]; /* groups per colour */
 } npu__waves;
@@ -43290,6 +43371,10 @@ static bool npu__waves_counted(npu__waves *w)
 static void npu__waves_push(npu__waves *w, uint32_t node)
 {
     uint32_t colour = w->colour[node] < NPU__MAX_BACKENDS ? w->colour[node] : NPU__MAX_BACKENDS;
+    if (w->views && w->views[node]) { /* made by the group of what it reads, if that can */
+        uint32_t takes = w->first_only ? w->views[node] & (0u - w->views[node]) : w->views[node];
+        colour = w->current < NPU__MAX_BACKENDS && takes >> w->current & 1 ? w->current : NPU__IDLE;
+    }
     w->next[node] = w->ready[colour];
     w->ready[colour] = node;
     w->num_ready[colour]++;
@@ -43313,6 +43398,28 @@ static uint32_t npu__waves_next(const npu__waves *w, bool by_launch)
     return best;
 }
 
+/* One group: all nodes of a colour that are ready or become so. */
+static void npu__waves_take(npu__waves *w, uint32_t colour)
+{
+    w->current = colour;
+    while (w->num_ready[colour]) {
+        uint32_t node = w->ready[colour];
+        w->ready[colour] = w->next[node];
+        w->num_ready[colour]--;
+        w->group[node] = w->num_groups;
+        if (w->joined && w->views && w->views[node]) {
+            w->joined[node] = (uint8_t)colour;
+        }
+        for (uint32_t i = w->first[node]; i < w->first[node + 1]; i++) {
+            if (--w->pending[w->to[i]] == 0) {
+                npu__waves_push(w, w->to[i]);
+            }
+        }
+    }
+    w->num_groups++;
+    w->current = NPU__IDLE;
+}
+
 /* What is ready at first. */
 static void npu__waves_start(npu__waves *w)
 {
@@ -43320,10 +43427,14 @@ static void npu__waves_start(npu__waves *w)
     memset(w->ready, 0xff, sizeof w->ready);
     memset(w->num_ready, 0, sizeof w->num_ready);
     w->num_groups = w->num_offloaded = 0;
+    w->current = NPU__IDLE;
     for (uint32_t node = w->num_nodes; node-- > 0;) {
         if (w->degree[node] == 0) {
             npu__waves_push(w, node);
         }
+    }
+    if (w->num_ready[NPU__IDLE]) {
+        npu__waves_take(w, NPU__IDLE);
     }
 }
 
@@ -43336,21 +43447,13 @@ static double npu__waves_run(npu__waves *w, uint32_t colour, bool by_launch)
     memset(w->num_of, 0, sizeof w->num_of);
     colour = colour == NPU_NO_INDEX ? npu__waves_next(w, by_launch) : colour;
     while (w->num_ready[colour]) {
-        while (w->num_ready[colour]) {
-            uint32_t node = w->ready[colour];
-            w->ready[colour] = w->next[node];
-            w->num_ready[colour]--;
-            w->group[node] = w->num_groups;
-            for (uint32_t i = w->first[node]; i < w->first[node + 1]; i++) {
-                if (--w->pending[w->to[i]] == 0) {
-                    npu__waves_push(w, w->to[i]);
-                }
-            }
-        }
-        w->num_groups++;
+        npu__waves_take(w, colour);
         w->num_offloaded += colour != w->last_backend;
         w->num_of[colour]++;
         ns += npu__waves_launch(w, colour);
+        if (w->num_ready[NPU__IDLE]) {
+            npu__waves_take(w, NPU__IDLE);
+        }
         colour = npu__waves_next(w, by_launch);
     }
     return ns;
@@ -43404,30 +43507,6 @@ static double npu__waves_best(npu__waves *w)
     return again != NPU_NO_INDEX ? npu__waves_run(w, again / 2, again % 2 != 0) : ns;
 }
 
-static bool npu__spec_has_deduced(const npu_graph *g, const npu_spec *spec)
-{
-    bool has = false;
-    for (uint32_t i = 0; i < spec->rank && !has; i++) {
-        has = spec->dims[i] < NPU_DYNAMIC_DIM && g->symbols[-2 - spec->dims[i]].is_deduced;
-    }
-    return has;
-}
-
-/* Must an op stay where it is among those like it? Effects are kept in order, and sizes that a run finds out are known
-   to ops after it, which need not be its users. */
-static bool npu__op_keeps_order(const npu_graph *g, const npu__op *o)
-{
-    bool keeps = (o->def->traits & NPU_EFFECT) != 0 || npu__has_dynamic_args(g, o);
-    for (uint32_t i = 0; g->num_symbols && i < o->num_operands && !keeps; i++) {
-        uint32_t v = g->uses[o->first_operand + i].value;
-        keeps = v && npu__spec_has_deduced(g, g->specs[g->values[v].spec]);
-    }
-    for (uint32_t r = 0; g->num_symbols && r < o->num_results && !keeps; r++) {
-        keeps = npu__spec_has_deduced(g, g->specs[g->values[o->first_result + r].spec]);
-    }
-    return keeps;
-}
-
 /* What each op must precede: its users, and the next one that keeps its order. Nodes are ops, by id - 1. */
 static void npu__waves_ops(npu__waves *w, const npu_graph *g, bool is_counted)
 {
@@ -43449,14 +43528,93 @@ static void npu__waves_ops(npu__waves *w, const npu_graph *g, bool is_counted)
     }
 }
 
+/* ---- views that nobody has to make ---- */
+
+/* The value that ops of a backend read for this one: what a view that is not made there, and those in front of it, are
+   views of. */
+static uint32_t npu__read_as(const npu_plan *plan, uint32_t value, uint32_t backend)
+{
+    const npu_graph *g = plan->graph;
+    uint32_t maker = plan->views ? g->values[value].producer : 0;
+    if (maker && !plan->targets[maker].is_idle && plan->targets[maker].backend == backend) {
+        return value;
+    }
+    while (maker && plan->views[maker]) {
+        value = g->uses[g->ops[maker].first_operand].value;
+        maker = g->values[value].producer;
+    }
+    return value;
+}
+
+/* A bit per backend that reads a value by a name, its own or that of a view of it, in other steps than one; that of
+   ops which no backend takes is NPU__MAX_BACKENDS. */
+static uint64_t npu__readers_of(const npu_plan *plan, uint32_t value, uint32_t name, uint32_t step)
+{
+    const npu_graph *g = plan->graph;
+    uint64_t readers = 0;
+    for (uint32_t u = g->values[name].first_use; u; u = g->uses[u - 1].next) {
+        uint32_t op = g->uses[u - 1].op, b = plan->targets[op].backend;
+        bool is_view = plan->views && plan->views[op];
+        if (plan->op_step[op] != step && !plan->targets[op].is_idle && npu__read_as(plan, name, b) == value) {
+            readers |= (uint64_t)1 << (b < NPU__MAX_BACKENDS ? b : NPU__MAX_BACKENDS);
+        }
+        readers |= is_view ? npu__readers_of(plan, value, g->ops[op].first_result, step) : 0;
+    }
+    return readers;
+}
+
+/* Is it a partition that some backend runs? */
+static bool npu__step_runs(const npu_plan *plan, const npu_step *s)
+{
+    return s->num_ops && !plan->targets[s->ops[0].id].is_idle;
+}
+
+/* Where a view runs that may be idle: with what made its operand, NPU__IDLE = nowhere. */
+static void npu__settle_view(npu_plan *plan, uint32_t id, uint32_t backend)
+{
+    npu__target *t = &plan->targets[id];
+    bool is_first = backend < NPU__MAX_BACKENDS && !(plan->views[id] & ((1u << backend) - 1u));
+    t->is_idle = backend == NPU__IDLE;
+    t->backend = (uint8_t)(t->is_idle ? plan->num_given - 1 : backend);
+    if (!t->reason || t->words == plan->view_words) {
+        t->reason = is_first ? NPU_REASON_CLAIMED : NPU_REASON_COST;
+        t->words = is_first ? 0 : plan->view_words;
+    }
+}
+
+/* Idle views join the first group of a backend that takes them and reads them; without costs, of the first backend. */
+static void npu__join_readers(npu_plan *plan)
+{
+    const npu_graph *g = plan->graph;
+    for (uint32_t id = plan->num_ops; plan->views && id-- > 1;) {
+        uint32_t group = 0, backend = NPU__IDLE;
+        for (uint32_t u = plan->targets[id].is_idle ? g->values[g->ops[id].first_result].first_use : 0; u;
+             u = g->uses[u - 1].next) {
+            uint32_t op = g->uses[u - 1].op, b = plan->targets[op].backend;
+            bool takes = !plan->targets[op].is_idle && b < NPU__MAX_BACKENDS && plan->views[id] >> b & 1;
+            if (takes && (backend == NPU__IDLE || (b != backend && !plan->op_ns ? b < backend
+                                                                                : plan->op_step[op] < group))) {
+                group = plan->op_step[op];
+                backend = b;
+            }
+        }
+        if (backend != NPU__IDLE) {
+            npu__settle_view(plan, id, backend);
+            plan->op_step[id] = group;
+        }
+    }
+}
+
 static bool npu__group_by_waves(npu_plan *plan, uint32_t *num_groups)
 {
     uint32_t num_ops = plan->graph->num_ops - 1;
     uint8_t *colour = (uint8_t *)npu__alloc(&plan->allocator, num_ops + 1u);
     npu__waves w;
     bool ok = npu__waves_init(&w, plan, num_ops) && colour;
-    w.colour = colour;
+    w.colour = w.joined = colour;
     w.group = plan->op_step + 1;
+    w.views = plan->views ? plan->views + 1 : NULL;
+    w.first_only = !plan->op_ns;
     if (ok) {
         for (uint32_t i = 0; i < num_ops; i++) {
             colour[i] = plan->targets[i + 1].backend;
@@ -43469,17 +43627,29 @@ static bool npu__group_by_waves(npu_plan *plan, uint32_t *num_groups)
         npu__waves_best(&w);
         *num_groups = w.num_groups;
     }
+    for (uint32_t i = 0; ok && w.views && i < num_ops; i++) {
+        if (w.views[i]) {
+            npu__settle_view(plan, i + 1, colour[i]);
+        }
+    }
     npu__waves_free(&w);
     npu__free(&plan->allocator, colour, num_ops + 1u);
     return ok;
 }
 
-/* The longest runs in the order of emission. */
+/* The longest runs in the order of emission, but for views. */
 static void npu__group_by_runs(npu_plan *plan, uint32_t *num_groups)
 {
     *num_groups = 0;
     for (uint32_t id = 1; id < plan->graph->num_ops; id++) {
-        *num_groups += id == 1 || plan->targets[id].backend != plan->targets[id - 1].backend;
+        const npu__target *t = &plan->targets[id], *before = t - 1;
+        if (plan->views && plan->views[id]) {
+            uint32_t maker = npu__maker_of(plan->graph, id);
+            bool joins = maker && plan->op_step[maker] + 1 == *num_groups && !plan->targets[maker].is_idle &&
+                         plan->views[id] >> plan->targets[maker].backend & 1;
+            npu__settle_view(plan, id, joins ? plan->targets[maker].backend : NPU__IDLE);
+        }
+        *num_groups += id == 1 || t->backend != before->backend || t->is_idle != before->is_idle;
         plan->op_step[id] = *num_groups - 1;
     }
 }
@@ -43503,7 +43673,8 @@ static uint32_t npu__part_rank(const npu_plan *plan, const npu__ranked *parts, u
     const npu_graph *g = plan->graph;
     uint32_t rank = 0;
     for (uint32_t i = 0; i < g->ops[id].num_operands; i++) {
-        uint32_t v = g->uses[g->ops[id].first_operand + i].value, from = v ? g->values[v].producer : 0, one = 0;
+        uint32_t v = g->uses[g->ops[id].first_operand + i].value, from, one = 0;
+        from = g->values[npu__read_as(plan, v, plan->targets[id].backend)].producer;
         if (from && plan->op_step[from] == plan->op_step[id]) {
             one = parts[from].rank;
         } else if (from && plan->targets[from].backend != plan->targets[id].backend) {
@@ -43602,6 +43773,24 @@ static bool npu__group_for_streams(npu_plan *plan, uint32_t *num_groups)
     return ok;
 }
 
+/* Without groups whose views have joined others. Returns how many there are. */
+static uint32_t npu__drop_empty(npu_plan *plan, uint32_t num_groups)
+{
+    uint32_t num = 0;
+    memset(plan->groups, 0, (num_groups + 2) * sizeof *plan->groups);
+    for (uint32_t id = 1; id < plan->num_ops; id++) {
+        plan->groups[plan->op_step[id]] = 1;
+    }
+    for (uint32_t k = 0; k < num_groups; k++) {
+        num += plan->groups[k];
+        plan->groups[k] = num - 1;
+    }
+    for (uint32_t id = 1; id < plan->num_ops; id++) {
+        plan->op_step[id] = plan->groups[plan->op_step[id]];
+    }
+    return num;
+}
+
 /* Groups all ops by their targets: op_step, and step_ops in order of groups, inside them of emission. */
 static bool npu__group_ops(npu_plan *plan)
 {
@@ -43613,11 +43802,15 @@ static bool npu__group_ops(npu_plan *plan)
                (NPU__HAS_OVERLAP && plan->desc.overlap && !npu__group_for_overlap(plan, &num_groups))) {
         return false;
     }
+    npu__join_readers(plan);
     if (NPU__HAS_COSTS && plan->streamed && !npu__group_for_streams(plan, &num_groups)) {
         return false;
     }
     if (!NPU__RESERVE(plan, groups, num_groups + 2) || !NPU__RESERVE(plan, step_ops, num_ops)) {
         return false;
+    }
+    if (plan->views) {
+        num_groups = npu__drop_empty(plan, num_groups);
     }
     memset(plan->groups, 0, (num_groups + 2) * sizeof *plan->groups);
     for (uint32_t id = 1; id < num_ops; id++) { /* a counting sort: groups[k + 1] becomes the place of k's next op */
@@ -43854,6 +44047,7 @@ typedef struct npu__placer {
     uint32_t *net_of;
     uint32_t *stamp, now;    /* per net */
     uint32_t *seen;          /* per node: the value that it was seen to read last */
+    uint32_t *views;         /* per node: see npu_plan.views; such a node has no label */
     npu__waves waves;
     struct npu__mincut *flow;
 } npu__placer;
@@ -44036,7 +44230,8 @@ static uint32_t npu__contracts_with(const npu_plan *plan, uint32_t id)
     const npu__op *o = &g->ops[id];
     uint32_t x = o->num_operands == 1 ? g->uses[o->first_operand].value : 0, maker = g->values[x].producer;
     uint64_t between = maker ? npu__value_size(g, x) : 0;
-    return maker && !npu__is_lasting(g, x) && g->values[x].num_uses == 1 && g->ops[maker].num_results == 1 &&
+    return maker && !(plan->views && (plan->views[id] || plan->views[maker])) && !npu__is_lasting(g, x) &&
+                   g->values[x].num_uses == 1 && g->ops[maker].num_results == 1 &&
                    npu__takers(plan, id) == npu__takers(plan, maker) && npu__prefer_alike(plan, id, maker) &&
                    npu__op_bytes(g, &g->ops[maker], true) <= between && npu__op_bytes(g, o, false) <= between
                ? maker
@@ -44049,8 +44244,13 @@ static void npu__placer_nodes(npu__placer *p)
     for (uint32_t id = 1; id < plan->graph->num_ops; id++) {
         uint32_t maker = npu__contracts_with(plan, id), node = maker ? p->node_of[maker] : p->num_nodes++;
         p->node_of[id] = node;
-        p->takes[node] = npu__takers(plan, id);
         p->label[node] = (uint8_t)p->num_backends;
+        if (p->views && plan->views[id]) {
+            p->views[node] = plan->views[id];
+            p->takes[node] = 0;
+            continue;
+        }
+        p->takes[node] = npu__takers(plan, id);
         if (plan->targets[id].backend < p->num_backends) {
             p->label[node] = plan->targets[id].backend;
         }
@@ -44062,12 +44262,33 @@ static void npu__placer_nodes(npu__placer *p)
 
 enum { NPU__WIDE_NET = 32 }; /* readers that are counted by label, as going through all of them takes longer */
 
+/* The nodes that read a value, or a view of it by its name. */
+static bool npu__placer_readers(npu__placer *p, uint32_t value, uint32_t name, uint32_t from)
+{
+    const npu_graph *g = p->plan->graph;
+    bool ok = NPU__RESERVE(p, readers, g->values[name].num_uses);
+    for (uint32_t u = g->values[name].first_use; u && ok; u = g->uses[u - 1].next) {
+        uint32_t op = g->uses[u - 1].op, node = p->node_of[op];
+        if (p->views && p->views[node]) {
+            ok = npu__placer_readers(p, value, g->ops[op].first_result, from) &&
+                 NPU__RESERVE(p, readers, g->values[name].num_uses);
+        } else if (node != from && p->seen[node] != value) {
+            p->seen[node] = value;
+            p->readers[p->num_readers++] = node;
+        }
+    }
+    return ok;
+}
+
 static bool npu__placer_net(npu__placer *p, uint32_t value, bool is_fetched)
 {
     const npu_graph *g = p->plan->graph;
     uint32_t maker = g->values[value].producer, from = maker ? p->node_of[maker] : NPU_NO_INDEX;
     npu__net *net;
-    if (!NPU__RESERVE(p, nets, 1) || !NPU__RESERVE(p, readers, g->values[value].num_uses)) {
+    if (from != NPU_NO_INDEX && p->views && p->views[from]) {
+        return true; /* those who read it read what it is a view of */
+    }
+    if (!NPU__RESERVE(p, nets, 1)) {
         return false;
     }
     net = &p->nets[p->num_nets];
@@ -44075,12 +44296,8 @@ static bool npu__placer_net(npu__placer *p, uint32_t value, bool is_fetched)
     net->first = p->num_readers;
     net->is_fetched = is_fetched && maker;
     net->bytes = npu__value_size(g, value);
-    for (uint32_t u = g->values[value].first_use; u; u = g->uses[u - 1].next) {
-        uint32_t node = p->node_of[g->uses[u - 1].op];
-        if (node != from && p->seen[node] != value) {
-            p->seen[node] = value;
-            p->readers[p->num_readers++] = node;
-        }
+    if (!npu__placer_readers(p, value, value, from)) {
+        return false;
     }
     net->num = p->num_readers - net->first;
     net->wide = net->num > NPU__WIDE_NET ? ++p->num_wide : 0;
@@ -44125,6 +44342,23 @@ static bool npu__placer_index(npu__placer *p)
     return true;
 }
 
+/* Views are after what they read, and before those who read them. */
+static void npu__placer_view_edges(npu__placer *p, bool is_counted)
+{
+    const npu_graph *g = p->plan->graph;
+    for (uint32_t id = 1; id < g->num_ops && p->views; id++) {
+        uint32_t node = p->node_of[id], maker = p->views[node] ? npu__maker_of(g, id) : 0;
+        if (maker) {
+            npu__waves_edge(&p->waves, p->node_of[maker], node, is_counted);
+        }
+        for (uint32_t u = p->views[node] ? g->values[g->ops[id].first_result].first_use : 0; u; u = g->uses[u - 1].next) {
+            if (!p->views[p->node_of[g->uses[u - 1].op]]) { /* else that one's maker is this one */
+                npu__waves_edge(&p->waves, node, p->node_of[g->uses[u - 1].op], is_counted);
+            }
+        }
+    }
+}
+
 /* Nodes must be after what they read, and those that keep their order after one another. */
 static bool npu__placer_waves(npu__placer *p)
 {
@@ -44144,8 +44378,10 @@ static bool npu__placer_waves(npu__placer *p)
             }
             last = node != NPU_NO_INDEX ? node : last;
         }
+        npu__placer_view_edges(p, fill != 0);
         ok = fill || npu__waves_counted(&p->waves);
     }
+    p->waves.views = p->views;
     p->waves.colour = p->label;
     p->waves.group = p->seen; /* which is not needed any more */
     return ok;
@@ -44164,7 +44400,9 @@ static bool npu__placer_build(npu__placer *p)
     p->best = (uint8_t *)npu__alloc(a, n);
     p->first_net = (uint32_t *)npu__alloc_zero(a, (n + 1u) * sizeof *p->first_net);
     p->seen = (uint32_t *)npu__alloc_zero(a, n * sizeof *p->seen);
-    ok = p->node_of && p->takes && p->ns && p->label && p->best && p->first_net && p->seen;
+    p->views = p->plan->views ? (uint32_t *)npu__alloc_zero(a, n * sizeof *p->views) : NULL;
+    ok = p->node_of && p->takes && p->ns && p->label && p->best && p->first_net && p->seen &&
+         (p->views || !p->plan->views);
     if (ok) {
         npu__placer_nodes(p);
     }
@@ -44185,6 +44423,7 @@ static void npu__placer_free(npu__placer *p)
     npu__free(a, p->best, n);
     npu__free(a, p->first_net, (n + 1u) * sizeof *p->first_net);
     npu__free(a, p->seen, n * sizeof *p->seen);
+    npu__free(a, p->views, p->views ? n * sizeof *p->views : 0);
     npu__free(a, p->net_of, (p->num_readers + p->num_nets + 1u) * sizeof *p->net_of);
     npu__free(a, p->stamp, (p->num_nets + 1u) * sizeof *p->stamp);
     npu__free(a, p->counts, npu__counts_bytes(p));
@@ -44627,7 +44866,7 @@ static uint32_t npu__nodes_of_group(const npu__placer *p, const uint32_t *groups
 {
     uint32_t num = 0;
     for (uint32_t i = 0; i < p->num_nodes; i++) {
-        if (groups[i] == group) {
+        if (groups[i] == group && p->takes[i]) {
             nodes[num++] = i;
         }
     }
@@ -44710,17 +44949,19 @@ static bool npu__place_descend(npu__placer *p, double *ns)
         num_groups = p->waves.num_groups;
         memset(first, 0, (num_groups + 2u) * sizeof *first);
         for (uint32_t i = 0; i < p->num_nodes; i++) {
-            first[p->waves.group[i] + 2]++;
+            first[p->waves.group[i] + 2] += p->takes[i] != 0;
         }
         for (uint32_t k = 1; k < num_groups; k++) {
             first[k + 1] += first[k];
         }
         for (uint32_t i = 0; i < p->num_nodes; i++) {
-            nodes[first[p->waves.group[i] + 1]++] = i;
+            if (p->takes[i]) { /* what nobody takes, and views, which follow what they read, stay */
+                nodes[first[p->waves.group[i] + 1]++] = i;
+            }
         }
         for (uint32_t k = 0; k < num_groups; k++) {
-            uint32_t *of = nodes + first[k], num = first[k + 1] - first[k], takes = ~0u, old = p->label[of[0]];
-            uint32_t best = old;
+            uint32_t *of = nodes + first[k], num = first[k + 1] - first[k], takes = num ? ~0u : 0;
+            uint32_t old = num ? p->label[of[0]] : 0, best = old;
             double least = 0;
             for (uint32_t i = 0; i < num; i++) {
                 takes &= p->takes[of[i]];
@@ -45054,10 +45295,11 @@ static bool npu__collect_inputs(npu__build *b, const npu__run *run, uint32_t *co
     npu_plan *plan = b->plan;
     const npu_graph *g = plan->graph;
     *count = 0;
-    for (uint32_t k = 0; k < run->num_ops; k++) {
+    for (uint32_t k = 0; k < run->num_ops && !plan->targets[run->ops[k].id].is_idle; k++) {
         const npu__op *o = &g->ops[run->ops[k].id];
         for (uint32_t i = 0; i < o->num_operands; i++) {
-            uint32_t v = g->uses[o->first_operand + i].value, producer = g->values[v].producer;
+            uint32_t v = npu__read_as(plan, g->uses[o->first_operand + i].value, run->backend);
+            uint32_t producer = g->values[v].producer;
             if (v && b->seen[v] != run->group + 1 && (!producer || plan->op_step[producer] != run->group)) {
                 b->seen[v] = run->group + 1;
                 if (!npu__push_value(plan, v)) {
@@ -45081,10 +45323,10 @@ static bool npu__is_unbounded(const npu_graph *g, uint32_t value)
 static bool npu__needs_copy(const npu_plan *plan, uint32_t value, uint32_t home, uint32_t to)
 {
     const npu_graph *g = plan->graph;
+    uint64_t readers = npu__readers_of(plan, value, value, NPU_NO_INDEX);
     bool needs = npu__is_lasting(g, value) && !npu__is_unbounded(g, value);
-    for (uint32_t u = g->values[value].first_use; u && !needs; u = g->uses[u - 1].next) {
-        uint32_t other = plan->targets[g->uses[u - 1].op].backend;
-        needs = other != home && other != to && other < plan->desc.num_backends &&
+    for (uint32_t other = 0; other < plan->desc.num_backends && !needs; other++) {
+        needs = other != home && other != to && (readers >> other & 1) &&
                 (!npu__is_device(plan, other) || npu__is_staged(plan, home, other));
     }
     return needs;
@@ -45170,12 +45412,8 @@ static npu_status npu__add_transfers(npu__build *b, uint32_t first_input, uint32
 /* Is a value of an op used in another step (or group) than its own? */
 static bool npu__leaves_step(const npu_plan *plan, uint32_t value)
 {
-    const npu_graph *g = plan->graph;
-    uint32_t home = plan->op_step[g->values[value].producer], u = g->values[value].first_use;
-    while (u && plan->op_step[g->uses[u - 1].op] == home) {
-        u = g->uses[u - 1].next;
-    }
-    return u != 0;
+    uint32_t maker = plan->graph->values[value].producer;
+    return !plan->targets[maker].is_idle && npu__readers_of(plan, value, value, plan->op_step[maker]);
 }
 
 static npu_status npu__add_partition(npu__build *b, const npu__run *run, uint32_t num_inputs)
@@ -45188,8 +45426,8 @@ static npu_status npu__add_partition(npu__build *b, const npu__run *run, uint32_
         return NPU_ERR_NO_MEMORY;
     }
     b->made[run->group] = plan->num_steps - 1;
-    s->predicted_ns = run->backend < plan->desc.num_backends ? plan->prices[run->backend].launch : 0;
-    for (uint32_t i = 0; i < run->num_ops; i++) {
+    for (uint32_t i = 0; i < run->num_ops && !plan->targets[run->ops[0].id].is_idle; i++) {
+        s->predicted_ns += i || run->backend >= plan->desc.num_backends ? 0 : plan->prices[run->backend].launch;
         s->predicted_ns += npu__ns_on(plan, run->ops[i].id, run->backend);
     }
     s->num_inputs = num_inputs;
@@ -45310,7 +45548,7 @@ static npu_status npu__check_fallback(const npu_plan *plan, npu_diag *diag)
 {
     for (uint32_t id = 1; plan->desc.no_fallback && plan->num_given > 1 && id < plan->graph->num_ops;
          id++) {
-        if (plan->targets[id].backend + 1u == plan->num_given) {
+        if (plan->targets[id].backend + 1u == plan->num_given && !plan->targets[id].is_idle) {
             if (diag && diag->status == NPU_OK) {
                 diag->op = id;
             }
@@ -45527,6 +45765,17 @@ static bool npu__plan_clone_costs(npu_plan *plan, const npu_plan *from)
     return true;
 }
 
+static bool npu__clone_views(npu_plan *plan, const npu_plan *from)
+{
+    size_t bytes = plan->num_ops * sizeof *plan->views;
+    plan->view_words = from->view_words;
+    plan->views = from->views ? (uint32_t *)npu__alloc(&plan->allocator, bytes) : NULL;
+    if (plan->views) {
+        memcpy(plan->views, from->views, bytes);
+    }
+    return !from->views || plan->views;
+}
+
 static bool npu__clone_streams(npu_plan *plan, const npu_plan *from)
 {
     size_t bytes = plan->num_values * sizeof *plan->streamed;
@@ -45555,7 +45804,7 @@ static npu_plan *npu__plan_clone(const npu_plan *from, npu_diag *diag)
     }
     if (ok) {
         memcpy(plan->targets, from->targets, from->graph->num_ops * sizeof *plan->targets);
-        ok = npu__plan_clone_costs(plan, from) && npu__clone_streams(plan, from) && npu__group_ops(plan) &&
+        ok = npu__clone_views(plan, from) && npu__plan_clone_costs(plan, from) && npu__clone_streams(plan, from) && npu__group_ops(plan) &&
             npu__build_steps(plan, diag) == NPU_OK;
     }
     if (!ok) {
@@ -45672,13 +45921,20 @@ typedef struct npu__step_memory {
 
 static void npu__plan_free_storage(npu_plan *plan) { NPU__RELEASE(plan, storage); }
 
-static uint32_t npu__storage_find(const npu_plan *plan, uint32_t value, uint32_t backend)
+/* A value's own. */
+static uint32_t npu__storage_of(const npu_plan *plan, uint32_t value, uint32_t backend)
 {
     uint32_t i = plan->value_storage[value];
     while (i && plan->storage[i - 1].backend != backend) {
         i = plan->storage[i - 1].next;
     }
     return i ? i - 1 : NPU_NO_INDEX;
+}
+
+/* Where ops of a backend read a value. */
+static uint32_t npu__storage_find(const npu_plan *plan, uint32_t value, uint32_t backend)
+{
+    return npu__storage_of(plan, npu__read_as(plan, value, backend), backend);
 }
 
 /* Where ops write an output, NPU_NO_INDEX where it is copied when everything has run. */
@@ -45907,11 +46163,15 @@ static bool npu__lifetimes_partition(npu__lifetimes *t, const npu_step *s, npu__
     npu_plan *plan = t->plan;
     const npu_graph *g = plan->graph;
     uint32_t begin = t->tick, first_storage = plan->num_storage;
+    if (!npu__step_runs(plan, s)) {
+        t->tick += s->num_ops;
+        return true;
+    }
     npu__mark_owned(t, m, 1);
     for (uint32_t k = 0; k < s->num_ops; k++, t->tick++) {
         const npu__op *o = &g->ops[s->ops[k].id];
         for (uint32_t i = 0; i < o->num_operands; i++) {
-            uint32_t v = g->uses[o->first_operand + i].value, storage;
+            uint32_t v = npu__read_as(plan, g->uses[o->first_operand + i].value, s->backend), storage;
             bool is_owned = v && t->owned[v] && !(o->def->traits & (NPU_VIEW | NPU_SLICE));
             storage = v ? npu__storage_of_operand(plan, v, s->backend, is_owned) : NPU_NO_INDEX;
             if (v && storage == NPU_NO_INDEX && g->values[v].producer == 0) {
@@ -46102,7 +46362,7 @@ static npu_status npu__share_views(npu_plan *plan, const npu__step_memory *steps
     }
     for (uint32_t i = 0; i < plan->num_steps; i++) {
         const npu_step *s = &plan->steps[i];
-        if (s->type != NPU_STEP_PARTITION || s->backend == NPU__UNPLACED || steps[i].plans_inner) {
+        if (!npu__step_runs(plan, s) || s->backend == NPU__UNPLACED || steps[i].plans_inner) {
             continue;
         }
         for (uint32_t k = 0; k < steps[i].num_views; k++) {
@@ -47092,7 +47352,7 @@ static bool npu__excess_init(npu__excess *e)
     for (uint32_t i = 0; i < plan->num_steps; i++) {
         const npu_step *s = &plan->steps[i];
         for (uint32_t k = 0; k < s->num_ops; k++, tick++) {
-            e->op_at[tick] = s->backend == e->backend ? s->ops[k].id : 0;
+            e->op_at[tick] = s->backend == e->backend && !plan->targets[s->ops[k].id].is_idle ? s->ops[k].id : 0;
         }
         tick += s->type == NPU_STEP_TRANSFER;
     }
@@ -47346,6 +47606,9 @@ static npu_status npu__pass_on(npu_plan *plan, uint32_t id, uint32_t num, npu_re
     t->reason = (uint8_t)reason;
     t->words = words;
     t->backend = NPU__UNPLACED;
+    if (plan->views && plan->views[id]) { /* it does not come back with its operand */
+        plan->views[id] &= ~(1u << from);
+    }
     for (uint32_t b = from + 1; status == NPU_OK && b < num && t->backend == NPU__UNPLACED; b++) {
         if (plan->op_ns && *npu__op_ns(plan, id, b) < 0) {
             continue; /* it was refused there; by cost it would come back from there, for ever */
@@ -47538,6 +47801,7 @@ NPU_IR_API void npu_plan_destroy(npu_plan *plan)
     NPU__RELEASE(plan, forms);
     npu__free(&a, plan->planned, plan->num_symbols * sizeof *plan->planned);
     npu__free(&a, plan->streamed, plan->streamed ? plan->num_values * sizeof *plan->streamed : 0);
+    npu__free(&a, plan->views, plan->views ? plan->num_ops * sizeof *plan->views : 0);
     npu__free(&a, plan->older, plan->desc.num_backends * sizeof *plan->older);
     npu__free(&a, plan, sizeof *plan);
 }
@@ -47558,7 +47822,7 @@ static void npu__predict_move(const npu_plan *plan, npu_prediction *out, uint32_
 
 static void npu__predict_step(const npu_plan *plan, npu_prediction *out, const npu_step *s)
 {
-    if (s->type == NPU_STEP_PARTITION && s->backend < plan->desc.num_backends) {
+    if (npu__step_runs(plan, s) && s->backend < plan->desc.num_backends) {
         out->launch_ns += plan->prices[s->backend].launch;
         out->ops_ns += s->predicted_ns - plan->prices[s->backend].launch;
     }
@@ -47611,7 +47875,7 @@ typedef double (*npu__blame_fn)(const npu_plan *plan, uint32_t id);
 
 static double npu__blame_last(const npu_plan *plan, uint32_t id)
 {
-    return plan->targets[id].backend + 1u == plan->num_given;
+    return plan->targets[id].backend + 1u == plan->num_given && !plan->targets[id].is_idle;
 }
 
 static double npu__blame_ns(const npu_plan *plan, uint32_t id)
@@ -47687,7 +47951,7 @@ static npu_status npu__check_expected(const npu_plan *plan, npu_diag *diag)
         groups += plan->steps[i].type == NPU_STEP_PARTITION && plan->steps[i].backend + 1u < plan->num_given;
     }
     for (uint32_t id = 1; id < plan->num_ops; id++) {
-        last_ops += plan->targets[id].backend + 1u == plan->num_given;
+        last_ops += npu__blame_last(plan, id) > 0;
     }
     if (e->max_groups && groups > e->max_groups) {
         return npu__fail_expected(plan, "groups on accelerators", e->max_groups, groups, npu__blame_last, diag);
@@ -47873,8 +48137,9 @@ static npu_status npu__prove_op(npu__proof *v, const npu_step *s, uint32_t id)
         return npu__invalid(v, id, "is no op of this step, or runs twice", 0);
     }
     v->position[id] = v->tick;
-    for (uint32_t i = 0; i < o->num_operands && status == NPU_OK; i++) {
-        uint32_t x = g->uses[o->first_operand + i].value, producer = g->values[x].producer;
+    for (uint32_t i = 0; i < o->num_operands && status == NPU_OK && !v->plan->targets[id].is_idle; i++) {
+        uint32_t x = npu__read_as(v->plan, g->uses[o->first_operand + i].value, s->backend);
+        uint32_t producer = g->values[x].producer;
         if (producer && !(v->there[x] & npu__backend_bit(s->backend))) {
             status = npu__invalid(v, id, "reads what is not there yet", x);
         } else if (producer && v->plan->op_step[producer] != v->step && v->stamp[x] != v->step + 1) {
@@ -47902,10 +48167,7 @@ static npu_status npu__prove_outputs(npu__proof *v, const npu_step *s)
     for (uint32_t k = 0; k < s->num_ops; k++) {
         const npu__op *o = &g->ops[s->ops[k].id];
         for (uint32_t x = o->first_result; x < o->first_result + o->num_results; x++) {
-            bool is_needed = npu__is_output(g, x) || npu__is_next(g, x);
-            for (uint32_t u = g->values[x].first_use; u && !is_needed; u = g->uses[u - 1].next) {
-                is_needed = v->plan->op_step[g->uses[u - 1].op] != v->step;
-            }
+            bool is_needed = npu__is_output(g, x) || npu__is_next(g, x) || npu__leaves_step(v->plan, x);
             if (is_needed && (num == s->num_outputs || s->outputs[num].id != x)) {
                 return npu__invalid(v, s->ops[k].id, "makes what is no output of its step", x);
             }
@@ -48334,7 +48596,7 @@ NPU_IR_API npu_status npu_plan_region_memory(const npu_plan *plan, uint32_t back
 NPU_IR_API uint32_t npu_plan_value_region(const npu_plan *plan, npu_value v, uint32_t backend)
 {
     uint32_t i = plan && npu__value_at(plan->graph, v) && backend < plan->desc.num_backends
-        ? npu__storage_find(plan, v.id, backend)
+        ? npu__storage_of(plan, v.id, backend)
         : NPU_NO_INDEX;
     uint64_t delta;
     const npu__storage *root = i == NPU_NO_INDEX ? NULL : &plan->storage[npu__storage_root(plan, i, &delta)];
@@ -48392,7 +48654,7 @@ NPU_IR_API npu_status npu_plan_value_memory(const npu_plan *plan, npu_value v, u
     if (!npu__value_at(plan->graph, v) || backend >= plan->desc.num_backends) {
         return NPU_ERR_RANGE;
     }
-    i = npu__storage_find(plan, v.id, backend);
+    i = npu__storage_of(plan, v.id, backend);
     if (i != NPU_NO_INDEX && plan->storage[npu__storage_root(plan, i, &delta)].kind == NPU__ARENA &&
         plan->storage[i].alias != NPU__STRIDED) {
         *offset = npu__storage_offset(plan, i);
@@ -49256,6 +49518,48 @@ static void npu__forget_forms(npu_program *p)
     }
 }
 
+/* A view that on this backend would be read where its operand is runs from now on. */
+static bool npu__run_view(npu_plan *plan, uint32_t op, uint32_t backend)
+{
+    uint32_t value = plan->graph->ops[op].first_result, b = 0;
+    if (!plan->views[op] || npu__read_as(plan, value, backend) == value) {
+        return false;
+    }
+    while (!(plan->views[op] >> b & 1)) {
+        b++;
+    }
+    npu__settle_view(plan, op, b);
+    plan->views[op] = 0;
+    return true;
+}
+
+/* Of values that lie in forms of the device, views run. Whether there are any that were not to. */
+static bool npu__run_formed_views(npu_plan *plan, const npu__group *group)
+{
+    const npu_graph *g = plan->graph;
+    bool any = false;
+    for (uint32_t i = 0; plan->views && i < group->compiled.num_forms; i++) {
+        uint32_t value = group->values[npu__form_at(group->compiled.forms, i)->value];
+        any |= npu__run_view(plan, g->values[value].producer, group->backend);
+        for (uint32_t u = g->values[value].first_use; u; u = g->uses[u - 1].next) {
+            any |= npu__run_view(plan, g->uses[u - 1].op, group->backend);
+        }
+    }
+    return any;
+}
+
+/* New steps after targets changed. */
+static npu_status npu__regroup_program(npu_program *p, npu_diag *diag)
+{
+    npu_plan *plan = p->plan;
+    npu_status status = npu__limit_groups(plan);
+    status = status ? npu__fail(diag, status, "program: out of memory") : npu__fail_unplaced(plan, diag);
+    status = status ? status : npu__check_fallback(plan, diag);
+    status = status ? status : npu__build_steps(plan, diag);
+    npu__forget_forms(p);
+    return status;
+}
+
 /* Compiles every step; a refused group changes the plan, and the steps are walked again, keeping what is
    compiled. */
 static npu_status npu__compile_all(npu_program *p, uint32_t *local, npu_diag *diag)
@@ -49268,7 +49572,7 @@ static npu_status npu__compile_all(npu_program *p, uint32_t *local, npu_diag *di
         const npu_step *s = &plan->steps[i];
         bool refused;
         npu__group group;
-        if (s->type != NPU_STEP_PARTITION || npu__group_of(p, s, num, &next)) {
+        if (!npu__step_runs(plan, s) || npu__group_of(p, s, num, &next)) {
             continue;
         }
         if (!NPU__RESERVE(p, groups, 1)) {
@@ -49278,6 +49582,12 @@ static npu_status npu__compile_all(npu_program *p, uint32_t *local, npu_diag *di
         status = status ? status : npu__add_forms(p, &group, diag);
         if (status == NPU_OK) {
             p->groups[p->num_groups++] = group;
+            if (npu__run_formed_views(plan, &group)) {
+                status = npu__regroup_program(p, diag);
+                num = p->num_groups;
+                next = 0;
+                i = NPU_NO_INDEX; /* the loop goes on with step 0 */
+            }
             continue;
         }
         if (!refused || s->backend + 1u >= plan->num_given) {
@@ -49292,12 +49602,8 @@ static npu_status npu__compile_all(npu_program *p, uint32_t *local, npu_diag *di
         }
         status = npu__reject_step(p, i, &group.compiled, status, local);
         status = status ? status : npu__place_by_cost(plan, diag);
-        status = status ? status : npu__limit_groups(plan);
         npu__group_release(p, &group);
-        status = status ? npu__fail(diag, status, "program: out of memory") : npu__fail_unplaced(plan, diag);
-        status = status ? status : npu__check_fallback(plan, diag);
-        status = status ? status : npu__build_steps(plan, diag);
-        npu__forget_forms(p);
+        status = status ? npu__fail(diag, status, "program: out of memory") : npu__regroup_program(p, diag);
         num = p->num_groups;
         next = 0;
         i = NPU_NO_INDEX; /* the loop goes on with step 0 */
@@ -49319,7 +49625,7 @@ static npu_status npu__match_groups(npu_program *p)
     }
     for (uint32_t i = 0; i < plan->num_steps; i++) {
         npu__group *g;
-        if (plan->steps[i].type != NPU_STEP_PARTITION) {
+        if (!npu__step_runs(plan, &plan->steps[i])) {
             continue;
         }
         g = npu__group_of(p, &plan->steps[i], p->num_groups, &group);
@@ -49423,7 +49729,7 @@ static npu_status npu__place_groups(npu_program *p, const npu__step_memory *step
         npu__group *g = &p->groups[p->step_group[i]];
         const npu_backend *b = plan->backends[plan->steps[i].backend];
         npu_status status;
-        if (plan->steps[i].type != NPU_STEP_PARTITION) {
+        if (!npu__step_runs(plan, &plan->steps[i])) {
             continue;
         }
         for (uint32_t k = 0; k < g->num_values; k++) {
@@ -49503,7 +49809,7 @@ static npu_status npu__plan_program_memory(npu_program *p, bool *fits, npu_diag 
     *fits = false;
     if (steps) {
         for (uint32_t i = 0; i < plan->num_steps; i++) {
-            if (plan->steps[i].type == NPU_STEP_PARTITION) {
+            if (npu__step_runs(plan, &plan->steps[i])) {
                 const npu_compiled *c = &p->groups[p->step_group[i]].compiled;
                 steps[i].scratch = c->scratch;
                 steps[i].scratch_alignment = c->scratch_alignment;
@@ -49958,7 +50264,7 @@ NPU_IR_API const char *npu_program_op_variant(const npu_program *program, npu_op
     const npu_plan *plan = npu_program_plan(program);
     uint32_t step = plan && op.id && op.id < plan->graph->num_ops ? plan->op_step[op.id] : NPU_NO_INDEX, i = 0;
     const npu_step *s = step == NPU_NO_INDEX ? NULL : &plan->steps[step];
-    const char *const *variants = s ? program->groups[program->step_group[step]].compiled.variants : NULL;
+    const char *const *variants = s && npu__step_runs(plan, s) ? program->groups[program->step_group[step]].compiled.variants : NULL;
     while (s && i < s->num_ops && s->ops[i].id != op.id) {
         i++;
     }
@@ -52272,7 +52578,7 @@ NPU_IR_API const void *npu_exec_value_address(const npu_exec *e, npu_value v, ui
     const npu_plan *plan = npu_program_plan(npu_exec_program(e));
     npu_place place;
     uint32_t i = npu__value_at(npu_plan_graph(plan), v) && backend < npu_plan_num_backends(plan)
-        ? npu__storage_find(plan, v.id, backend)
+        ? npu__storage_of(plan, v.id, backend)
         : NPU_NO_INDEX;
     if (i == NPU_NO_INDEX || plan->storage[i].alias == NPU__STRIDED || !npu__is_host(e, backend)) {
         return NULL;
@@ -52617,7 +52923,7 @@ static npu_status npu__run_step(npu_exec *e, uint32_t step, uint32_t *move)
     e->current_step = step;
     if (s->type == NPU_STEP_PARTITION) {
         status = npu__run_streams(e, step);
-        return status ? status : npu__run_group(e, step);
+        return status || !npu__step_runs(e->program->plan, s) ? status : npu__run_group(e, step);
     }
     for (uint32_t k = 0; k < s->num_outputs && status == NPU_OK; k++) {
         status = npu__run_move(e, &e->program->moves[(*move)++]);

@@ -263,19 +263,21 @@ static void test_memory(void)
 
 static npu_value random_op(npu_graph *g, uint64_t *seed, npu_value a, npu_value b)
 {
-    switch (npu_test_random(seed) % 6) {
+    switch (npu_test_random(seed) % 9) {
     case 0: return npu_relu(g, a);
     case 1: return npu_abs(g, a);
     case 2: return npu_neg(g, a);
     case 3: return npu_mul(g, a, b);
     case 4: return npu_transpose(g, a, 0, 1);
+    case 5: return npu_clone(g, a);
+    case 6: return npu_reshape(g, npu_reshape(g, a, DIMS(SIZE), 1), DIMS(SIDE, SIDE), 2);
     default: return npu_add(g, a, b);
     }
 }
 
 enum { MAX_VALUES = 40 };
 
-/* Inputs, a state that one of the values becomes, some outputs, one of them an input. */
+/* Inputs, a state that one of the values becomes, some outputs, one of them an input. Most views are placed by nobody. */
 static void random_graph(npu_graph *g, uint64_t *seed, int num_backends)
 {
     npu_value pool[MAX_VALUES], h = npu_state(g, "h", F32(SIDE, SIDE)), k = npu_state(g, "k", F32(SIDE, SIDE));
@@ -287,7 +289,10 @@ static void random_graph(npu_graph *g, uint64_t *seed, int num_backends)
     for (uint32_t i = 0; i < num_ops; i++) {
         uint64_t window = n > 8 && npu_test_random(seed) % 4 ? 6 : n;
         npu_value a = pool[n - 1 - npu_test_random(seed) % window], b = pool[n - 1 - npu_test_random(seed) % window];
-        pool[n++] = on(g, (int)(npu_test_random(seed) % (uint64_t)num_backends), random_op(g, seed, a, b));
+        npu_value y = random_op(g, seed, a, b);
+        bool is_view = (npu_op_definition(g, npu_value_producer(g, y, NULL))->traits & NPU_VIEW) != 0;
+        int backend = (int)(npu_test_random(seed) % (uint64_t)num_backends);
+        pool[n++] = is_view && npu_test_random(seed) % 4 ? y : on(g, backend, y);
     }
     npu_output(g, "y0", pool[n - 1]);
     npu_output(g, "y1", pool[4 + npu_test_random(seed) % (n - 4)]);
@@ -388,6 +393,81 @@ static void test_leaves_once(void)
     }
 }
 
+/* R, N: relu on the device, neg on the CPU; c, v: a clone, two reshapes; s: keeps what was made last; A, a: its sum with
+   what was kept on the device, on the CPU. */
+static const struct {
+    const char *ops;
+    uint32_t groups, launches, ups, downs; /* groups of the device, steps of the CPU that run */
+} viewed[] = {
+    { "RcR", 2, 0, 1, 1 },      { "RvR", 2, 0, 1, 1 },   { "RcvcR", 2, 0, 1, 1 },  { "cR", 1, 0, 1, 1 },
+    { "scRA", 1, 0, 1, 1 },     { "RscRA", 2, 0, 1, 1 }, { "NcsvA", 1, 1, 1, 1 },  { "RcNcN", 1, 1, 1, 1 },
+    { "NscsvAcN", 1, 2, 1, 1 }, { "RcN", 1, 1, 1, 1 },   { "RscNA", 2, 1, 2, 2 },  { "RcsNvA", 2, 1, 2, 2 },
+    { "RscNa", 1, 1, 1, 1 },    { "Rc", 1, 1, 1, 1 },    { "NcN", 0, 1, 0, 0 },    { "RvsNARcsRA", 3, 1, 2, 2 },
+};
+
+/* Views that the device refuses take no step of their own and move nothing: on each side they are read where their
+   operand is, and with rates a step of them alone costs nothing. */
+static void test_views_stay(void)
+{
+    static const char *const views[] = { "aten.clone.default", "aten.reshape.default" };
+    for (size_t i = 0; i < 4 * sizeof viewed / sizeof *viewed; i++) {
+        npu_sim_desc desc = slow();
+        float x[SIZE], got[SIZE], want[SIZE];
+        const char *ops = viewed[i / 4].ops;
+        npu_rates device = { .launch_ns = 10 }, last = { .launch_ns = 1e6 };
+        const npu_rates *rates[] = { &device, &last };
+        npu_prediction p;
+        uint32_t groups = 0, launches = 0;
+        desc.deny = views;
+        desc.num_deny = 2;
+        desc.plans_inner = i % 2;
+        rig r = overlap_rig(&desc, 1, 0);
+        npu_value y = npu_input(r.graph, "x", F32(SIDE, SIDE)), kept = y;
+        r.desc.overlap = r.exec_desc.overlap = i % 2;
+        r.desc.rates = i / 2 % 2 ? rates : NULL;
+        for (; *ops; ops++) {
+            switch (*ops) {
+            case 'R': y = on(r.graph, 0, npu_relu(r.graph, y)); break;
+            case 'N': y = on(r.graph, 1, npu_neg(r.graph, y)); break;
+            case 'c': y = npu_clone(r.graph, y); break;
+            case 'v': y = npu_reshape(r.graph, npu_reshape(r.graph, y, DIMS(SIZE), 1), DIMS(SIDE, SIDE), 2); break;
+            case 's': kept = y; break;
+            default: y = on(r.graph, *ops == 'a', npu_add(r.graph, y, kept)); break;
+            }
+        }
+        npu_output(r.graph, "y", y);
+        NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+        fill(x, SIZE, (uint32_t)i);
+        npu_test_input(r.exec, "x", x, sizeof x);
+        npu_exec_set_output(r.exec, "y", got, sizeof got);
+        npu_sim_counters before = count_all(&r);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+        check_moved(&r, &before);
+        for (uint32_t k = 0; k < npu_plan_num_steps(r.plan); k++) {
+            const npu_step *s = npu_plan_step(r.plan, k);
+            groups += s->type == NPU_STEP_PARTITION && s->backend == 0;
+            launches += s->type == NPU_STEP_PARTITION && s->backend == 1 && s->predicted_ns > 0;
+        }
+        NPU_CHECK_STATUS(npu_plan_predict(r.plan, &p), NPU_OK);
+        NPU_CHECK_THAT(groups == viewed[i / 4].groups && p.num_up == viewed[i / 4].ups && p.num_down == viewed[i / 4].downs,
+                       "%s: %u groups, %u values up, %u down", viewed[i / 4].ops, (unsigned)groups, (unsigned)p.num_up,
+                       (unsigned)p.num_down);
+        NPU_CHECK_THAT(!r.desc.rates || launches == viewed[i / 4].launches, "%s: %u launches on the CPU",
+                       viewed[i / 4].ops, (unsigned)launches);
+        rig_unmake(&r);
+        r.desc.backends = NULL;
+        r.desc.rates = NULL;
+        r.desc.override = NULL;
+        r.backends[0] = r.backends[1]; /* all on the CPU */
+        NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+        npu_test_input(r.exec, "x", x, sizeof x);
+        npu_exec_set_output(r.exec, "y", want, sizeof want);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+        NPU_CHECK_BYTES(got, want, sizeof want);
+        rig_end(&r);
+    }
+}
+
 /* Overlapped, its capture, and in order, on inputs that change: bit for bit the same, and never slower. */
 static void check_random(uint64_t seed, const npu_sim_desc *desc, uint32_t num_sims)
 {
@@ -444,6 +524,7 @@ static void check_random(uint64_t seed, const npu_sim_desc *desc, uint32_t num_s
 
 static void test_random(void)
 {
+    static const char *const views[] = { "aten.clone.default", "aten.reshape.default" };
     uint64_t seed = npu_test_seed();
     for (int i = 0; i < 120 && !npu_test.bad_checks; i++) {
         npu_sim_desc desc = slow();
@@ -454,6 +535,8 @@ static void test_random(void)
         desc.plans_inner = i % 3 == 0;
         desc.in_place = i % 5 == 0;
         desc.maps = i % 7 == 0;
+        desc.deny = views;
+        desc.num_deny = (uint32_t)i / 3 % 3;
         check_random(s, &desc, 1 + (uint32_t)i % 3);
         NPU_CHECK_THAT(!npu_test.bad_checks, "graph %d of the seed", i);
     }
@@ -869,6 +952,7 @@ int main(void)
     NPU_RUN(test_done_between);
     NPU_RUN(test_memory);
     NPU_RUN(test_leaves_once);
+    NPU_RUN(test_views_stay);
     NPU_RUN(test_random);
     NPU_RUN(test_random_threads);
     NPU_RUN(test_no_allocation);

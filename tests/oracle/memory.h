@@ -53,12 +53,43 @@ static inline void oracle_make(oracle *o, npu_value v, uint32_t tick, uint32_t o
     oracle_use(o, v, tick);
 }
 
+/* What an op reads as operand i: of a view that its step neither makes nor gets, the input that that is a view of. */
+static inline npu_value oracle_read(const oracle *o, npu_op op, uint32_t i)
+{
+    npu_value v = npu_op_operand_value(o->g, op, i);
+    const npu_step *s = NULL;
+    bool is_there = !v.id;
+    for (uint32_t k = 0; k < npu_plan_num_steps(o->plan) && !s; k++) {
+        const npu_step *one = npu_plan_step(o->plan, k);
+        for (uint32_t n = 0; n < one->num_ops && !s; n++) {
+            s = one->ops[n].id == op.id ? one : NULL;
+        }
+    }
+    while (!is_there) {
+        npu_op maker = npu_value_producer(o->g, v, NULL);
+        for (uint32_t n = 0; n < s->num_ops && v.id == npu_op_operand_value(o->g, op, i).id; n++) {
+            is_there = is_there || (maker.id && s->ops[n].id == maker.id);
+        }
+        for (uint32_t n = 0; n < s->num_inputs; n++) {
+            is_there = is_there || s->inputs[n].id == v.id;
+        }
+        if (!is_there && !(npu_op_definition(o->g, maker) && npu_op_definition(o->g, maker)->traits & NPU_VIEW)) {
+            NPU_CHECK_THAT(false, "op %u reads value %u from nowhere", (unsigned)op.id, (unsigned)v.id);
+            return v;
+        }
+        v = is_there ? v : npu_op_operand_value(o->g, maker, 0);
+    }
+    return v;
+}
+
 static inline void oracle_op(oracle *o, npu_op op, uint32_t tick)
 {
     uint32_t traits = npu_op_definition(o->g, op)->traits;
-    npu_value x = npu_op_operand_value(o->g, op, 0);
+    npu_value x = { 0 };
     for (uint32_t i = 0; i < npu_op_num_operands(o->g, op); i++) {
-        oracle_use(o, npu_op_operand_value(o->g, op, i), tick);
+        npu_value v = oracle_read(o, op, i);
+        oracle_use(o, v, tick);
+        x = i ? x : v;
     }
     for (uint32_t i = 0; i < npu_op_num_results(o->g, op); i++) {
         npu_value y = npu_op_result(o->g, op, i);
@@ -94,7 +125,9 @@ static inline void oracle_init(oracle *o, const npu_plan *plan, uint32_t backend
             p->made = (role == NPU_ROLE_PARAM || role == NPU_ROLE_CONSTANT) && !p->made ? tick : p->made;
         }
         for (uint32_t k = 0; k < s->num_ops; k++, tick++) {
-            if (s->backend == backend) {
+            /* views that nobody has to make are in steps of their own, which read nothing */
+            bool is_idle = !s->num_inputs && npu_op_definition(o->g, s->ops[0])->traits & NPU_VIEW;
+            if (s->backend == backend && !is_idle) {
                 oracle_op(o, s->ops[k], tick);
             }
         }
@@ -122,8 +155,7 @@ static inline bool oracle_inplace(const oracle *o, uint32_t x, uint32_t y)
         return false;
     }
     for (uint32_t i = 0; i < npu_op_num_operands(o->g, op); i++) {
-        npu_value operand = npu_op_operand_value(o->g, op, i);
-        const place *p = &o->at[operand.id];
+        const place *p = &o->at[oracle_read(o, op, i).id];
         if (p->family == o->at[x].family && p->offset == o->at[y].offset && p->size == o->at[y].size) {
             return true;
         }
