@@ -42776,7 +42776,8 @@ struct npu_plan {
     uint32_t *views;
     uint16_t view_words;
     NPU__ARRAY(npu__no, refused);           /* by rising op id */
-    /* where cost decides: per op id and backend, below 0 where that does not take it; NULL = it does not */
+    /* where cost decides: per op id and backend, below 0 where that does not take it, or (NPU__NOT_ASKED) an op that was
+       placed by hand was not offered to it; NULL = it does not */
     float *op_ns;
     npu__prices prices[NPU__MAX_BACKENDS];
     double last_ns;                         /* predicted with each op on the last backend that takes it */
@@ -42975,6 +42976,7 @@ static const npu_rate *npu__rate_of(const npu_plan *plan, uint32_t backend, cons
     return rates && i < rates->num_rows ? &rates->rows[i] : NULL;
 }
 
+#define NPU__NOT_ASKED (-2.0f)
 #define NPU__MAX_NS 1e15 /* eleven days: what lasts longer is a mistake */
 
 /* What an op lasts on a backend that takes it. */
@@ -43030,6 +43032,9 @@ static npu_status npu__ask(npu_plan *plan, uint32_t backend, npu_op_info *info, 
     no->reason = (uint8_t)answer.reason;
     if (answer.reason == NPU_REASON_CLAIMED) {
         return is_priced ? npu__price_op(plan, backend, info, npu__op_ns(plan, info->op, backend), diag) : NPU_OK;
+    }
+    if (is_priced) {
+        *npu__op_ns(plan, info->op, backend) = -1;
     }
     if (!NPU__RESERVE(plan, refused, 1) || (answer.text[0] && !npu__plan_words(plan, answer.text, &no->words))) {
         return npu__fail(diag, NPU_ERR_NO_MEMORY, "plan: out of memory");
@@ -43189,7 +43194,7 @@ static npu_status npu__plan_prices(npu_plan *plan, npu_diag *diag)
     }
     plan->op_ns = (float *)npu__alloc(&plan->allocator, num * sizeof *plan->op_ns);
     for (size_t i = 0; plan->op_ns && i < num; i++) {
-        plan->op_ns[i] = -1;
+        plan->op_ns[i] = NPU__NOT_ASKED;
     }
     return plan->op_ns ? NPU_OK : npu__fail(diag, NPU_ERR_NO_MEMORY, "plan: out of memory");
 }
@@ -47610,7 +47615,8 @@ static npu_status npu__pass_on(npu_plan *plan, uint32_t id, uint32_t num, npu_re
         plan->views[id] &= ~(1u << from);
     }
     for (uint32_t b = from + 1; status == NPU_OK && b < num && t->backend == NPU__UNPLACED; b++) {
-        if (plan->op_ns && *npu__op_ns(plan, id, b) < 0) {
+        float *ns = plan->op_ns ? npu__op_ns(plan, id, b) : NULL;
+        if (ns && *ns < 0 && *ns > NPU__NOT_ASKED) {
             continue; /* it was refused there; by cost it would come back from there, for ever */
         }
         status = npu__query_support(plan->backends[b], &info, &answer);
