@@ -44890,8 +44890,64 @@ static uint32_t npu__nodes_with_label(const npu__placer *p, uint32_t label, uint
     return num;
 }
 
-/* Small graphs: one node, one group, the ends of a value, or whole backends at a time; in the smallest any two. */
 enum { NPU__CLIMB_MAX = 96, NPU__CLIMB_PAIRS_MAX = 32 };
+
+/* Marks a node and all that it waits for, or all that wait for it; nodes come after what they wait for. */
+static void npu__mark_closed(const npu__waves *w, uint32_t node, bool is_after, bool *marks)
+{
+    memset(marks, 0, w->num_nodes * sizeof *marks);
+    marks[node] = true;
+    for (uint32_t k = 0; k < w->num_nodes; k++) {
+        uint32_t i = is_after ? k : w->num_nodes - 1 - k;
+        for (uint32_t e = w->first[i]; e < w->first[i + 1]; e++) {
+            bool *to = is_after ? &marks[w->to[e]] : &marks[i];
+            *to = *to || (is_after ? marks[i] : marks[w->to[e]]);
+        }
+    }
+}
+
+/* Tries a label for all nodes with a mark and one for those without, whatever labels they have; num_backends: they keep
+   them. */
+static void npu__try_parts(npu__climb *c, const bool *marks, uint32_t with, uint32_t without)
+{
+    npu__placer *p = c->p;
+    uint8_t old[NPU__CLIMB_MAX];
+    bool changes = false;
+    memcpy(old, p->label, p->num_nodes);
+    for (uint32_t i = 0; i < p->num_nodes; i++) {
+        uint32_t label = marks[i] ? with : without;
+        if (label < p->num_backends && p->takes[i] >> label & 1 && old[i] != label) {
+            npu__set_label(p, i, label);
+            changes = true;
+        }
+    }
+    if (changes && !npu__climb_keeps(c, npu__placer_fixed_ns(p))) {
+        for (uint32_t i = 0; i < p->num_nodes; i++) {
+            npu__set_label(p, i, old[i]);
+        }
+    }
+}
+
+/* Parts the graph at each node, into what is before it, or after it, and the rest: a launch is saved where all of one
+   side moves. */
+static void npu__try_sides(npu__climb *c)
+{
+    bool marks[NPU__CLIMB_MAX];
+    uint32_t keep = c->p->num_backends;
+    for (uint32_t i = 0; i < 2 * c->p->num_nodes; i++) {
+        npu__mark_closed(&c->p->waves, i / 2, i % 2 != 0, marks);
+        for (uint32_t a = 0; a <= keep; a++) {
+            for (uint32_t b = 0; b <= keep; b++) {
+                if (a == keep || b == keep || (a != b && c->p->num_nodes <= NPU__CLIMB_PAIRS_MAX)) {
+                    npu__try_parts(c, marks, a, b);
+                }
+            }
+        }
+    }
+}
+
+/* Small graphs: one node, one group, the ends of a value, what is before or after a node, or whole backends at a time;
+   in the smallest any two. */
 static double npu__place_climb(npu__placer *p)
 {
     uint32_t nodes[NPU__CLIMB_MAX], groups[NPU__CLIMB_MAX], num_groups;
@@ -44932,6 +44988,7 @@ static double npu__place_climb(npu__placer *p)
                 npu__try_exchange(&c, k, i);
             }
         }
+        npu__try_sides(&c);
     }
     return c.ns;
 }
@@ -47621,6 +47678,9 @@ static npu_status npu__pass_on(npu_plan *plan, uint32_t id, uint32_t num, npu_re
         }
         status = npu__query_support(plan->backends[b], &info, &answer);
         t->backend = !status && answer.reason == NPU_REASON_CLAIMED ? (uint8_t)b : NPU__UNPLACED;
+        if (NPU__HAS_COSTS && ns && *ns < 0 && t->backend == b) {
+            status = npu__price_op(plan, b, &info, ns, NULL);
+        }
     }
     return status;
 }

@@ -866,6 +866,65 @@ static void test_least_cost(void)
     }
 }
 
+/* A launch that only several ops at once save: all in front of one that the accelerator does not take, or all others. */
+static void test_sides_move(void)
+{
+    static const cost_graph rows[] = {
+        { .num_ops = 10, .num_backends = 2, .reads_input = 3, .fetched = 1 << 1 | 1 << 9, .input_bytes = 16,
+          .needs = { 0, 1 << 0, 1 << 1, 1 << 2 | 1 << 1, 1 << 3, 1 << 3, 1 << 4, 1 << 6 | 1 << 5, 1 << 7, 1 << 8 },
+          .bytes = { 52480, 68, 24784, 344, 56, 1884, 3124, 44, 996, 28 },
+          .ns = { { 1913, 34161 }, { 2390, 13677 }, { 986, 7777 }, { 463, 2677 }, { 128, 1645 }, { -1, 10058 },
+                  { 4889, 75383 }, { 17251, 167039 }, { 231, 1636 }, { 11426, 128178 } },
+          .launch = { 104397 }, .transfer = { 106 }, .byte_ns = { 0.305 } },
+        { .num_ops = 10, .num_backends = 2, .fetched = 1 << 2 | 1 << 8 | 1 << 9, .input_bytes = 20,
+          .reads_input = 1 << 0 | 1 << 2 | 1 << 6 | 1 << 8 | 1 << 9,
+          .needs = { 0, 1 << 0, 1 << 0, 1 << 0, 1 << 1, 1 << 3, 0, 1 << 5 | 1 << 6, 1 << 7 | 1 << 4, 1 << 4 | 1 << 6 },
+          .bytes = { 2444, 31432, 40, 8, 8688, 15224, 8, 8, 46568, 20 },
+          .ns = { { 4035, 23018 }, { -1, 2836 }, { 1219, 21256 }, { -1, 4608 }, { 330, 5572 }, { 2451, 15135 },
+                  { 703, 5949 }, { 428, 2517 }, { 1813, 21221 }, { 926, 9574 } },
+          .launch = { 44638 }, .transfer = { 412 }, .byte_ns = { 0.0433 } },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        double last, ns = planned_ns(&rows[i], 1, &last), least = cost_least(&rows[i], ns);
+        NPU_CHECK_THAT(ns < least * 1.00001 && ns < last * 0.9, "graph %u: %g ns, possible are %g, on the CPU alone %g",
+                       (unsigned)i, ns, least, last);
+    }
+}
+
+static int all_first(void *ctx, const npu_op_info *op, const char *label)
+{
+    (void)ctx, (void)op, (void)label;
+    return 0;
+}
+
+/* An op that was placed by hand, with costs: where compile refuses it there, it is offered to the others, and priced. */
+static void test_refused_by_hand(void)
+{
+    static const npu_rates rates = { .launch_ns = 10, .num_rows = 1, .rows = { { .fixed_ns = 100 } } };
+    const npu_rates *each[] = { &rates, &rates };
+    spy first;
+    npu_prediction p;
+    uint32_t reason;
+    rig r = rig_start(NULL, 0);
+    r.backends[0] = spy_start(&first, "first");
+    r.backends[1] = npu_ref_backend();
+    r.desc.num_backends = 2;
+    r.desc.override = all_first;
+    r.desc.rates = each;
+    first.refuse = "aten.relu.default";
+    npu_output(r.graph, "y", npu_neg(r.graph, npu_relu(r.graph, npu_input(r.graph, "x", F32(4)))));
+    NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
+    NPU_CHECK_EQ(npu_plan_op_backend(r.plan, op_id(1), NULL, NULL), 0);
+    NPU_CHECK_STATUS(npu_program_create(&r.program, r.plan, &r.diag), NPU_OK);
+    const npu_plan *plan = npu_program_plan(r.program);
+    NPU_CHECK_EQ(npu_plan_op_backend(plan, op_id(1), &reason, NULL), 1);
+    NPU_CHECK_EQ(reason, NPU_REASON_REJECTED);
+    NPU_CHECK_EQ(npu_plan_op_backend(plan, op_id(2), NULL, NULL), 0);
+    NPU_CHECK_STATUS(npu_plan_predict(plan, &p), NPU_OK);
+    NPU_CHECK(p.ops_ns > 100);
+    rig_end(&r);
+}
+
 /* A chain with costs of a table, for plans alone. */
 typedef struct chained {
     npu_backend backend;
@@ -2235,6 +2294,8 @@ int main(void)
     NPU_RUN(test_shuffled);
     NPU_RUN(test_grouped_runs);
     NPU_RUN(test_least_cost);
+    NPU_RUN(test_sides_move);
+    NPU_RUN(test_refused_by_hand);
     NPU_RUN(test_long_chains);
     NPU_RUN(test_one_of_two_alike);
     NPU_RUN(test_exchanged);
