@@ -50123,6 +50123,9 @@ static npu_status npu__make_groups(npu_program *p, uint32_t *local, npu_diag *di
     }
 }
 
+static npu_status npu__program_make(npu_program **out, const npu_plan *plan, const npu__context *context,
+                                    npu_diag *diag);
+
 /* Programs of the child graphs that the core runs. */
 static npu_status npu__make_bodies(npu_program *p, const npu_plan *from, npu_diag *diag)
 {
@@ -50136,7 +50139,7 @@ static npu_status npu__make_bodies(npu_program *p, const npu_plan *from, npu_dia
         if (!NPU__RESERVE(p, bodies, 1)) {
             return npu__fail(diag, NPU_ERR_NO_MEMORY, "program: out of memory");
         }
-        status = npu_program_create(&made, b->plan, diag);
+        status = npu__program_make(&made, b->plan, &p->context, diag);
         if (status == NPU_OK) {
             p->bodies[p->num_bodies].op = b->op;
             p->bodies[p->num_bodies].body = b->body;
@@ -50220,14 +50223,13 @@ static npu_status npu__save_group(const npu_program *p, const npu__group *g, voi
                                                                 : NPU_ERR_UNSUPPORTED;
 }
 
-/* Rows and bytes that a program takes. */
+/* Rows and bytes that a program takes, with those of child graphs. */
 static npu_status npu__save_size(const npu_program *p, uint32_t *num, uint64_t *total)
 {
-    *num = 0;
-    *total = NPU__CONTEXT_HEAD;
+    npu_status status = NPU_OK;
     for (uint32_t i = 0; i < p->num_groups; i++) {
         uint64_t size;
-        npu_status status = npu__save_group(p, &p->groups[i], NULL, &size);
+        status = npu__save_group(p, &p->groups[i], NULL, &size);
         if (status == NPU_ERR_UNSUPPORTED) {
             continue;
         }
@@ -50237,7 +50239,11 @@ static npu_status npu__save_size(const npu_program *p, uint32_t *num, uint64_t *
         ++*num;
         *total += NPU__CONTEXT_ROW + size;
     }
-    return NPU_OK;
+    status = NPU_OK;
+    for (uint32_t i = 0; i < p->num_bodies && status == NPU_OK; i++) {
+        status = npu__save_size(p->bodies[i].program, num, total);
+    }
+    return status;
 }
 
 static npu_status npu__save_row(const npu_program *p, const npu__group *g, uint8_t *bytes, uint8_t *row, uint64_t *at,
@@ -50264,11 +50270,31 @@ static npu_status npu__save_row(const npu_program *p, const npu__group *g, uint8
     return NPU_OK;
 }
 
+/* Up to `num` rows, of which there are *row, and what they are of, up to *at. */
+static npu_status npu__save_rows(const npu_program *p, uint8_t *head, uint32_t num, uint32_t *row, uint64_t *at,
+                                 uint64_t total)
+{
+    npu_status status = NPU_OK;
+    for (uint32_t i = 0; i < p->num_groups && *row < num; i++) {
+        uint8_t *to = head + NPU__CONTEXT_HEAD + (size_t)*row * NPU__CONTEXT_ROW;
+        status = npu__save_row(p, &p->groups[i], head, to, at, total);
+        if (status && status != NPU_ERR_UNSUPPORTED) {
+            return status;
+        }
+        *row += status == NPU_OK;
+    }
+    status = NPU_OK;
+    for (uint32_t i = 0; i < p->num_bodies && status == NPU_OK; i++) {
+        status = npu__save_rows(p->bodies[i].program, head, num, row, at, total);
+    }
+    return status;
+}
+
 NPU__COLD NPU_IR_API npu_status npu_program_save(const npu_program *p, void *bytes, uint64_t *size)
 {
     uint8_t *head = (uint8_t *)bytes;
-    uint64_t total, at, room = size ? *size : 0;
-    uint32_t num, row = 0;
+    uint64_t total = NPU__CONTEXT_HEAD, at, room = size ? *size : 0;
+    uint32_t num = 0, row = 0;
     npu_status status = p && size ? npu__save_size(p, &num, &total) : NPU_ERR_INVALID_ARGUMENT;
     if (status) {
         return status;
@@ -50278,13 +50304,9 @@ NPU__COLD NPU_IR_API npu_status npu_program_save(const npu_program *p, void *byt
         return bytes ? NPU_ERR_RANGE : NPU_OK;
     }
     at = NPU__CONTEXT_HEAD + (uint64_t)num * NPU__CONTEXT_ROW;
-    for (uint32_t i = 0; i < p->num_groups && row < num; i++) {
-        uint8_t *to = head + NPU__CONTEXT_HEAD + (size_t)row * NPU__CONTEXT_ROW;
-        status = npu__save_row(p, &p->groups[i], head, to, &at, total);
-        if (status && status != NPU_ERR_UNSUPPORTED) {
-            return status;
-        }
-        row += status == NPU_OK;
+    status = npu__save_rows(p, head, num, &row, &at, total);
+    if (status) {
+        return status;
     }
     memset(head, 0, NPU__CONTEXT_HEAD);
     memcpy(head, npu__context_magic, sizeof npu__context_magic);

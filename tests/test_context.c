@@ -215,6 +215,42 @@ static void test_damaged(void)
     rig_end(&r);
 }
 
+/* Groups of child graphs that the core runs are saved, too. */
+static void test_bodies_saved(void)
+{
+    static const char text[] = "graph main\n"
+        "child yes\ninput a : f32[4,4]\ny = aten.relu.default(a)\noutput y = y\nend\n"
+        "child no\ninput a : f32[4,4]\nz = aten.abs.default(a)\ny = aten.neg.default(z)\noutput y = y\nend\n"
+        "input c : bool[]\ninput x : f32[4,4]\nv = npu.if(c, [x], then_body=graph 0, else_body=graph 1)\n"
+        "y = aten.neg.default(v)\noutput y = y\n";
+    static uint8_t bytes[MAX_BYTES];
+    uint64_t size = MAX_BYTES;
+    npu_load_report report;
+    bool condition = false;
+    float x[16], y[16];
+    rig r = rig_start(NULL, 1);
+    npu_graph_destroy(r.graph);
+    NPU_CHECK_STATUS(npu_graph_parse(&r.graph, text, strlen(text), NULL, &r.diag), NPU_OK);
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    NPU_CHECK_EQ(compiles(&r), 3);
+    NPU_CHECK_STATUS(npu_program_save(r.program, bytes, &size), NPU_OK);
+    npu_exec_destroy(r.exec);
+    npu_program_destroy(r.program);
+    NPU_CHECK_STATUS(npu_program_load(&r.program, r.plan, bytes, size, &report, &r.diag), NPU_OK);
+    NPU_CHECK(report.num_loaded == 3 && report.num_compiled == 0 && !report.text[0]);
+    NPU_CHECK_EQ(compiles(&r), 3);
+    NPU_CHECK_STATUS(npu_exec_create(&r.exec, r.program, NULL, &r.diag), NPU_OK);
+    fill(x, 16, 1);
+    npu_exec_set_input(r.exec, &(npu_array){ "c", npu_spec_tensor(NPU_BOOL, 0, NULL), &condition });
+    npu_exec_set_input(r.exec, &(npu_array){ "x", F32(4, 4), x });
+    npu_exec_set_output(r.exec, "y", y, sizeof y);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+    for (int i = 0; i < 16; i++) {
+        NPU_CHECK_EQ(y[i], x[i] < 0 ? -x[i] : x[i]);
+    }
+    rig_end(&r);
+}
+
 /* A backend of its own: the CPU, whose programs are "saved" as a word. */
 static struct { int compiles, loads; bool lies; npu_status fails; } custom;
 
@@ -289,6 +325,7 @@ int main(void)
     NPU_RUN(test_stale);
     NPU_RUN(test_forms_saved);
     NPU_RUN(test_damaged);
+    NPU_RUN(test_bodies_saved);
     NPU_RUN(test_custom_backend);
     return npu_test_done();
 }
