@@ -6035,7 +6035,10 @@ NPU_IR_API npu_status npu_graph_optimize(npu_graph **out, const npu_graph *g, co
    Tags each op with the first backend in priority order that supports it, groups ops with one target, and lists the
    transfers between the groups. A group takes all ops of its backend that are ready, wherever they were emitted: so
    there are as few groups as the targets allow. Ops with effects keep their order. A plan is pure data; no device is
-   touched. Every op carries a reason. The last backend is the fallback, usually npu_ref_backend().
+   touched. Every op carries a reason. The last backend is the fallback, usually npu_ref_backend(). A dense view
+   (NPU_VIEW) that the caller has not placed goes where its operand is made or its result is read, if that backend takes
+   it; all others read its operand in its stead, so that nothing moves for it. Where nobody makes it, its step has no
+   inputs, and does nothing.
    -------------------------------------------------------------------------------------------------------- */
 
 typedef struct npu_plan npu_plan;
@@ -42776,8 +42779,8 @@ struct npu_plan {
     uint32_t *views;
     uint16_t view_words;
     NPU__ARRAY(npu__no, refused);           /* by rising op id */
-    /* where cost decides: per op id and backend, below 0 where that does not take it, or (NPU__NOT_ASKED) an op that was
-       placed by hand was not offered to it; NULL = it does not */
+    /* where cost decides: per op id and backend, below 0 where that does not take it, or was not asked as the op was
+       placed by hand (NPU__NOT_ASKED); NULL = it does not */
     float *op_ns;
     npu__prices prices[NPU__MAX_BACKENDS];
     double last_ns;                         /* predicted with each op on the last backend that takes it */
@@ -44356,7 +44359,8 @@ static void npu__placer_view_edges(npu__placer *p, bool is_counted)
         if (maker) {
             npu__waves_edge(&p->waves, p->node_of[maker], node, is_counted);
         }
-        for (uint32_t u = p->views[node] ? g->values[g->ops[id].first_result].first_use : 0; u; u = g->uses[u - 1].next) {
+        for (uint32_t u = p->views[node] ? g->values[g->ops[id].first_result].first_use : 0; u;
+             u = g->uses[u - 1].next) {
             if (!p->views[p->node_of[g->uses[u - 1].op]]) { /* else that one's maker is this one */
                 npu__waves_edge(&p->waves, node, p->node_of[g->uses[u - 1].op], is_counted);
             }
@@ -44946,9 +44950,9 @@ static void npu__try_sides(npu__climb *c)
     }
 }
 
-/* Small graphs: one node, one group, the ends of a value, what is before or after a node, or whole backends at a time;
-   in the smallest any two. */
-static double npu__place_climb(npu__placer *p)
+/* Small graphs: one node, one group, the ends of a value, or whole backends at a time; in the smallest any two; and last,
+   as that takes longest, what is before or after a node. */
+static double npu__place_climb(npu__placer *p, bool by_sides)
 {
     uint32_t nodes[NPU__CLIMB_MAX], groups[NPU__CLIMB_MAX], num_groups;
     npu__climb c = { p, npu__placer_fixed_ns(p), 0, true };
@@ -44988,7 +44992,9 @@ static double npu__place_climb(npu__placer *p)
                 npu__try_exchange(&c, k, i);
             }
         }
-        npu__try_sides(&c);
+        if (by_sides && !c.is_better) {
+            npu__try_sides(&c);
+        }
     }
     return c.ns;
 }
@@ -45132,7 +45138,7 @@ static bool npu__place_from(npu__placer *p, double weight, double *best)
     double ns;
     bool ok = npu__place_cut(p, weight) && npu__place_descend(p, &ns);
     if (ok) {
-        npu__keep_better(p, p->num_nodes <= NPU__CLIMB_MAX ? npu__place_climb(p) : ns, best);
+        npu__keep_better(p, p->num_nodes <= NPU__CLIMB_MAX ? npu__place_climb(p, false) : ns, best);
     }
     return ok;
 }
@@ -45158,7 +45164,12 @@ static bool npu__place_search(npu__placer *p, const uint8_t *start, double *best
     }
     for (uint32_t k = 0; k <= p->num_backends && is_small && ok; k++) {
         npu__label_start(p, start, k);
-        npu__keep_better(p, npu__place_climb(p), best);
+        npu__keep_better(p, npu__place_climb(p, false), best);
+    }
+    if (is_small && ok) {
+        memcpy(p->label, p->best, p->num_nodes);
+        npu__count_labels(p);
+        npu__keep_better(p, npu__place_climb(p, true), best);
     }
     return ok;
 }
@@ -45251,7 +45262,7 @@ static bool npu__place_all(npu__placer *p)
         npu__place_exhaustive(p, num, &best);
     } else {
         if (p->num_nodes <= NPU__CLIMB_MAX) {
-            npu__keep_better(p, npu__place_climb(p), &best);
+            npu__keep_better(p, npu__place_climb(p, false), &best);
         }
         ok = npu__place_search(p, start, &best);
     }
@@ -45866,7 +45877,8 @@ static npu_plan *npu__plan_clone(const npu_plan *from, npu_diag *diag)
     }
     if (ok) {
         memcpy(plan->targets, from->targets, from->graph->num_ops * sizeof *plan->targets);
-        ok = npu__clone_views(plan, from) && npu__plan_clone_costs(plan, from) && npu__clone_streams(plan, from) && npu__group_ops(plan) &&
+        ok = npu__clone_views(plan, from) && npu__plan_clone_costs(plan, from) && npu__clone_streams(plan, from) &&
+            npu__group_ops(plan) &&
             npu__build_steps(plan, diag) == NPU_OK;
     }
     if (!ok) {
@@ -50352,7 +50364,8 @@ NPU_IR_API const char *npu_program_op_variant(const npu_program *program, npu_op
     const npu_plan *plan = npu_program_plan(program);
     uint32_t step = plan && op.id && op.id < plan->graph->num_ops ? plan->op_step[op.id] : NPU_NO_INDEX, i = 0;
     const npu_step *s = step == NPU_NO_INDEX ? NULL : &plan->steps[step];
-    const char *const *variants = s && npu__step_runs(plan, s) ? program->groups[program->step_group[step]].compiled.variants : NULL;
+    bool runs = s && npu__step_runs(plan, s);
+    const char *const *variants = runs ? program->groups[program->step_group[step]].compiled.variants : NULL;
     while (s && i < s->num_ops && s->ops[i].id != op.id) {
         i++;
     }

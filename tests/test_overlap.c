@@ -277,7 +277,7 @@ static npu_value random_op(npu_graph *g, uint64_t *seed, npu_value a, npu_value 
 
 enum { MAX_VALUES = 40 };
 
-/* Inputs, a state that one of the values becomes, some outputs, one of them an input. Most views are placed by nobody. */
+/* Inputs, a state that one of the values becomes, some outputs, one of them an input; most views are placed by nobody. */
 static void random_graph(npu_graph *g, uint64_t *seed, int num_backends)
 {
     npu_value pool[MAX_VALUES], h = npu_state(g, "h", F32(SIDE, SIDE)), k = npu_state(g, "k", F32(SIDE, SIDE));
@@ -393,8 +393,8 @@ static void test_leaves_once(void)
     }
 }
 
-/* R, N: relu on the device, neg on the CPU; c, v: a clone, two reshapes; s: keeps what was made last; A, a: its sum with
-   what was kept on the device, on the CPU. */
+/* R, N: relu on the device, neg on the CPU; c, v: a clone, two reshapes; s: keeps what was made last; A, a: its sum
+   with what was kept, on the device, on the CPU. */
 static const struct {
     const char *ops;
     uint32_t groups, launches, ups, downs; /* groups of the device, steps of the CPU that run */
