@@ -36307,7 +36307,8 @@ static npu_status npu__rewrite_tail(npu_rewrite *rw)
     return NPU_OK;
 }
 
-/* An empty graph with the same registry, whose owner it becomes, too, where the old graph is one and may be gone before. */
+/* An empty graph with the same registry, whose owner it becomes, too, where the old graph is one, which may be gone
+   before it. */
 static npu_graph *npu__rewrite_graph(const npu_graph *from)
 {
     npu_graph_desc desc;
@@ -44950,8 +44951,8 @@ static void npu__try_sides(npu__climb *c)
     }
 }
 
-/* Small graphs: one node, one group, the ends of a value, or whole backends at a time; in the smallest any two; and last,
-   as that takes longest, what is before or after a node. */
+/* Small graphs: one node, one group, the ends of a value, or whole backends at a time; in the smallest any two; and
+   last, as that takes longest, what is before or after a node. */
 static double npu__place_climb(npu__placer *p, bool by_sides)
 {
     uint32_t nodes[NPU__CLIMB_MAX], groups[NPU__CLIMB_MAX], num_groups;
@@ -45878,8 +45879,7 @@ static npu_plan *npu__plan_clone(const npu_plan *from, npu_diag *diag)
     if (ok) {
         memcpy(plan->targets, from->targets, from->graph->num_ops * sizeof *plan->targets);
         ok = npu__clone_views(plan, from) && npu__plan_clone_costs(plan, from) && npu__clone_streams(plan, from) &&
-            npu__group_ops(plan) &&
-            npu__build_steps(plan, diag) == NPU_OK;
+            npu__group_ops(plan) && npu__build_steps(plan, diag) == NPU_OK;
     }
     if (!ok) {
         npu_plan_destroy(plan);
@@ -59362,8 +59362,9 @@ static const npu__composition npu__planned_compositions[] = {
     NPU_X(NPU_ATEN_EXP2, "mul.Scalar self 0.693147180559945309; exp $a"),
     NPU_X(NPU_ATEN_ERFC, "erf self; rsub.Scalar $a 1.0"),
     NPU_X(NPU_ATEN_FRAC, "trunc self; sub.Tensor self $a"),
-    NPU_X(NPU_ATEN_LOGADDEXP, "maximum self other; sub.Tensor self other; eq.Tensor self other; masked_fill.Scalar $b $c 0.0; "
-                              "abs $d; neg $e; exp $f; log1p $g; add.Tensor $a $h"), /* inf - inf is 0 here */
+    NPU_X(NPU_ATEN_LOGADDEXP, "maximum self other; sub.Tensor self other; eq.Tensor self other; "
+                              "masked_fill.Scalar $b $c 0.0; abs $d; neg $e; exp $f; log1p $g; "
+                              "add.Tensor $a $h"), /* inf - inf is 0 here */
     NPU_X(NPU_ATEN_SPECIAL_EXPIT, "sigmoid self"),
     NPU_X(NPU_ATEN_ISNAN, "ne.Tensor self self"),
     NPU_X(NPU_ATEN_ISINF, "abs self; eq.Scalar $a 1.0e999"),
@@ -59375,12 +59376,13 @@ static const npu__composition npu__planned_compositions[] = {
     NPU_X(NPU_ATEN_ALL_DIM, "ne.Scalar self 0; mul.Scalar $a 1.0; amin $b dim keepdim; ne.Scalar $c 0"),
     NPU_X(NPU_ATEN_ALL_DIMS, "ne.Scalar self 0; mul.Scalar $a 1.0; amin $b dim keepdim; ne.Scalar $c 0"),
     NPU_X(NPU_ATEN_LOGSUMEXP, "amax self dim true; abs $a; eq.Scalar $b 1.0e999; masked_fill.Scalar $a $c 0.0; "
-                              "sub.Tensor self $d; exp $e; sum.dim_IntList $f dim keepdim; log $g; amax $d dim keepdim; "
-                              "add.Tensor $h $i"), /* an infinite largest one is not taken off */
+                              "sub.Tensor self $d; exp $e; sum.dim_IntList $f dim keepdim; log $g; "
+                              "amax $d dim keepdim; add.Tensor $h $i"), /* an infinite largest one is not taken off */
     NPU_X(NPU_ATEN_LINALG_VECTOR_NORM, "norm.ScalarOpt_dim self ord dim keepdim"),
     NPU_X(NPU_ATEN_COSINE_SIMILARITY, "mul.Tensor x1 x2; sum.dim_IntList $a dim; mul.Tensor x1 x1; "
                                       "sum.dim_IntList $c dim; sqrt $d; clamp_min $e eps; mul.Tensor x2 x2; "
-                                      "sum.dim_IntList $g dim; sqrt $h; clamp_min $i eps; mul.Tensor $f $j; div.Tensor $b $k"),
+                                      "sum.dim_IntList $g dim; sqrt $h; clamp_min $i eps; mul.Tensor $f $j; "
+                                      "div.Tensor $b $k"),
     NPU_X(NPU_ATEN_VAR_MEAN, "var self unbiased; mean self"),
     NPU_X(NPU_ATEN_VAR_MEAN_DIM, "var.dim self dim unbiased keepdim; mean.dim self dim keepdim"),
     NPU_X(NPU_ATEN_VAR_MEAN_CORRECTION, "var.correction self dim correction keepdim; mean.dim self dim keepdim"),
