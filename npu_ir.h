@@ -237,7 +237,7 @@ extern "C" {
    Where one file alone calls the library, NPU_IR_STATIC in it lets the compiler drop every function that is not called.
 
    No function has a stack frame over 16 KB. With NPU_IR_STRIP 32 (npu_ir_backend_ref.h) that example needs 12 KB of
-   stack from its first call to its last, 4 KB of it for runs.
+   stack from its first call to its last, 5 KB of it for runs.
    -------------------------------------------------------------------------------------------------------- */
 
 #define NPU_IR_VERSION 0x000200u /* major << 16 | minor << 8 | patch */
@@ -45500,9 +45500,11 @@ static npu_status npu__add_partition(npu__build *b, const npu__run *run, uint32_
         return NPU_ERR_NO_MEMORY;
     }
     b->made[run->group] = plan->num_steps - 1;
-    for (uint32_t i = 0; i < run->num_ops && !plan->targets[run->ops[0].id].is_idle; i++) {
-        s->predicted_ns += i || run->backend >= plan->desc.num_backends ? 0 : plan->prices[run->backend].launch;
-        s->predicted_ns += npu__ns_on(plan, run->ops[i].id, run->backend);
+    if (!plan->targets[run->ops[0].id].is_idle) {
+        s->predicted_ns = run->backend < plan->desc.num_backends ? plan->prices[run->backend].launch : 0;
+        for (uint32_t i = 0; i < run->num_ops; i++) {
+            s->predicted_ns += npu__ns_on(plan, run->ops[i].id, run->backend);
+        }
     }
     s->num_inputs = num_inputs;
     s->num_ops = run->num_ops;

@@ -31,6 +31,30 @@ static int use_plan(const npu_graph *g, int what)
     return status == want;
 }
 
+/* A region that is too small is said, whether or not plans can give way to it. */
+static int use_capacity(const npu_graph *g)
+{
+    npu_ref_desc ref_desc;
+    npu_plan_desc desc;
+    npu_backend *small = NULL;
+    const npu_backend *backends[1];
+    npu_plan *plan = NULL;
+    npu_diag diag;
+    npu_status status;
+    memset(&ref_desc, 0, sizeof ref_desc);
+    memset(&desc, 0, sizeof desc);
+    memset(&diag, 0, sizeof diag);
+    ref_desc.capacity = 1;
+    status = npu_ref_create(&small, &ref_desc);
+    backends[0] = small;
+    desc.backends = backends;
+    desc.num_backends = 1;
+    status = status ? status : npu_plan_create(&plan, g, &desc, &diag);
+    npu_plan_destroy(plan);
+    npu_ref_destroy(small);
+    return status == NPU_ERR_BUDGET && diag.status == NPU_ERR_BUDGET;
+}
+
 static int use_declarations(void)
 {
     const int64_t dims[2] = { 2, 3 };
@@ -41,6 +65,7 @@ static int use_declarations(void)
     npu_op op = npu_emit(g, NPU_ATEN_RELU, &arg, 1);
     int ok = y.id && op.id && npu_graph_status(g) == NPU_OK && npu_ref_backend() != NULL && NPU_KIND_NUMBER(NPU_AICF_GEMM) == 2;
     npu_output(g, "y", y);
+    ok = ok && use_capacity(g);
     for (int what = USE_NOTHING; what < USE_ALL; what++) {
         ok = ok && use_plan(g, what);
     }
