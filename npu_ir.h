@@ -6268,19 +6268,21 @@ NPU_IR_API npu_status npu_program_create(npu_program **out, const npu_plan *plan
 NPU_IR_API void npu_program_destroy(npu_program *program); /* after its execs */
 /* the plan that runs: rejected groups moved, memory exact */
 NPU_IR_API const npu_plan *npu_program_plan(const npu_program *program);
-/* All compiled groups of backends with save slots as bytes, for a file: bytes NULL asks for *size, else *size says how
-   many there is room for and becomes how many were written. Errors: INVALID_ARGUMENT, RANGE (room: *size says what is
-   needed), those of save. Thread-safe. */
+/* All compiled and refused groups of backends with save slots as bytes, for a file: bytes NULL asks for *size, else
+   *size says how many there is room for and becomes how many were written. Errors: INVALID_ARGUMENT, RANGE (room: *size
+   says what is needed), those of save. Thread-safe. */
 NPU_IR_API npu_status npu_program_save(const npu_program *program, void *bytes, uint64_t *size);
 /* What became of saved bytes. */
 typedef struct npu_load_report {
-    uint32_t num_loaded, num_compiled; /* groups of backends with save slots */
-    char text[200];                    /* why not all were loaded, "" = all were: the first that was not */
+    /* groups of backends with save slots; refused: a device said before that it cannot compile them */
+    uint32_t num_loaded, num_compiled, num_refused;
+    char text[200];                    /* why some were compiled, "" = none was: the first that was */
 } npu_load_report;
 /* npu_program_create, but what was saved is not compiled: groups with the same ops, attributes, types and weights, for
-   a device with the same name and version. What is missing, stale, damaged, cut off or of another device is refused in
-   words and compiled anew: never an error. bytes is borrowed during the call; report may be NULL. Errors: those of
-   npu_program_create. */
+   a device with the same name and version. Nor is what compile refused as NOT_IMPLEMENTED or UNSUPPORTED: any other
+   status may be a matter of the day, and the device is asked again. What is missing, stale, damaged, cut off or of
+   another device is refused in words and compiled anew: never an error. bytes is borrowed during the call; report may
+   be NULL. Errors: those of npu_program_create. */
 NPU_IR_API npu_status npu_program_load(npu_program **out, const npu_plan *plan, const void *bytes, uint64_t size,
                                        npu_load_report *report, npu_diag *diag);
 /* The kernel that runs an op, by the name that its backend gives it ("plain", "fast"); NULL = the backend does not say,
@@ -48764,8 +48766,10 @@ typedef struct npu__context {
     uint64_t size;
     uint32_t num;              /* entries */
     npu_load_report *report;
+    bool only;                 /* for now: what is not there is NOT_FOUND */
+    /* linked where npu_program_load is alone */
     const char *(*load)(const struct npu__context *c, const npu_backend *backend, const npu_group *group,
-                        const npu__digest *content, npu_compiled *out); /* linked where npu_program_load is alone */
+                        const npu__digest *content, npu_compiled *out, npu_status *refusal);
 } npu__context;
 
 /* A compiled partition. */
@@ -48796,6 +48800,14 @@ typedef struct npu__bound {
     bool grows;
 } npu__bound;
 
+/* A group that its backend can never compile, for npu_program_save. */
+typedef struct npu__compile_refusal {
+    npu__digest content;
+    uint32_t backend, op;                /* op: of the group, to blame; NPU_NO_INDEX = none was found */
+    npu_status status;
+    uint16_t words;                      /* of the plan */
+} npu__compile_refusal;
+
 /* The program of a child graph. */
 typedef struct npu__body_program {
     uint32_t op, body;
@@ -48807,6 +48819,7 @@ struct npu_program {
     npu_plan *plan;
     NPU__ARRAY(npu__body_program, bodies);
     NPU__ARRAY(npu__group, groups);
+    NPU__ARRAY(npu__compile_refusal, refusals);
     uint32_t compiles_left;              /* for finding refused ops */
     uint32_t *step_group;                /* per step: index into groups */
     NPU__ARRAY(npu__bound, bound);
@@ -49095,9 +49108,10 @@ static void npu__group_release(npu_program *p, npu__group *group)
 
    A head, a row per group, then what backends gave. All numbers are little-endian. Head: "npu_ctx" and 0, format,
    version of this header, rows, 0, bytes in all, digest of the head before it and of the rows. Row: content of the
-   group, device, offset and bytes of what it gave, digest of those, name of the backend. */
+   group, device, offset and bytes of what it gave, digest of those, name of the backend. Of a refused group the row has
+   all bits of the device turned, and what it gave is a status, the op to blame and words. */
 
-enum { NPU__CONTEXT_FORMAT = 1, NPU__CONTEXT_HEAD = 40, NPU__CONTEXT_ROW = 64, NPU__CONTEXT_NAME = 16 };
+enum { NPU__CONTEXT_FORMAT = 2, NPU__CONTEXT_HEAD = 40, NPU__CONTEXT_ROW = 64, NPU__CONTEXT_NAME = 16 };
 
 static void npu__digest_add(npu__digest *d, const void *data, size_t size)
 {
@@ -49250,7 +49264,7 @@ static const uint8_t *npu__context_find(const npu__context *c, const npu__digest
     for (uint32_t i = 0; i < c->num; i++) {
         const uint8_t *row = c->bytes + NPU__CONTEXT_HEAD + (size_t)i * NPU__CONTEXT_ROW;
         if (npu__get_le(row, 8) == content->a && npu__get_le(row + 8, 8) == content->b) {
-            if (npu__get_le(row + 16, 8) == device) {
+            if (npu__get_le(row + 16, 8) == device || npu__get_le(row + 16, 8) == ~device) {
                 return row;
             }
             *other = row;
@@ -49259,11 +49273,33 @@ static const uint8_t *npu__context_find(const npu__context *c, const npu__digest
     return NULL;
 }
 
-/* NULL where a group was loaded, else why not. */
-static const char *npu__context_load(const npu__context *c, const npu_backend *backend, const npu_group *group,
-                                     const npu__digest *content, npu_compiled *out)
+/* Statuses that say what a backend cannot do, not what went wrong today. */
+static bool npu__refuses_forever(npu_status status)
 {
-    const uint8_t *other, *row = npu__context_find(c, content, npu__digest_device(backend), &other);
+    return status == NPU_ERR_NOT_IMPLEMENTED || status == NPU_ERR_UNSUPPORTED;
+}
+
+/* As if compile had refused the group; false = these bytes do not say so. */
+static bool npu__read_refusal(const uint8_t *bytes, uint64_t size, const npu_group *group, npu_compiled *out,
+                              npu_status *refusal)
+{
+    uint64_t op = size >= 8 ? npu__get_le(bytes + 4, 4) : 0;
+    *refusal = size >= 8 && size - 8 < sizeof out->text ? (npu_status)npu__get_le(bytes, 4) : NPU_OK;
+    if (!npu__refuses_forever(*refusal) || (op >= group->num_ops && op != NPU_NO_INDEX)) {
+        *refusal = NPU_OK;
+        return false;
+    }
+    memcpy(out->text, bytes + 8, (size_t)size - 8);
+    out->failed_op = op < group->num_ops ? group->ops[op]->info->op : 0;
+    return true;
+}
+
+/* NULL where a group was loaded, or is known to be refused (*refusal), else why not. */
+static const char *npu__context_load(const npu__context *c, const npu_backend *backend, const npu_group *group,
+                                     const npu__digest *content, npu_compiled *out, npu_status *refusal)
+{
+    const uint64_t device = npu__digest_device(backend);
+    const uint8_t *other, *row = npu__context_find(c, content, device, &other);
     uint64_t at = row ? npu__get_le(row + 24, 8) : 0, size = row ? npu__get_le(row + 32, 8) : 0;
     if (!row) {
         return other ? "saved for another device, or another version of it"
@@ -49271,6 +49307,9 @@ static const char *npu__context_load(const npu__context *c, const npu_backend *b
     }
     if (at > c->size || size > c->size - at || npu__digest_bytes(c->bytes + at, size) != npu__get_le(row + 40, 8)) {
         return "damaged";
+    }
+    if (npu__get_le(row + 16, 8) != device) {
+        return npu__read_refusal(c->bytes + at, size, group, out, refusal) ? NULL : "damaged";
     }
     if (backend->load(backend->ctx, group, c->bytes + at, size, out) == NPU_OK) {
         return NULL;
@@ -49291,10 +49330,17 @@ static npu_status npu__compile_or_load(npu_program *p, const npu_backend *backen
         out->content = npu__digest_group(group);
     }
     if (is_saved && p->context.bytes) {
-        words = p->context.load(&p->context, backend, group, &out->content, &out->compiled);
+        npu_status refusal = NPU_OK;
+        words = p->context.load(&p->context, backend, group, &out->content, &out->compiled, &refusal);
         if (!words) {
-            report->num_loaded++;
-            return NPU_OK;
+            report->num_loaded += refusal == NPU_OK;
+            report->num_refused += refusal != NPU_OK;
+            /* Where no op was found to blame, there were no compiles left to find it. */
+            p->compiles_left = refusal && !out->compiled.failed_op ? 0 : p->compiles_left;
+            return refusal;
+        }
+        if (p->context.only) {
+            return NPU_ERR_NOT_FOUND;
         }
     }
     if (is_saved && report) {
@@ -49429,11 +49475,35 @@ static npu_status npu__find_refused(npu_program *p, const npu_step *s, uint32_t 
     return status;
 }
 
+/* Keeps for npu_program_save what will be refused again. */
+static npu_status npu__keep_refusal(npu_program *p, const npu__group *group, uint32_t op, npu_status why,
+                                    const char *words)
+{
+    npu__compile_refusal *r;
+    if (!(group->content.a || group->content.b) || !npu__refuses_forever(why)) {
+        return NPU_OK;
+    }
+    if (!NPU__RESERVE(p, refusals, 1)) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    r = &p->refusals[p->num_refusals];
+    r->content = group->content;
+    r->backend = group->backend;
+    r->op = op;
+    r->status = why;
+    if (!npu__plan_words(p->plan, words, &r->words)) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    p->num_refusals++;
+    return NPU_OK;
+}
+
 /* Takes from a refused step what is to blame: one op, or all of them where none can be found. */
-static npu_status npu__reject_step(npu_program *p, uint32_t step, const npu_compiled *c, npu_status why,
+static npu_status npu__reject_step(npu_program *p, uint32_t step, const npu__group *group, npu_status why,
                                    uint32_t *local)
 {
     npu_plan *plan = p->plan;
+    const npu_compiled *c = &group->compiled;
     const npu_step *s = &plan->steps[step];
     const char *words = c->text[0] ? c->text : npu_status_text(why), *name = plan->backends[s->backend]->name;
     uint32_t index = 0;
@@ -49444,6 +49514,7 @@ static npu_status npu__reject_step(npu_program *p, uint32_t step, const npu_comp
     if (index == s->num_ops) {
         status = npu__find_refused(p, s, local, &index);
     }
+    status = status ? status : npu__keep_refusal(p, group, index, why, words);
     if (status) {
         return status;
     }
@@ -49640,19 +49711,25 @@ static npu_status npu__regroup_program(npu_program *p, npu_diag *diag)
     return status;
 }
 
+/* Is nothing to be done for a step? */
+static bool npu__skips_compile(const npu_program *p, const npu_step *s)
+{
+    const npu_backend *b = p->plan->backends[s->backend];
+    return !npu__step_runs(p->plan, s) || (p->context.only && !(b->save && b->load));
+}
+
 /* Compiles every step; a refused group changes the plan, and the steps are walked again, keeping what is
    compiled. */
-static npu_status npu__compile_all(npu_program *p, uint32_t *local, npu_diag *diag)
+static npu_status npu__compile_steps(npu_program *p, uint32_t *local, npu_diag *diag)
 {
     npu_plan *plan = p->plan;
-    npu_status status = npu__fail_unplaced(plan, diag);
+    npu_status status = NPU_OK;
     uint32_t num = p->num_groups, next = 0; /* groups from before: a new one is of no other step */
-    npu__forget_forms(p);
     for (uint32_t i = 0; status == NPU_OK && i < plan->num_steps; i++) {
         const npu_step *s = &plan->steps[i];
         bool refused;
         npu__group group;
-        if (!npu__step_runs(plan, s) || npu__group_of(p, s, num, &next)) {
+        if (npu__skips_compile(p, s) || npu__group_of(p, s, num, &next)) {
             continue;
         }
         if (!NPU__RESERVE(p, groups, 1)) {
@@ -49670,6 +49747,11 @@ static npu_status npu__compile_all(npu_program *p, uint32_t *local, npu_diag *di
             }
             continue;
         }
+        if (p->context.only && refused && status == NPU_ERR_NOT_FOUND) {
+            status = NPU_OK;
+            npu__group_release(p, &group);
+            continue;
+        }
         if (!refused || s->backend + 1u >= plan->num_given) {
             if (diag && diag->status == NPU_OK && npu__step_has_op(s, group.compiled.failed_op)) {
                 diag->op = group.compiled.failed_op;
@@ -49680,7 +49762,7 @@ static npu_status npu__compile_all(npu_program *p, uint32_t *local, npu_diag *di
             npu__group_release(p, &group);
             return status;
         }
-        status = npu__reject_step(p, i, &group.compiled, status, local);
+        status = npu__reject_step(p, i, &group, status, local);
         status = status ? status : npu__place_by_cost(plan, diag);
         npu__group_release(p, &group);
         status = status ? npu__fail(diag, status, "program: out of memory") : npu__regroup_program(p, diag);
@@ -49689,6 +49771,19 @@ static npu_status npu__compile_all(npu_program *p, uint32_t *local, npu_diag *di
         i = NPU_NO_INDEX; /* the loop goes on with step 0 */
     }
     return status;
+}
+
+/* What was saved comes first: the refusals among it change the plan, and what will not be in it is not compiled. */
+static npu_status npu__compile_all(npu_program *p, uint32_t *local, npu_diag *diag)
+{
+    npu_status status = npu__fail_unplaced(p->plan, diag);
+    npu__forget_forms(p);
+    if (status == NPU_OK && p->context.bytes) {
+        p->context.only = true;
+        status = npu__compile_steps(p, local, diag);
+        p->context.only = false;
+    }
+    return status ? status : npu__compile_steps(p, local, diag);
 }
 
 /* Frees groups that a changed plan no longer has, and notes the group of each step. */
@@ -50217,8 +50312,7 @@ NPU_IR_API npu_status npu_program_create(npu_program **out, const npu_plan *plan
 }
 
 NPU__COLD NPU_IR_API npu_status npu_program_load(npu_program **out, const npu_plan *plan, const void *bytes,
-                                                 uint64_t size,
-                                       npu_load_report *report, npu_diag *diag)
+                                                 uint64_t size, npu_load_report *report, npu_diag *diag)
 {
     npu__context context;
     npu_load_report own;
@@ -50237,6 +50331,11 @@ static npu_status npu__save_group(const npu_program *p, const npu__group *g, voi
                                                                 : NPU_ERR_UNSUPPORTED;
 }
 
+static const char *npu__refusal_words(const npu_program *p, const npu__compile_refusal *r)
+{
+    return r->words ? p->plan->words[r->words] : "";
+}
+
 /* Rows and bytes that a program takes, with those of child graphs. */
 static npu_status npu__save_size(const npu_program *p, uint32_t *num, uint64_t *total)
 {
@@ -50253,6 +50352,10 @@ static npu_status npu__save_size(const npu_program *p, uint32_t *num, uint64_t *
         ++*num;
         *total += NPU__CONTEXT_ROW + size;
     }
+    for (uint32_t i = 0; i < p->num_refusals; i++) {
+        ++*num;
+        *total += NPU__CONTEXT_ROW + 8 + strlen(npu__refusal_words(p, &p->refusals[i]));
+    }
     status = NPU_OK;
     for (uint32_t i = 0; i < p->num_bodies && status == NPU_OK; i++) {
         status = npu__save_size(p->bodies[i].program, num, total);
@@ -50260,27 +50363,34 @@ static npu_status npu__save_size(const npu_program *p, uint32_t *num, uint64_t *
     return status;
 }
 
-static npu_status npu__save_row(const npu_program *p, const npu__group *g, uint8_t *bytes, uint8_t *row, uint64_t *at,
-                                uint64_t total)
+/* The next row, of the `size` bytes at *at. */
+static void npu__save_row(const npu_backend *b, npu__digest content, uint64_t device, uint8_t *bytes, uint32_t *num,
+                          uint64_t *at, uint64_t size)
 {
-    const npu_backend *b = p->plan->backends[g->backend];
-    uint64_t size = total - *at;
-    npu_status status = npu__save_group(p, g, bytes + *at, &size);
-    if (status) {
-        return status;
-    }
-    if (size > total - *at) {
-        return NPU_ERR_BACKEND; /* more than it said */
-    }
-    npu__put_le(row, g->content.a, 8);
-    npu__put_le(row + 8, g->content.b, 8);
-    npu__put_le(row + 16, npu__digest_device(b), 8);
+    uint8_t *row = bytes + NPU__CONTEXT_HEAD + (size_t)(*num)++ * NPU__CONTEXT_ROW;
+    npu__put_le(row, content.a, 8);
+    npu__put_le(row + 8, content.b, 8);
+    npu__put_le(row + 16, device, 8);
     npu__put_le(row + 24, *at, 8);
     npu__put_le(row + 32, size, 8);
     npu__put_le(row + 40, npu__digest_bytes(bytes + *at, size), 8);
     memset(row + 48, 0, NPU__CONTEXT_NAME);
     memcpy(row + 48, b->name, strlen(b->name) < NPU__CONTEXT_NAME ? strlen(b->name) : NPU__CONTEXT_NAME - 1);
     *at += size;
+}
+
+static npu_status npu__save_refusal(const npu_program *p, const npu__compile_refusal *r, uint8_t *bytes, uint32_t *num,
+                                    uint64_t *at, uint64_t total)
+{
+    const npu_backend *b = p->plan->backends[r->backend];
+    const char *words = npu__refusal_words(p, r);
+    if (total - *at < 8 + strlen(words)) {
+        return NPU_ERR_BACKEND; /* a group took more than it said */
+    }
+    npu__put_le(bytes + *at, (uint64_t)r->status, 4);
+    npu__put_le(bytes + *at + 4, r->op, 4);
+    memcpy(bytes + *at + 8, words, strlen(words));
+    npu__save_row(b, r->content, ~npu__digest_device(b), bytes, num, at, 8 + strlen(words));
     return NPU_OK;
 }
 
@@ -50290,14 +50400,20 @@ static npu_status npu__save_rows(const npu_program *p, uint8_t *head, uint32_t n
 {
     npu_status status = NPU_OK;
     for (uint32_t i = 0; i < p->num_groups && *row < num; i++) {
-        uint8_t *to = head + NPU__CONTEXT_HEAD + (size_t)*row * NPU__CONTEXT_ROW;
-        status = npu__save_row(p, &p->groups[i], head, to, at, total);
-        if (status && status != NPU_ERR_UNSUPPORTED) {
-            return status;
+        const npu__group *g = &p->groups[i];
+        const npu_backend *b = p->plan->backends[g->backend];
+        uint64_t size = total - *at;
+        status = npu__save_group(p, g, head + *at, &size);
+        if (status == NPU_OK && size <= total - *at) {
+            npu__save_row(b, g->content, npu__digest_device(b), head, row, at, size);
+        } else if (status != NPU_ERR_UNSUPPORTED) {
+            return status ? status : NPU_ERR_BACKEND; /* more than it said */
         }
-        *row += status == NPU_OK;
     }
     status = NPU_OK;
+    for (uint32_t i = 0; i < p->num_refusals && *row < num && status == NPU_OK; i++) {
+        status = npu__save_refusal(p, &p->refusals[i], head, row, at, total);
+    }
     for (uint32_t i = 0; i < p->num_bodies && status == NPU_OK; i++) {
         status = npu__save_rows(p->bodies[i].program, head, num, row, at, total);
     }
@@ -50345,6 +50461,7 @@ NPU_IR_API void npu_program_destroy(npu_program *p)
     }
     npu__forget_steps(p);
     NPU__RELEASE(p, groups);
+    NPU__RELEASE(p, refusals);
     NPU__RELEASE(p, bound);
     NPU__RELEASE(p, moves);
     NPU__RELEASE(p, feeds);

@@ -45,14 +45,12 @@ static void run(rig *r, float *y)
 }
 
 /* Bytes of the model as it is. */
-static uint64_t save(uint8_t *bytes, float *y)
+static uint64_t save(npu_sim_desc desc, uint8_t *bytes, float *y)
 {
-    npu_sim_desc desc;
-    memset(&desc, 0, sizeof desc);
     rig r = start(0, desc);
     uint64_t size = 0, room;
     NPU_CHECK_STATUS(npu_program_create(&r.program, r.plan, &r.diag), NPU_OK);
-    NPU_CHECK_EQ(compiles(&r), 2);
+    NPU_CHECK_THAT(compiles(&r) == 2 || desc.refuse, "%u groups were compiled", (unsigned)compiles(&r));
     run(&r, y);
     NPU_CHECK_STATUS(npu_program_save(r.program, NULL, &size), NPU_OK);
     NPU_CHECK(size > 0 && size <= MAX_BYTES);
@@ -97,7 +95,7 @@ static void test_second_start(void)
     float y[LEN];
     npu_sim_desc desc;
     memset(&desc, 0, sizeof desc);
-    uint64_t size = save(bytes, y);
+    uint64_t size = save(desc, bytes, y);
     NPU_CHECK_EQ(load(0, desc, bytes, size, NULL), 2);
     desc.keeps_weights = true; /* the weights are taken by load, too */
     NPU_CHECK_EQ(load(0, desc, bytes, size, NULL), 2);
@@ -110,7 +108,7 @@ static void test_stale(void)
     float y[LEN];
     npu_sim_desc desc;
     memset(&desc, 0, sizeof desc);
-    uint64_t size = save(bytes, y);
+    uint64_t size = save(desc, bytes, y);
     for (int change = 1; change <= 4; change++) { /* a dim: both groups; a weight, an op, an attribute: one */
         NPU_CHECK_EQ(load(change, desc, bytes, size, "the model or its groups have changed"), change == 1 ? 0 : 1);
     }
@@ -181,16 +179,14 @@ static void test_forms_saved(void)
 }
 
 /* Every bit flipped, every length cut: never an error, never a wrong result, never read past the end. */
-static void test_damaged(void)
+static void damage(const char *refuse)
 {
-    NPU_ITEM("F54");
     static uint8_t bytes[MAX_BYTES];
     float y[LEN], again[LEN];
-    uint64_t size = save(bytes, y);
     npu_sim_desc desc;
     memset(&desc, 0, sizeof desc);
-    NPU_CHECK_EQ(load(0, desc, NULL, 0, "no bytes were given"), 0);
-    NPU_CHECK_EQ(load(0, desc, "something else, long enough for a head", 38, "no bytes of npu_program_save"), 0);
+    desc.refuse = refuse;
+    uint64_t size = save(desc, bytes, y);
     rig r = start(0, desc);
     for (uint64_t i = 0; i < size * 8 + size; i++) {
         npu_load_report report;
@@ -202,8 +198,8 @@ static void test_damaged(void)
             copy[i / 8] ^= (uint8_t)(1u << i % 8);
         }
         NPU_CHECK_STATUS(npu_program_load(&r.program, r.plan, copy, length, &report, &r.diag), NPU_OK);
-        NPU_CHECK_THAT(report.text[0] && report.num_compiled >= 1 && (!cuts || report.num_compiled == 2), "bit or length %u: '%s'",
-                       (unsigned)i, report.text);
+        NPU_CHECK_THAT(report.text[0] && report.num_compiled >= 1 && (!cuts || !(report.num_loaded + report.num_refused)),
+                       "bit or length %u: '%s'", (unsigned)i, report.text);
         if (i % 97 == 0) {
             run(&r, again);
             NPU_CHECK_BYTES(again, y, 40 * sizeof *y);
@@ -213,6 +209,17 @@ static void test_damaged(void)
         free(copy);
     }
     rig_end(&r);
+}
+
+static void test_damaged(void)
+{
+    NPU_ITEM("F54");
+    npu_sim_desc desc;
+    memset(&desc, 0, sizeof desc);
+    NPU_CHECK_EQ(load(0, desc, NULL, 0, "no bytes were given"), 0);
+    NPU_CHECK_EQ(load(0, desc, "something else, long enough for a head", 38, "no bytes of npu_program_save"), 0);
+    damage(NULL);
+    damage("aten.relu.default");
 }
 
 /* Groups of child graphs that the core runs are saved, too. */
@@ -252,11 +259,19 @@ static void test_bodies_saved(void)
 }
 
 /* A backend of its own: the CPU, whose programs are "saved" as a word. */
-static struct { int compiles, loads; bool lies; npu_status fails; } custom;
+static struct { int compiles, loads; bool lies, blames; npu_status fails, refuses; } custom;
 
+/* With `refuses` no group with a relu. */
 static npu_status custom_compile(void *ctx, const npu_group *group, npu_compiled *out)
 {
     custom.compiles++;
+    for (uint32_t i = 0; i < group->num_ops && custom.refuses; i++) {
+        if (group->ops[i]->info->kind == NPU_ATEN_RELU) {
+            out->failed_op = custom.blames ? group->ops[i]->info->op : 0;
+            strcpy(out->text, "no relu here");
+            return custom.refuses;
+        }
+    }
     return npu_ref_backend()->compile(ctx, group, out);
 }
 
@@ -319,6 +334,72 @@ static void test_custom_backend(void)
     rig_end(&r);
 }
 
+/* A chain whose third op of eight is refused, on a backend before the CPU. */
+static void start_refusal(rig *r, npu_backend *b, uint32_t max_compiles)
+{
+    *r = rig_start(NULL, 0);
+    *b = *npu_ref_backend();
+    b->name = "custom";
+    b->compile = custom_compile;
+    b->save = custom_save;
+    b->load = custom_load;
+    r->backends[0] = b;
+    r->backends[1] = npu_ref_backend();
+    r->desc.num_backends = 2;
+    r->desc.max_compiles = max_compiles;
+    npu_value v = npu_input(r->graph, "x", F32(4, 5));
+    for (int i = 0; i < 8; i++) {
+        v = i == 2 ? npu_relu(r->graph, v) : i % 2 ? npu_neg(r->graph, v) : npu_abs(r->graph, v);
+    }
+    npu_output(r->graph, "y", v);
+    NPU_CHECK_STATUS(rig_plan(r), NPU_OK);
+}
+
+/* What a compiler can never take is not offered to it again; a failure of the day is. The plan is that of the first
+   start, reasons and words, too, and a third start's. */
+static void test_refusals_saved(void)
+{
+    NPU_ITEM("F54");
+    static const struct { bool blames; uint32_t max_compiles; npu_status refuses; bool is_kept; } rows[] = {
+        { true, 0, NPU_ERR_NOT_IMPLEMENTED, true }, { false, 0, NPU_ERR_UNSUPPORTED, true },
+        { false, 1, NPU_ERR_NOT_IMPLEMENTED, true }, { true, 0, NPU_ERR_BACKEND, false },
+        { true, 0, NPU_ERR_TIMEOUT, false }
+    };
+    static uint8_t bytes[MAX_BYTES];
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        npu_text first = npu_text_init(NULL), next = npu_text_init(NULL);
+        npu_backend b;
+        rig r;
+        uint64_t size = sizeof bytes;
+        memset(&custom, 0, sizeof custom);
+        custom.blames = rows[i].blames;
+        custom.refuses = rows[i].refuses;
+        start_refusal(&r, &b, rows[i].max_compiles);
+        NPU_CHECK_STATUS(npu_program_create(&r.program, r.plan, &r.diag), NPU_OK);
+        npu_plan_print_ops(npu_program_plan(r.program), &first);
+        NPU_CHECK_THAT(strstr(first.data, "no relu here"), "row %u: %s", (unsigned)i, first.data);
+        NPU_CHECK_STATUS(npu_program_save(r.program, bytes, &size), NPU_OK);
+        for (int start = 2; start < 4; start++) {
+            npu_load_report report;
+            npu_program_destroy(r.program);
+            custom.compiles = custom.loads = 0;
+            NPU_CHECK_STATUS(npu_program_load(&r.program, r.plan, bytes, size, &report, &r.diag), NPU_OK);
+            NPU_CHECK_THAT((custom.compiles == 0) == rows[i].is_kept && !report.text[0] == rows[i].is_kept,
+                           "row %u, start %d: %d compiles, '%s'", (unsigned)i, start, custom.compiles, report.text);
+            NPU_CHECK_EQ(report.num_refused, rows[i].is_kept);
+            NPU_CHECK_EQ(report.num_loaded, custom.loads);
+            next.len = 0;
+            npu_plan_print_ops(npu_program_plan(r.program), &next);
+            NPU_CHECK_STR(next.data, first.data);
+            size = sizeof bytes;
+            NPU_CHECK_STATUS(npu_program_save(r.program, bytes, &size), NPU_OK);
+        }
+        npu_text_free(&first);
+        npu_text_free(&next);
+        rig_end(&r);
+    }
+}
+
 int main(void)
 {
     NPU_RUN(test_second_start);
@@ -327,5 +408,6 @@ int main(void)
     NPU_RUN(test_damaged);
     NPU_RUN(test_bodies_saved);
     NPU_RUN(test_custom_backend);
+    NPU_RUN(test_refusals_saved);
     return npu_test_done();
 }
