@@ -9931,16 +9931,17 @@ enum {
     NPU__REF_PIXELS = 256,       /* whose sums are taken before they go to the result, all in the first-level cache */
     NPU__REF_PIXEL_CHANNELS = 32, /* of the widest tile */
     NPU__REF_PIXEL_AHEAD = 8,     /* floats of weights that are fetched with each one that is used, at least */
+    NPU__REF_PACK_CHANNELS = 128, /* of input and output, from which on images of so few pixels are packed first */
     NPU__REF_POINTWISE = 256      /* pixels up to which tiles of them need fewer channels than the image as a matrix */
 };
 
-/* Where an image lies that pixels are read of: rows are `row` apart. K numbers are summed for each pixel,
-   NPU__REF_GEMM_K at a time. */
+/* Where an image lies that pixels are read of: rows are `row` apart, or, where `tile` is not 0, there is one row, whose
+   tiles are so far apart. K numbers are summed for each pixel, NPU__REF_GEMM_K at a time. */
 typedef struct npu__ref_pixel_source {
     const npu__ref_pixel_loops *loops;
     const float *x;
     const int64_t *offsets;
-    int64_t row, k;
+    int64_t row, tile, k;
     const float *end; /* of the weights of all panels, which are used one after the other */
     const float *limits; /* as those of npu_epilogue, where there is a bias */
 } npu__ref_pixel_source;
@@ -9958,8 +9959,9 @@ static void npu__ref_pixels_sum(const npu__ref_pixel_source *s, int64_t rows, in
         for (int64_t i = 0; i < rows * tiles; i++) {
             int64_t row = i / tiles, from = cols * (i % tiles) / tiles, to = cols * (i % tiles + 1) / tiles;
             bool is_ahead = (i + 1) * depth * step <= more;
-            s->loops->product((int32_t)(to - from), depth, s->x + row * s->row + from, s->offsets + k, w + k * channels,
-                              k + depth < s->k ? NULL : bias, s->limits, sums + (row * cols + from) * channels, k > 0,
+            s->loops->product((int32_t)(to - from), depth, s->x + (s->tile ? i * s->tile : row * s->row + from),
+                              s->offsets + k, w + k * channels, k + depth < s->k ? NULL : bias, s->limits,
+                              sums + (row * cols + from) * channels, k > 0,
                               is_ahead ? w + ready + i * depth * step : w, is_ahead ? step : 0);
         }
         k += depth;
@@ -10325,6 +10327,7 @@ typedef struct npu__ref_conv_blocked {
     const npu__ref_pixel_loops *pixels; /* not NULL: weights are panels for these */
     int64_t panels;
     bool is_in_place;     /* the input takes the slab's place */
+    int64_t tile, tiles;  /* tile not 0: it is packed before, a band as so many tiles, each of so many numbers */
     npu__ref_plane plane; /* masks not NULL: each channel of a group is one */
     bool is_packed_late;  /* into the workspace, before every launch */
     size_t packed_at;
@@ -10475,16 +10478,85 @@ static void npu__ref_conv_pack_weights(const npu__ref_conv_blocked *s, const voi
     }
 }
 
-/* Before each launch: packs weights that only the run knows. */
+/* n floats, often few: a call for each row of an image would cost more than the row. */
+static void npu__ref_copy_floats(float *to, const float *from, int64_t n)
+{
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        memcpy(to + i, from + i, 8 * sizeof *to);
+    }
+    if (n >= 8) { /* the last ones overlap those before */
+        memcpy(to + n - 8, from + n - 8, 8 * sizeof *to);
+        return;
+    }
+    if (n >= 4) {
+        memcpy(to, from, 4 * sizeof *to);
+        memcpy(to + n - 4, from + n - 4, 4 * sizeof *to);
+        return;
+    }
+    for (; i < n; i++) {
+        to[i] = from[i];
+    }
+}
+
+/* Channels k .. end of a group's image as the tiles that it is read in, [band, tile, k, pixel]: where it lies, each
+   channel of a tile fills a line of the cache, and with all of them there is no room for the weights. */
+static void npu__ref_conv_pack_channels(const npu__ref_conv_blocked *s, const float *x, int64_t k, int64_t end,
+                                        float *to)
+{
+    int64_t most = s->pixels->pixels, band = s->band * s->dim[2].out, all = s->gemm.n;
+    for (int64_t at = 0; at < all; at += band, to += s->tiles * s->tile) {
+        int64_t n = npu__ref_min(band, all - at), tiles = npu__ref_ceil_div(n, most);
+        for (int64_t i = 0; i < tiles; i++) {
+            int64_t from = n * i / tiles, count = n * (i + 1) / tiles - from;
+            for (int64_t j = k; j < end; j++) {
+                npu__ref_copy_floats(to + i * s->tile + j * most, x + j * all + at + from, count);
+            }
+        }
+    }
+}
+
+/* Before each launch: packs weights that only the run knows, or the images. */
 static npu_status npu__ref_conv_before(const npu_launch *l)
 {
     const npu__ref_conv_state *state = (const npu__ref_conv_state *)l->state;
     for (uint32_t i = 0; i < state->num_parts; i++) {
-        if (state->parts[i].is_packed_late) {
-            npu__ref_conv_pack_weights(&state->parts[i], l->x[1], (char *)l->workspace + state->parts[i].packed_at);
+        const npu__ref_conv_blocked *s = &state->parts[i];
+        char *to = (char *)l->workspace + s->packed_at;
+        for (int64_t j = 0; s->tile && j < s->conv->images * s->conv->groups; j++) {
+            for (int64_t k = 0; k < s->gemm.k; k += 64) { /* channels that stay near */
+                npu__ref_conv_pack_channels(s, (const float *)l->x[0] + j * s->gemm.k * s->gemm.n, k,
+                                            npu__ref_min(k + 64, s->gemm.k),
+                                            (float *)(void *)to + j * s->bands * s->tiles * s->tile);
+            }
+        }
+        if (s->is_packed_late) {
+            npu__ref_conv_pack_weights(s, l->x[1], to);
         }
     }
     return NPU_OK;
+}
+
+/* Images of few pixels and many channels, which lie in place, are packed into the workspace. */
+static npu_status npu__ref_conv_pack_images(npu_prepare *p, npu__ref_conv_state *state, npu__ref_conv_blocked *s)
+{
+    const npu__ref_conv_shape *c = s->conv;
+    int64_t tile = s->pixels->pixels * s->gemm.k + NPU__REF_PER_LINE(float); /* tiles share no sets of the cache */
+    int64_t tiles = npu__ref_ceil_div(s->band * s->dim[2].out, s->pixels->pixels);
+    size_t bytes;
+    if (!s->is_in_place || s->dim[0].out > 1 || s->gemm.n > NPU__REF_POINTWISE ||
+        npu__ref_min(s->gemm.k, c->out_channels) < NPU__REF_PACK_CHANNELS ||
+        !npu_size_mul((size_t)(s->bands * tiles * tile) * sizeof(float), (size_t)(c->images * c->groups), &bytes) ||
+        bytes > NPU__REF_GEMM_NEAR) {
+        return NPU_OK;
+    }
+    s->tile = tile, s->tiles = tiles;
+    for (int64_t i = 0; i < s->gemm.k; i++) {
+        s->offsets[i] = i * s->pixels->pixels;
+    }
+    s->packed_at = state->packed_bytes;
+    p->before = npu__ref_conv_before;
+    return npu_size_add(state->packed_bytes, (bytes + 63) / 64 * 64, &state->packed_bytes) ? NPU_OK : NPU_ERR_OVERFLOW;
 }
 
 /* Weights that are known as panels for tiles of pixels. */
@@ -10527,7 +10599,8 @@ static npu_status npu__ref_conv_pack(npu_prepare *p, npu__ref_conv_state *state,
     const void *from = p->op->in_data ? p->op->in_data[1] : NULL;
     char *to;
     if (s->pixels) {
-        return npu__ref_conv_pack_panels(p, s);
+        npu_status status = npu__ref_conv_pack_images(p, state, s);
+        return status ? status : npu__ref_conv_pack_panels(p, s);
     }
     if (!c->transposed && c->dtype == npu__ref_sum_dtype(c->dtype)) {
         return NPU_OK;
@@ -10784,25 +10857,6 @@ static void (*const npu__ref_every_second_of[])(float *to, const float *from, si
 #undef NPU_X
 };
 
-/* n floats, often few: a call for each row of an image would cost more than the row. */
-static void npu__ref_copy_floats(float *to, const float *from, int64_t n)
-{
-    int64_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        memcpy(to + i, from + i, 8 * sizeof *to);
-    }
-    if (n >= 8) { /* the last ones overlap those before */
-        memcpy(to + n - 8, from + n - 8, 8 * sizeof *to);
-        return;
-    }
-    for (; i + 4 <= n; i += 4) {
-        memcpy(to + i, from + i, 4 * sizeof *to);
-    }
-    for (; i < n; i++) {
-        to[i] = from[i];
-    }
-}
-
 static void npu__ref_conv_load(const npu__ref_conv_shape *c, char *to, const void *x, int64_t first, int64_t step,
                                size_t n)
 {
@@ -10943,7 +10997,7 @@ static void npu__ref_conv_pixels(const npu__ref_conv_blocked *s, const npu__ref_
     int64_t width = s->pixels->channels, rows = place->rows, cols = s->dim[2].out, high, wide;
     bool is_last = npu__ref_gemm_in_place(g); /* else c0 is to be added */
     const float *limits = is_last ? npu__ref_limits(after) : NULL;
-    npu__ref_pixel_source source = { s->pixels, NULL, s->offsets, s->row, g->k,
+    npu__ref_pixel_source source = { s->pixels, NULL, s->offsets, s->row, s->tile, g->k,
                                      (const float *)g->a.x + end * width * g->k,
                                      limits ? limits : npu__ref_no_limits };
     npu__ref_product plain = *g;
@@ -11035,7 +11089,10 @@ static void npu__ref_conv_item(const npu__ref_conv_blocked *s, const npu_launch 
     sum.a = workspace + s->slab_bytes;
     if (s->pixels) {
         int64_t at = (group * g.k * c->in[0] + plane) * c->in[1] * c->in[2] + row * s->row;
-        const float *x = s->is_in_place ? (const float *)l->x[0] + at : (const float *)(void *)workspace;
+        int64_t tile = (group * s->bands + row / s->band) * s->tiles;
+        const float *x = s->tile          ? (const float *)l->workspace + s->packed_at / sizeof *x + tile * s->tile
+                         : s->is_in_place ? (const float *)l->x[0] + at
+                                          : (const float *)(void *)workspace;
         g.a.x = s->weights + (size_t)(group % c->groups * s->panels * s->pixels->channels * g.k) * sizeof(float);
         npu__ref_conv_pixels(s, &g, x, s->panels * chunk / s->chunks, s->panels * (chunk + 1) / s->chunks, &place,
                              (float *)(void *)sum.a, l->epilogue);
@@ -11073,7 +11130,16 @@ static npu_status npu__ref_conv_launch(const npu_launch *l, uint32_t part, uint3
 typedef struct npu__ref_pointwise {
     void *state;
     npu__ref_launch_op_fn launch;
+    npu_status (*before)(const npu_launch *l);
 } npu__ref_pointwise;
+
+static npu_status npu__ref_conv_before_pointwise(const npu_launch *l)
+{
+    const npu__ref_pointwise *s = (const npu__ref_pointwise *)l->state;
+    npu_launch inner = *l;
+    inner.state = s->state;
+    return s->before(&inner);
+}
 
 NPU__REF_COLD static npu_status npu__ref_conv_prepare_pointwise(npu_prepare *p)
 {
@@ -11091,8 +11157,8 @@ NPU__REF_COLD static npu_status npu__ref_conv_prepare_pointwise(npu_prepare *p)
     }
     s->launch = by_pixels ? npu__ref_conv_launch : npu__ref_matmul_launch;
     status = by_pixels ? npu__ref_conv_prepare(p) : npu__ref_conv_prepare_matmul(p);
-    s->state = p->state;
-    p->state = s;
+    s->state = p->state, s->before = p->before;
+    p->state = s, p->before = p->before ? npu__ref_conv_before_pointwise : NULL;
     return status;
 }
 

@@ -641,7 +641,11 @@ static conv_case random_conv(bool is_winograd)
     return c;
 }
 
-static const conv_case wide_conv = { 1, 32, 33, 1, { 37, 149 }, { 3, 3 }, 1, 1, 1 };
+/* Several bands; few pixels of many channels, which are packed: of images and groups, in bands. */
+static const conv_case given_convs[] = {
+    { 1, 32, 33, 1, { 37, 149 }, { 3, 3 }, 1, 1, 1 }, { 2, 130, 140, 2, { 7, 7 }, { 1, 1 }, 1, 0, 1 },
+    { 1, 600, 128, 1, { 15, 16 }, { 1, 1 }, 1, 0, 1 }, { 1, 128, 128, 1, { 1, 3 }, { 1, 1 }, 1, 0, 1 }
+};
 
 static npu_graph *conv_graph(const conv_case *c, const char *role)
 {
@@ -764,12 +768,13 @@ static void test_known_products(void)
     }
 }
 
-/* Random shapes under every set, with Winograd's and without it, the first one of several bands. */
+/* Random shapes under every set, with Winograd's and without it. */
 static void test_convolution(void)
 {
     for (int i = 0; i < 48; i++) {
-        bool is_winograd = i % 3 == 0;
-        conv_case c = i ? random_conv(is_winograd) : wide_conv;
+        bool is_given = i < (int)COUNT(given_convs);
+        bool is_winograd = is_given ? given_convs[i].kernel[0] == 3 : i % 3 == 0;
+        conv_case c = is_given ? given_convs[i] : random_conv(is_winograd);
         npu_graph *g = conv_graph(&c, "input");
         void *data[MAX_INPUTS] = { NULL };
         make_data(g, NPU_F32, i % 2, data);
@@ -871,7 +876,7 @@ static void test_epilogue(void)
     uint32_t led = 0, all = 0;
     npu_threads_create(&threads, &how);
     for (int i = 0; i < 33; i++) {
-        conv_case c = i == 6 ? wide_conv : random_conv(i % 3 == 0);
+        conv_case c = i == 6 ? given_convs[0] : random_conv(i % 3 == 0);
         int64_t tile = i / 6 % 2 ? 4 : 2;
         for (isa = 0; isa_cpu(isa); isa++) {
             const char *role = i % 2 ? "param" : "input", *tail = tails[(i + (int)isa) % (int)COUNT(tails)];
