@@ -9817,6 +9817,7 @@ static bool npu__ref_conv_is_pointwise(const npu_op_info *op)
 
 typedef struct npu__ref_pixel_loops {
     int32_t pixels, channels; /* of the largest tile */
+    bool is_for_large;        /* and faster than the image as a matrix, however many pixels that has */
     /* c (count x channels) = or += x w, then + bias, then as npu_epilogue.limits says: x [count, k] has its element
        (i, j) at x[i + offsets[j]], w and c are dense. bias NULL = neither. Each j fetches one of ahead, ahead +
        ahead_step ...: weights of the next tiles. */
@@ -9824,7 +9825,8 @@ typedef struct npu__ref_pixel_loops {
                     const float *limits, float *c, bool add, const float *ahead, int64_t ahead_step);
 } npu__ref_pixel_loops;
 
-#define NPU__REF_PIXELS_DEFINE(NAME, TARGET, vector, WIDTH, PIXELS, VECTORS, LOAD, STORE, SET, FMA, LIMIT)       \
+#define NPU__REF_PIXELS_DEFINE(NAME, TARGET, vector, WIDTH, PIXELS, VECTORS, IS_FOR_LARGE, LOAD, STORE, SET, FMA, \
+                               LIMIT)                                                                            \
     NPU__REF_INLINE TARGET void npu__ref_pixels_##NAME##_of(const int32_t count, int64_t k, const float *x,      \
         const int64_t *offsets, const float *w, const float *bias, const float *limits, float *c, bool add,          \
         const float *ahead, int64_t ahead_step)                                                                      \
@@ -9891,7 +9893,7 @@ typedef struct npu__ref_pixel_loops {
         }                                                                                                        \
     }                                                                                                            \
     static const npu__ref_pixel_loops npu__ref_pixels_##NAME = {                                                 \
-        PIXELS, VECTORS * WIDTH, npu__ref_pixels_##NAME##_product                                                \
+        PIXELS, VECTORS * WIDTH, IS_FOR_LARGE, npu__ref_pixels_##NAME##_product                                  \
     };
 
 #define NPU__REF_PIXELS_CASE(NAME, n) \
@@ -9909,15 +9911,15 @@ typedef struct npu__ref_pixel_loops {
     NPU__REF_PIXELS_CASE(NAME, 11) NPU__REF_PIXELS_CASE(NAME, 12)          \
     NPU__REF_PIXELS_CASE(NAME, 13) NPU__REF_PIXELS_CASE(NAME, 14)
 
-NPU__REF_PIXELS_DEFINE(base, , float, 1, 4, 4, NPU__REF_SCALAR_LOAD, NPU__REF_SCALAR_STORE, NPU__REF_SCALAR_SET,
+NPU__REF_PIXELS_DEFINE(base, , float, 1, 4, 4, true, NPU__REF_SCALAR_LOAD, NPU__REF_SCALAR_STORE, NPU__REF_SCALAR_SET,
                        NPU__REF_SCALAR_FMA, npu__ref_limit)
 #ifdef NPU__REF_X86
-NPU__REF_PIXELS_DEFINE(avx512, NPU__REF_TILE_AVX512, __m512, 16, 14, 2, _mm512_loadu_ps, _mm512_storeu_ps,
+NPU__REF_PIXELS_DEFINE(avx512, NPU__REF_TILE_AVX512, __m512, 16, 14, 2, true, _mm512_loadu_ps, _mm512_storeu_ps,
                        _mm512_set1_ps, _mm512_fmadd_ps, NPU__REF_LIMIT_AVX512)
-NPU__REF_PIXELS_DEFINE(avx2, NPU__REF_TILE_AVX2, __m256, 8, 6, 2, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_set1_ps,
-                       _mm256_fmadd_ps, NPU__REF_LIMIT_AVX2)
+NPU__REF_PIXELS_DEFINE(avx2, NPU__REF_TILE_AVX2, __m256, 8, 6, 2, false, _mm256_loadu_ps, _mm256_storeu_ps,
+                       _mm256_set1_ps, _mm256_fmadd_ps, NPU__REF_LIMIT_AVX2)
 #elif defined(NPU__REF_ARM64)
-NPU__REF_PIXELS_DEFINE(neon, , float32x4_t, 4, 8, 2, vld1q_f32, vst1q_f32, vdupq_n_f32, NPU__REF_NEON_FMA_F32,
+NPU__REF_PIXELS_DEFINE(neon, , float32x4_t, 4, 8, 2, true, vld1q_f32, vst1q_f32, vdupq_n_f32, NPU__REF_NEON_FMA_F32,
                        npu__ref_limit_neon)
 #endif
 
@@ -10499,18 +10501,17 @@ static void npu__ref_copy_floats(float *to, const float *from, int64_t n)
     }
 }
 
-/* Channels k .. end of a group's image as the tiles that it is read in, [band, tile, k, pixel]: where it lies, each
-   channel of a tile fills a line of the cache, and with all of them there is no room for the weights. */
-static void npu__ref_conv_pack_channels(const npu__ref_conv_blocked *s, const float *x, int64_t k, int64_t end,
-                                        float *to)
+/* A group's image as the tiles that it is read in, [band, tile, k, pixel]: where it lies, each channel of a tile fills
+   a line of the cache, and with all of them there is no room for the weights. */
+static void npu__ref_conv_pack_image(const npu__ref_conv_blocked *s, const float *x, float *to)
 {
-    int64_t most = s->pixels->pixels, band = s->band * s->dim[2].out, all = s->gemm.n;
+    int64_t band = s->band * s->dim[2].out, all = s->gemm.n, near = 64; /* channels that stay near */
     for (int64_t at = 0; at < all; at += band, to += s->tiles * s->tile) {
-        int64_t n = npu__ref_min(band, all - at), tiles = npu__ref_ceil_div(n, most);
-        for (int64_t i = 0; i < tiles; i++) {
-            int64_t from = n * i / tiles, count = n * (i + 1) / tiles - from;
-            for (int64_t j = k; j < end; j++) {
-                npu__ref_copy_floats(to + i * s->tile + j * most, x + j * all + at + from, count);
+        int64_t n = npu__ref_min(band, all - at), tiles = npu__ref_ceil_div(n, s->pixels->pixels);
+        for (int64_t i = 0; i < npu__ref_ceil_div(s->gemm.k, near) * tiles; i++) {
+            int64_t first = n * (i % tiles) / tiles, count = n * (i % tiles + 1) / tiles - first;
+            for (int64_t k = i / tiles * near; k < npu__ref_min((i / tiles + 1) * near, s->gemm.k); k++) {
+                npu__ref_copy_floats(to + i % tiles * s->tile + k * s->pixels->pixels, x + k * all + at + first, count);
             }
         }
     }
@@ -10524,11 +10525,8 @@ static npu_status npu__ref_conv_before(const npu_launch *l)
         const npu__ref_conv_blocked *s = &state->parts[i];
         char *to = (char *)l->workspace + s->packed_at;
         for (int64_t j = 0; s->tile && j < s->conv->images * s->conv->groups; j++) {
-            for (int64_t k = 0; k < s->gemm.k; k += 64) { /* channels that stay near */
-                npu__ref_conv_pack_channels(s, (const float *)l->x[0] + j * s->gemm.k * s->gemm.n, k,
-                                            npu__ref_min(k + 64, s->gemm.k),
-                                            (float *)(void *)to + j * s->bands * s->tiles * s->tile);
-            }
+            npu__ref_conv_pack_image(s, (const float *)l->x[0] + j * s->gemm.k * s->gemm.n,
+                                     (float *)(void *)to + j * s->bands * s->tiles * s->tile);
         }
         if (s->is_packed_late) {
             npu__ref_conv_pack_weights(s, l->x[1], to);
@@ -11150,7 +11148,8 @@ NPU__REF_COLD static npu_status npu__ref_conv_prepare_pointwise(npu_prepare *p)
     int64_t filled = npu__ref_ceil_div(c.out_channels, width) * width;
     bool by_pixels = c.dtype == NPU_F32 && p->op->in_data && p->op->in_data[1] && !p->op->dynamic &&
                      (places <= NPU__REF_POINTWISE ? filled <= c.out_channels / 3 * 4
-                                                   : filled <= c.out_channels / 8 * 9 && c.in_channels >= width);
+                                                   : loops->is_for_large && filled <= c.out_channels / 8 * 9 &&
+                                                         c.in_channels >= width);
     npu_status status;
     if (!s) {
         return NPU_ERR_NO_MEMORY;
