@@ -11406,9 +11406,12 @@ typedef struct npu__pair {
     uint32_t a, b;
 } npu__pair;
 
+enum { NPU__SIZE_SAMPLES = 64 };
+
 typedef struct npu__symbol {
     const char *name;
     int64_t min, max; /* max 0 = unbounded */
+    int64_t samples[NPU__SIZE_SAMPLES]; /* of its sizes; where it follows from others, by theirs; -1 = there is none */
     bool is_deduced;  /* of a result: a rewrite deduces it again */
     uint32_t counted; /* value whose elements that are not zero it counts, 0 = another size */
 } npu__symbol;
@@ -12429,6 +12432,18 @@ static void npu__symbol_rename(npu_graph *g, uint32_t i, const char *name)
     }
 }
 
+/* Samples for a size that nothing decides: small ones, others next to one another, which tell strides and roundings
+   apart, and some far and wide. No other symbol has the same. */
+static void npu__symbol_sample(npu__symbol *s)
+{
+    uint64_t least = s->min ? (uint64_t)s->min : 1, range = s->max ? (uint64_t)s->max - least + 1 : 1 << 20;
+    uint32_t seed = npu__hash(s->name, strlen(s->name));
+    for (uint32_t k = 0; k < NPU__SIZE_SAMPLES; k++) {
+        uint32_t wide = (seed + k) * 2654435761u >> 8;
+        s->samples[k] = (int64_t)(least + (k % 2 ? 1000 + seed % 50000 + k / 2 : k % 4 ? wide : k / 4) % range);
+    }
+}
+
 /* A new symbol; 0 = out of memory. */
 static int64_t npu__symbol_add(npu_graph *g, const char *name, int64_t min, int64_t max)
 {
@@ -12444,6 +12459,7 @@ static int64_t npu__symbol_add(npu_graph *g, const char *name, int64_t min, int6
     s->name = copy;
     s->min = min;
     s->max = max;
+    npu__symbol_sample(s);
     *npu__symbol_slot(g, name) = g->num_symbols + 1;
     return -2 - (int64_t)g->num_symbols++;
 }
@@ -12496,21 +12512,24 @@ NPU_IR_API bool npu_graph_dim_bounds(const npu_graph *g, int64_t dim, int64_t *m
 
 /* ---- an op with values for its symbols ---- */
 
-/* Sizes for symbols: those of `values`, or the largest where it is NULL; but the symbols of a short list have
-   those beside it. Below 0 = none. */
+/* Sizes for symbols: those of `values`, or where it is NULL a sample, counted from 1, or the largest; but the symbols
+   of a short list have those beside it. Below 0 = none. */
 typedef struct npu__sizes {
     const int64_t *values;
     const int64_t *symbols, *sizes;
-    uint32_t num;
+    uint32_t num, sample;
 } npu__sizes;
 
-static const npu__sizes npu__largest_sizes = { NULL, NULL, NULL, 0 };
+static const npu__sizes npu__largest_sizes = { NULL, NULL, NULL, 0, 0 };
 
 /* The size of a dim; one that has none stays what it is. */
 static int64_t npu__dim_at(const npu_graph *g, const npu__sizes *at, int64_t dim)
 {
     const npu__symbol *s = npu__symbol_of(g, dim);
-    int64_t size = !s ? NPU_DYNAMIC_DIM : at->values ? at->values[-2 - dim] : s->max ? s->max : NPU_DYNAMIC_DIM;
+    int64_t size = !s ? NPU_DYNAMIC_DIM
+                   : at->values ? at->values[-2 - dim]
+                   : at->sample ? s->samples[at->sample - 1]
+                   : s->max ? s->max : NPU_DYNAMIC_DIM;
     for (uint32_t i = 0; i < at->num; i++) {
         size = dim == at->symbols[i] ? at->sizes[i] : size;
     }
@@ -23293,6 +23312,7 @@ static npu_status npu__emit_bodies(npu_graph *g, npu_op_info *info, const npu_gr
 /* Symbols for the dims that a rule left open, where they come from. */
 typedef struct npu__opening {
     const npu_deduce *at_most; /* the same results with every dim at its largest; NULL = they cannot be told */
+    const npu_spec *samples;   /* the results at each sample of the operands' symbols, num_results for each */
     bool is_anonymous;         /* an operand has a dim that no symbol stands for: neither have the results */
     int64_t last, last_symbol; /* equal unknown dims follow one another */
 } npu__opening;
@@ -23336,6 +23356,36 @@ static int64_t npu__find_count(const npu_graph *g, uint32_t value)
     return 0;
 }
 
+/* Another symbol that is the same size, else the newest one, whose samples are those of dim i of result r. Functions of
+   sizes that agree at all samples are taken for one; a run finds where that is wrong. Where most samples are the
+   largest they tell nothing: slices that end at different places. */
+static int64_t npu__emit_same(npu_graph *g, const npu__opening *o, uint32_t r, uint32_t i)
+{
+    npu__symbol *s = &g->symbols[g->num_symbols - 1];
+    uint32_t num_none = 0, num_largest = 0;
+    int64_t largest = 0;
+    for (uint32_t k = 0; k < NPU__SIZE_SAMPLES; k++) {
+        const npu_spec *y = &o->samples[k * g->num_results + r];
+        int64_t size = i < y->rank ? y->dims[i] : -1;
+        s->samples[k] = npu__is_unknown(size) ? s->samples[k] : size < 0 ? -1 : size;
+        num_largest = s->samples[k] > largest ? 0 : num_largest;
+        largest = s->samples[k] > largest ? s->samples[k] : largest;
+        num_largest += s->samples[k] == largest;
+        num_none += s->samples[k] < 0;
+    }
+    if (num_none > NPU__SIZE_SAMPLES / 2 || num_largest > NPU__SIZE_SAMPLES / 2) {
+        return -1 - (int64_t)g->num_symbols;
+    }
+    for (uint32_t k = 0; k + 1 < g->num_symbols; k++) {
+        const npu__symbol *other = &g->symbols[k];
+        if (other->max == s->max && memcmp(other->samples, s->samples, sizeof s->samples) == 0) {
+            npu__symbols_truncate(g, g->num_symbols - 1);
+            return -2 - (int64_t)k;
+        }
+    }
+    return -1 - (int64_t)g->num_symbols;
+}
+
 /* Replaces one open dim, which is dim i of result r. */
 static npu_status npu__emit_symbol(npu_graph *g, const npu__emission *e, npu__opening *o, uint32_t r, uint32_t i,
                                    int64_t *dim)
@@ -23349,9 +23399,10 @@ static npu_status npu__emit_symbol(npu_graph *g, const npu__emission *e, npu__op
     } else if (*dim != NPU_DYNAMIC_DIM || bound >= 0 || (most && !o->is_anonymous)) {
         o->last = npu__is_unknown(*dim) ? *dim : 0;
         bound = bound == 0 ? 1 : bound < 0 ? 0 : bound; /* to a symbol 0 means unbounded */
-        *dim = o->last_symbol = npu__symbol_fresh(g, bound);
+        *dim = npu__symbol_fresh(g, bound);
         if (*dim) {
             npu__symbol_of(g, *dim)->counted = counted;
+            *dim = o->last_symbol = npu__emit_same(g, o, r, i);
         }
     }
     return *dim ? NPU_OK : NPU_ERR_NO_MEMORY;
@@ -23448,7 +23499,7 @@ static npu_status npu__emit_bounds(npu_graph *g, const npu__emission *e, const n
                                    npu_deduce *most)
 {
     int64_t symbols[NPU__OPEN_SYMBOLS], sizes[NPU__OPEN_SYMBOLS], turns[NPU__OPEN_STEPS];
-    npu__sizes at = { NULL, NULL, NULL, 0 };
+    npu__sizes at = { NULL, NULL, NULL, 0, 0 };
     npu_deduce d;
     npu_status status;
     memset(&d, 0, sizeof d);
@@ -23477,15 +23528,36 @@ static npu_status npu__emit_bounds(npu_graph *g, const npu__emission *e, const n
     return status;
 }
 
+/* The results of the op at each sample; without dims where it refuses it. */
+static npu_status npu__emit_samples(npu_graph *g, const npu__emission *e, const npu_op_info *info, npu_spec *samples)
+{
+    npu_status status = NPU_OK;
+    npu_deduce d;
+    memset(&d, 0, sizeof d);
+    for (uint32_t k = 0; k < NPU__SIZE_SAMPLES && status != NPU_ERR_NO_MEMORY; k++) {
+        npu__sizes at = { NULL, NULL, NULL, 0, k + 1 };
+        status = npu__emit_at(g, e, info, &at, &d);
+        for (uint32_t r = 0; r < g->num_results && r < d.num_results && status == NPU_OK; r++) {
+            samples[k * g->num_results + r] = d.results[r];
+        }
+    }
+    npu__free(&g->allocator, d.results, d.capacity * sizeof *d.results);
+    return status == NPU_ERR_NO_MEMORY ? status : NPU_OK;
+}
+
 /* Gives the open dims of g->results symbols. */
 static npu_status npu__emit_symbols(npu_graph *g, const npu__emission *e, const npu_op_info *info)
 {
+    size_t size = NPU__SIZE_SAMPLES * g->num_results * sizeof(npu_spec);
+    npu_spec *samples = (npu_spec *)npu__alloc_zero(&g->allocator, size);
     npu_deduce d;
     npu__opening o;
     npu_status status;
     memset(&d, 0, sizeof d);
     memset(&o, 0, sizeof o);
-    status = npu__emit_bounds(g, e, info, &d);
+    status = samples ? npu__emit_samples(g, e, info, samples) : NPU_ERR_NO_MEMORY;
+    status = status ? status : npu__emit_bounds(g, e, info, &d);
+    o.samples = samples;
     o.is_anonymous = npu__is_anonymous(info);
     o.at_most = status ? NULL : &d;
     for (uint32_t r = 0; r < g->num_results && status != NPU_ERR_NO_MEMORY; r++) {
@@ -23496,6 +23568,7 @@ static npu_status npu__emit_symbols(npu_graph *g, const npu__emission *e, const 
             }
         }
     }
+    npu__free(&g->allocator, samples, size);
     npu__free(&g->allocator, d.results, d.capacity * sizeof *d.results);
     return status == NPU_ERR_NO_MEMORY ? npu__graph_no_memory(g) : NPU_OK;
 }
@@ -32011,14 +32084,14 @@ static bool npu__json_is_deduced(const npu__loader *l, int64_t dim)
 
 enum { NPU__JSON_NEW_SYMBOLS = 64 }; /* more than ops have dims that data decides */
 
-/* Calls a dim that data decides what the file calls it, and takes its bound: a new symbol gets that name, an older one
-   is known by it, too. */
+/* Calls a dim that an op decides what the file calls it, and takes its bound: a new symbol gets that name, an older one,
+   or one of an input, is known by it, too. */
 static npu_status npu__json_name_dim(npu__loader *l, const char *name, int64_t dim)
 {
     npu_graph *g = l->p.g;
     npu__symbol *s = npu__symbol_of(g, dim);
     uint32_t at = (uint32_t)(s - g->symbols);
-    bool is_new = g->num_symbols - at <= NPU__JSON_NEW_SYMBOLS;
+    bool is_new = s->is_deduced && g->num_symbols - at <= NPU__JSON_NEW_SYMBOLS;
     npu__name_entry *other = is_new ? NULL : npu__map_add(&l->dims, name);
     const char *copy = is_new ? npu__arena_str(&g->arena, name) : NULL;
     int64_t min, max;
@@ -32042,7 +32115,7 @@ static npu_status npu__json_compare_dim(npu__loader *l, const npu__json *d, int6
     bool is_new = listed == NPU_DYNAMIC_DIM && d->type == NPU__JSON_STRING;
     listed = is_new ? npu__json_find_dim(l, d->as.str) : listed;
     if (is_new && listed == 0 && made != NPU_DYNAMIC_DIM) {
-        return npu__json_is_deduced(l, made)
+        return npu__symbol_of(l->p.g, made)
                    ? npu__json_name_dim(l, d->as.str, made)
                    : npu__json_fail(l, d, NPU_ERR_DYNAMIC_SHAPE, "a dim is '%.40s', which no input and no op defines",
                                     d->as.str);
