@@ -786,6 +786,139 @@ static void test_byte_products(void)
     }
 }
 
+/* A convolution of bytes with three filters. */
+typedef struct long_row { const char *x, *w; int64_t group, pads[6], stride, dilation; bool x_signed, w_signed; char x_zero, w_zero; } long_row;
+
+static uint8_t long_byte(size_t i) { return (uint8_t)(i * 2654435761u >> 13); }
+
+static int64_t digit(const char *dims, size_t i) { return i < strlen(dims) ? dims[i] - '0' : 1; }
+
+/* x minus its zero point: - none, k known, u not known, the largest byte; of channels, c. */
+static int64_t long_value(size_t at, bool is_signed, char zero, int64_t channel)
+{
+    uint8_t x = long_byte(at), z = zero == 'k' ? 77 : zero == 'u' ? (is_signed ? 127 : 255) : (uint8_t)(50 * channel + 90);
+    return (is_signed ? (int8_t)x : x) - (zero == '-' ? 0 : is_signed ? (int8_t)z : z);
+}
+
+/* One element of the convolution of x with filter o, where the windows begin. */
+static int64_t long_sum(const long_row *row, const char *x_dims, int64_t batch, int64_t o, const int64_t *begin)
+{
+    const int64_t channels = digit(x_dims, 1), each = digit(row->w, 1), first = o / (digit(row->w, 0) / row->group) * each;
+    const int64_t x1 = digit(x_dims, 2), x2 = digit(x_dims, 3), x3 = digit(x_dims, 4);
+    const int64_t k1 = digit(row->w, 2), k2 = digit(row->w, 3), k3 = digit(row->w, 4);
+    int64_t sum = 0;
+    for (int64_t k = 0; k < each * k1 * k2 * k3; k++) {
+        int64_t c = k / (k1 * k2 * k3), a = begin[0] + k / (k2 * k3) % k1 * row->dilation;
+        int64_t b = begin[1] + k / k3 % k2 * row->dilation, d = begin[2] + k % k3 * row->dilation;
+        size_t at = (size_t)((((batch * channels + first + c) * x1 + a) * x2 + b) * x3 + d);
+        if (a >= 0 && a < x1 && b >= 0 && b < x2 && d >= 0 && d < x3) {
+            sum += long_value(at, row->x_signed, row->x_zero, 0) *
+                   long_value((size_t)(o * each * k1 * k2 * k3 + k), row->w_signed, row->w_zero, o);
+        }
+    }
+    return sum;
+}
+
+static pb long_model(const long_row *row, size_t rank, const uint8_t *w, size_t len)
+{
+    static const uint8_t zx = 77, zw[3] = { 90, 140, 190 };
+    int64_t stride[3] = { row->stride, row->stride, row->stride }, dilation[3] = { row->dilation, row->dilation, row->dilation };
+    pb g = { .len = 0 }, n = { .len = 0 }, to = pb_attr_int("to", 1), keep = pb_attr_int("keepdims", 0);
+    pb attrs[4] = { pb_attr_ints("pads", row->pads, 2 * rank), pb_attr_ints("strides", stride, rank),
+                    pb_attr_ints("dilations", dilation, rank), pb_attr_int("group", row->group) };
+    pb t[3] = { pb_tensor("w", row->w_signed ? 3 : 2, row->w, w, len), pb_tensor("zx", row->x_signed ? 3 : 2, "", &zx, 1),
+                pb_tensor("zw", row->w_signed ? 3 : 2, "3", zw, 3) };
+    char in[32];
+    snprintf(in, sizeof in, "x w %s %s", row->x_zero == '-' ? "-" : row->x_zero == 'k' ? "zx" : "most", row->w_zero == '-' ? "-" : "zw");
+    pb_node(&g, "ReduceMax", "x", "most", &keep, NULL);
+    pb_words(&n, 1, in);
+    pb_words(&n, 2, "m");
+    pb_str(&n, 4, "ConvInteger");
+    for (size_t i = 0; i < 4; i++) {
+        pb_put(&n, 5, &attrs[i]);
+    }
+    pb_put(&g, 1, &n);
+    pb_node(&g, "Cast", "m", "y", &to, NULL);
+    for (size_t i = 0; i < 3; i++) {
+        pb_put(&g, 5, &t[i]);
+    }
+    pb_value(&g, 11, "x", row->x_signed ? 3 : 2, row->x);
+    pb_value(&g, 12, "y", 1, "");
+    return pb_model(&g, 13);
+}
+
+/* Sums that f32 does not hold are exact, too: in parts, or in f64. */
+static void test_long_convolutions(void)
+{
+    static const long_row rows[] = {
+        { "1988", "3966", 1, { 0 }, 1, 1, false, true, '-', '-' }, { "2988", "3966", 1, { 1, 2, 0, 1 }, 1, 1, false, true, 'k', '-' },
+        { "2988", "3966", 1, { 1, 2, 0, 1 }, 2, 1, true, true, 'u', 'c' }, { "1997", "3966", 1, { 3, 3, 3, 3 }, 1, 2, false, false, 'u', 'c' },
+        { "1988", "3966", 1, { 2, 0, 0, 2 }, 1, 1, false, false, '-', '-' }, { "19555", "39444", 1, { 0, 1, 0, 1, 0, 0 }, 1, 1, true, true, 'k', '-' },
+        { "N988", "3966", 1, { 1, 1, 1, 1 }, 1, 1, false, true, 'k', 'c' }, { "N988", "3977", 1, { 0 }, 1, 1, true, false, 'u', '-' },
+        { "1999", "3399", 3, { 4, 4, 4, 4 }, 1, 1, false, true, 'k', '-' }, { "N988", "3388", 3, { 0 }, 1, 1, false, true, '-', '-' },
+        { "1933", "3911", 1, { 0 }, 1, 1, false, true, 'k', 'c' },
+    };
+    static uint8_t x[2048], w[4096];
+    static float y[2048];
+    for (size_t i = 0; i < sizeof x; i++) {
+        x[i] = long_byte(i);
+    }
+    for (size_t i = 0; i < sizeof w; i++) {
+        w[i] = long_byte(i);
+    }
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const long_row *row = &rows[i];
+        const size_t rank = strlen(row->x) - 2;
+        int64_t dims[5] = { 1, 1, 1, 1, 1 }, steps[3] = { 1, 1, 1 };
+        size_t num = 1, len = 0;
+        char x_dims[8], spec[64];
+        npu_onnx_desc desc = reading();
+        npu_diag diag;
+        snprintf(x_dims, sizeof x_dims, "%s", row->x);
+        x_dims[0] = x_dims[0] == 'N' ? '2' : x_dims[0];
+        for (size_t k = 0; k < rank + 2; k++) {
+            dims[k] = digit(x_dims, k);
+            num *= (size_t)digit(row->w, k);
+        }
+        pb m = long_model(row, rank, w, num);
+        for (size_t k = 0; k < rank; k++) {
+            steps[k] = (dims[k + 2] + row->pads[k] + row->pads[k + rank] - (digit(row->w, k + 2) - 1) * row->dilation - 1) / row->stride + 1;
+        }
+        for (int64_t at = 0; at < dims[0] * 3 * steps[0] * steps[1] * steps[2]; at++) {
+            int64_t begin[3] = { at / (steps[2] * steps[1]) % steps[0], at / steps[2] % steps[1], at % steps[2] };
+            for (size_t k = 0; k < 3; k++) {
+                begin[k] = begin[k] * row->stride - (k < rank ? row->pads[k] : 0);
+            }
+            int64_t o = at / (steps[0] * steps[1] * steps[2]);
+            y[len++] = (float)long_sum(row, x_dims, o / 3, o % 3, begin);
+        }
+        int end = snprintf(spec, sizeof spec, "f32[%d,3", (int)dims[0]);
+        for (size_t k = 0; k < rank; k++) {
+            end += snprintf(spec + end, sizeof spec - (size_t)end, ",%d", (int)steps[k]);
+        }
+        snprintf(spec + end, sizeof spec - (size_t)end, "]");
+        npu_graph *g = read_from(m.at, m.len, &desc, &diag);
+        NPU_CHECK_THAT(g, "%u: %s", (unsigned)i, diag.message);
+        const npu_array in = { "x", npu_spec_tensor(row->x_signed ? NPU_I8 : NPU_U8, (uint32_t)rank + 2, dims), x };
+        run(g, &in, y, len, spec);
+        npu_graph_destroy(g);
+    }
+}
+
+/* Parts of what does not fit are no product. */
+static void test_long_and_short(void)
+{
+    static const long_row rows[] = { { "1788", "3966", 1, { 0 }, 1, 1, false, true, '-', '-' },
+                                     { "1988", "3866", 1, { 0 }, 1, 1, false, true, '-', '-' } };
+    static const uint8_t w[3 * 9 * 36];
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        npu_onnx_desc desc = reading();
+        npu_diag diag;
+        pb m = long_model(&rows[i], 2, w, i ? 3 * 8 * 36 : sizeof w);
+        NPU_CHECK_THAT(!read_from(m.at, m.len, &desc, &diag) && diag.status == NPU_ERR_SHAPE, "%s", diag.message);
+    }
+}
+
 /* ---- forms of one op --------------------------------------------------------------------------------------------- */
 
 /* x f32[1,2,2] is 1 -2 3 -4, of dims that a converter wrote as -1; c f32[2] 2 10; e f32[0,2]; w 4 bits [2,3], s its
@@ -1528,6 +1661,8 @@ int main(void)
     NPU_RUN(test_function);
     NPU_RUN(test_quantised);
     NPU_RUN(test_byte_products);
+    NPU_RUN(test_long_convolutions);
+    NPU_RUN(test_long_and_short);
     NPU_RUN(test_forms);
     NPU_RUN(test_composed);
     NPU_RUN(test_runtime_ops);

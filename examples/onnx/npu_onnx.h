@@ -2521,9 +2521,14 @@ static npu_value onnx_einsum(onnx_reader *r, onnx_node *n)
     return onnx_emit(r, n, "aten.einsum.default(equation:'', V)", n->x, n->num_x);
 }
 
-/* Floats that hold every sum of so many products of bytes without their zeros: f32 up to 2^24, f64 always. Both are
-   many times as fast as products of wide integers. */
-static npu_dtype onnx_exact(int64_t len) { return len > 0 && len <= (1 << 24) / (255 * 255) ? NPU_F32 : NPU_F64; }
+/* f32 holds every sum of so many products of bytes without their zeros, and is many times as fast as wide integers.
+   Longer sums are cut, and the parts added as integers; in f64 where that would be too many, or the length is not known. */
+enum { ONNX_EXACT = (1 << 24) / (255 * 255), ONNX_MAX_CUTS = 32 };
+
+static npu_dtype onnx_exact(int64_t len, int64_t each)
+{
+    return len >= 0 && each >= 1 && len <= each * ONNX_MAX_CUTS ? NPU_F32 : NPU_F64;
+}
 
 /* Stored minus zero. */
 static npu_value onnx_centred(onnx_reader *r, npu_value x, npu_value zero, int64_t axis, npu_dtype dtype)
@@ -2601,31 +2606,52 @@ static bool onnx_is_byte_product(const onnx_reader *r, npu_value a, npu_value b)
     return rank > 1 && (rank == 2 || num_open < 2) && onnx_rank(r, b) == 2 && onnx_is_known(r, b);
 }
 
+/* The sum of both, as integers; sum may be nothing. */
+static npu_value onnx_add_part(onnx_reader *r, npu_value sum, npu_value x)
+{
+    x = onnx_cast(r, x, NPU_I32);
+    return sum.id ? onnx_binary(r, "add", sum, x) : x;
+}
+
 static npu_value onnx_matmul_integer(onnx_reader *r, onnx_node *n)
 {
-    npu_value a = onnx_x(n, 0), b = onnx_x(n, 1);
-    npu_dtype wide = onnx_exact(onnx_rank(r, a) ? onnx_dim_if_any(r, a, onnx_rank(r, a) - 1) : 0);
+    npu_value a = onnx_x(n, 0), b = onnx_x(n, 1), sum = onnx_none();
+    int64_t rank_a = onnx_rank(r, a), rank_b = onnx_rank(r, b), row = rank_b > 1 ? rank_b - 2 : 0;
+    int64_t len = onnx_dim_if_any(r, b, (uint32_t)row);
+    npu_dtype wide = onnx_exact(rank_a && onnx_dim_if_any(r, a, (uint32_t)rank_a - 1) == len ? len : -1, ONNX_EXACT);
     if (onnx_is_byte_product(r, a, b)) {
         return onnx_byte_product(r, n);
     }
-    a = onnx_centred(r, a, onnx_x(n, 2), (int64_t)onnx_rank(r, a) - 2, wide);
-    b = onnx_centred(r, b, onnx_x(n, 3), (int64_t)onnx_rank(r, b) - 1, wide);
-    return onnx_cast(r, onnx_emit(r, n, "aten.matmul.default(v, v)", a, b), NPU_I32);
+    a = onnx_centred(r, a, onnx_x(n, 2), rank_a - 2, wide);
+    b = onnx_centred(r, b, onnx_x(n, 3), rank_b - 1, wide);
+    for (int64_t at = 0; wide == NPU_F32 && len > ONNX_EXACT && at < len && r->status == NPU_OK; at += ONNX_EXACT) {
+        npu_value some = onnx_slice(r, a, rank_a - 1, at, at + ONNX_EXACT), of = onnx_slice(r, b, row, at, at + ONNX_EXACT);
+        sum = onnx_add_part(r, sum, onnx_emit(r, n, "aten.matmul.default(v, v)", some, of));
+    }
+    return sum.id ? sum : onnx_cast(r, onnx_emit(r, n, "aten.matmul.default(v, v)", a, b), NPU_I32);
 }
 
 static npu_value onnx_conv_integer(onnx_reader *r, onnx_node *n)
 {
-    npu_value x = onnx_x(n, 0), w = onnx_x(n, 1);
+    npu_value x = onnx_x(n, 0), w = onnx_x(n, 1), sum = onnx_none();
+    int64_t window = 1, channels = onnx_dim_if_any(r, w, 1), each;
     npu_dtype wide;
-    int64_t len = 1;
-    for (uint32_t i = 1; i < onnx_rank(r, w); i++) {
-        int64_t dim = onnx_dim_if_any(r, w, i);
-        len = dim > 0 && dim < 1 << 24 && len < 1 << 24 ? len * dim : 1 << 24;
+    onnx_window of;
+    if (!onnx_window_of(r, n, x, w, &of)) {
+        return sum;
     }
-    wide = onnx_exact(len);
+    for (uint32_t i = 0; i < of.rank; i++) {
+        window = window <= ONNX_EXACT && of.kernel[i] <= ONNX_EXACT ? window * of.kernel[i] : ONNX_EXACT + 1;
+    }
+    each = ONNX_EXACT / window;
+    wide = onnx_exact(channels, onnx_dim_if_any(r, x, 1) == channels || channels <= each ? each : 0); /* one group */
     x = onnx_centred(r, x, onnx_x(n, 2), 1, wide);
     w = onnx_centred(r, w, onnx_x(n, 3), 0, wide);
-    return onnx_cast(r, onnx_convolve(r, n, x, w, onnx_none()), NPU_I32);
+    for (int64_t at = 0; wide == NPU_F32 && channels > each && at < channels && r->status == NPU_OK; at += each) {
+        npu_value some = onnx_slice(r, x, 1, at, at + each), with = onnx_slice(r, w, 1, at, at + each);
+        sum = onnx_add_part(r, sum, onnx_convolve(r, n, some, with, onnx_none()));
+    }
+    return sum.id ? sum : onnx_cast(r, onnx_convolve(r, n, x, w, onnx_none()), NPU_I32);
 }
 
 /* ---- ops: attention ---------------------------------------------------------------------------------------------- */
