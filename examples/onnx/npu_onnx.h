@@ -5960,6 +5960,30 @@ static const onnx_row onnx_rows[] = {
     { "Xor", NULL, "aten.logical_xor.default(0, 1)" },
 };
 
+/* Operands that a node must have, from an opset on; of others the first, and those that its row names. */
+static const struct { const char *op; uint32_t count; int64_t since; } onnx_required[] = {
+    { "BatchNormalization", 5, 1 }, { "Constant", 0, 1 }, { "ConvTranspose", 2, 1 }, { "GRU", 3, 1 }, { "GatherND", 2, 1 },
+    { "GroupNormalization", 3, 1 }, { "InstanceNormalization", 3, 1 }, { "LSTM", 3, 1 }, { "LayerNormalization", 2, 1 },
+    { "Loop", 0, 1 }, { "MaxUnpool", 2, 1 }, { "MelWeightMatrix", 5, 1 }, { "OneHot", 3, 1 }, { "Pad", 2, 11 },
+    { "QLinearConv", 8, 1 }, { "QLinearMatMul", 8, 1 }, { "RMSNormalization", 2, 1 }, { "RNN", 3, 1 }, { "Range", 3, 1 }, { "Scan", 0, 1 },
+    { "ScatterND", 3, 1 }, { "Slice", 3, 10 }, { "TopK", 2, 10 }, { "Unsqueeze", 2, 13 }, { "Upsample", 2, 9 },
+};
+
+static void onnx_check_required(onnx_reader *r, const onnx_node *n)
+{
+    uint32_t count = 1;
+    for (size_t i = 0; i < sizeof onnx_required / sizeof onnx_required[0]; i++) {
+        if (r->opset >= onnx_required[i].since && onnx_is(n->op, onnx_required[i].op)) {
+            count = onnx_required[i].count;
+        }
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (!onnx_x(n, i).id) {
+            onnx_fail(r, NPU_ERR_ARITY, "operand %u of %u is missing", (unsigned)i, (unsigned)count);
+        }
+    }
+}
+
 static bool onnx_row_is_read(const onnx_row *row) { return row->fn || strchr(row->text, '('); }
 
 static bool onnx_is_plain_domain(onnx_span domain)
@@ -6072,10 +6096,11 @@ static void onnx_node_build(onnx_reader *r, onnx_span message, const onnx_node *
         onnx_fail(r, NPU_ERR_NOT_FOUND, "this op cannot be read");
     } else {
         npu_value v;
+        onnx_check_required(r, &n);
         if (r->opset < 7 && n.num_x == 2 && onnx_i(r, &n, "broadcast", 0) && onnx_has(r, &n, "axis")) {
             n.x[1] = onnx_from_axis(r, n.x[1], n.x[0], onnx_axis(r, onnx_i(r, &n, "axis", 0), onnx_rank(r, n.x[0])));
         }
-        v = n.row->fn ? n.row->fn(r, &n) : onnx_emit(r, &n, n.row->text);
+        v = r->status ? onnx_none() : n.row->fn ? n.row->fn(r, &n) : onnx_emit(r, &n, n.row->text);
         if (onnx_check(r)) {
             onnx_result(r, &n, 0, v);
             if (!v.id && n.num_y && onnx_len(n.y[0])) {
