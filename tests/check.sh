@@ -651,6 +651,7 @@ encoder --input batchxlengthx16 --dim batch=1:4 --dim length=2:9
 Remembers --input 4
 Sizes --input batchx3xHxW --dim batch=1:4 --dim H=16:48 --dim W=16:48
 Letters --input 2x3x4x5
+Keeps --input 2x4
 END
     out=$OUT/exported_flow
     $PYTHON tests/models/flow.py "$out" && run_exported "$out" && run_exported "$out.other" || return 1

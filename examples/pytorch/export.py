@@ -21,7 +21,7 @@ traced. torch.export traces where it is there (torch 2.x), make_fx else (torch 1
 give ATen ops with their schemas. Weights that modules share are written once. A buffer that forward changes is a
 state of the graph, which each run finds as the one before has left it; --runs 3 checks what the third gives.
 torch.cond and while_loop of torch 2.x become npu.if and npu.while, their graphs child graphs."""
-import argparse, copy, importlib, importlib.util, inspect, json, operator, os, struct, sys
+import argparse, importlib, importlib.util, inspect, json, operator, os, struct, sys
 import numpy
 import torch
 
@@ -581,6 +581,30 @@ class NoChecks:
             raise RuntimeError("x[i] is written to in place, where i is a tensor: write x[i] = y")
 
 
+class Restored:
+    """Leaves a module as it was: what forward() writes to, and what it keeps in attributes: computed weights, caches."""
+
+    def __init__(self, net):
+        modules = list(net.modules()) if isinstance(net, torch.nn.Module) else []
+        held = [m.__dict__ for m in modules]
+        held += [v for d in held for v in d.values() if isinstance(v, (dict, list))]
+        self.held = [(v, v.copy()) for v in held]
+        tensors = {*net.parameters(), *net.buffers()} if modules else ()
+        self.tensors = [(t, t._version, t.detach().clone()) for t in tensors]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        for holder, was in self.held:
+            holder.clear()
+            holder.extend(was) if isinstance(holder, list) else holder.update(was)
+        with torch.no_grad():
+            for tensor, version, was in self.tensors:
+                if tensor._version != version:
+                    tensor.copy_(was)
+
+
 class Products:
     """einsum with more letters than a tensor may have dims: PyTorch gives each operand a dim for every letter. As
     products of matrices, two operands at a time, no tensor has more dims than its own letters."""
@@ -645,7 +669,7 @@ def trace_make_fx(net, inputs):
             return results, list(replaced.values())
 
     known = Known(len(keys))
-    with torch.no_grad(), PlainAttention(net), NoChecks(), Products():
+    with torch.no_grad(), Restored(net), PlainAttention(net), NoChecks(), Products():
         module = make_fx(call, known.table())(fresh(), *[x.clone() for x in inputs])
         ShapesOf(module).run({k: before[k].clone() for k in keys}, *[x.clone() for x in inputs])
     holders = [n for n in module.graph.nodes if n.op == "placeholder"]
@@ -725,12 +749,11 @@ def changed_buffers(model, inputs):
     """Of a module: the names of those that forward() writes to or replaces."""
     if not isinstance(model, torch.nn.Module):
         return set(getattr(model.graph_signature, "buffers_to_mutate", {}).values())
-    net = copy.deepcopy(model)
-    before = {name: (tensor, tensor._version) for name, tensor in net.named_buffers()}
-    with torch.no_grad():
-        net(*[x.clone() for x in inputs])
-    return {name for name, tensor in net.named_buffers()
-            if name in before and (tensor is not before[name][0] or tensor._version != before[name][1])}
+    with torch.no_grad(), Restored(model):
+        before = {name: (tensor, tensor._version) for name, tensor in model.named_buffers()}
+        model(*[x.clone() for x in inputs])
+        return {name for name, tensor in model.named_buffers()
+                if name in before and (tensor is not before[name][0] or tensor._version != before[name][1])}
 
 
 def trace(model, inputs):
@@ -1175,11 +1198,12 @@ def write_safetensors(path, state, keys):
 
 
 def write_check(name, model, inputs, runs):
-    net = copy.deepcopy(model) if isinstance(model, torch.nn.Module) else model.module()
-    with torch.no_grad():
+    net = model if isinstance(model, torch.nn.Module) else model.module()
+    with torch.no_grad(), Restored(net):
         for _ in range(runs):
             results = net(*[x.clone() for x in inputs])
-    flat = [t for t in torch.utils._pytree.tree_flatten(results)[0] if isinstance(t, torch.Tensor)]
+        results = torch.utils._pytree.tree_flatten(results)[0]
+        flat = [t.clone() for t in results if isinstance(t, torch.Tensor)] # one may be a buffer
     for kind, tensors in (("input", inputs), ("output", flat)):
         for i, tensor in enumerate(tensors):
             wide = tensor.float() if tensor.dtype == torch.bfloat16 else tensor # .npy has no bfloat16
@@ -1220,7 +1244,8 @@ def main():
     if args.model.endswith(".pt2") and not inputs:
         inputs = list(model.example_inputs[0])
     print("tracing", args.model, file=sys.stderr)
-    traced, states = trace(model, inputs), changed_buffers(model, inputs)
+    states = changed_buffers(model, inputs) # first: what functions keep of a trace is no tensor
+    traced = trace(model, inputs)
     document = Document(*traced, states)
     if dims.ranges:
         document, dims = trace_sizes(model, args, dims, traced, states)

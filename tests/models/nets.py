@@ -114,3 +114,19 @@ class Bad(nn.Module):
 
     def forward(self, x):
         return self.inner(x)
+
+
+class Keeps(nn.Module):
+    """Its attributes hold what forward() computes: weights from others, tables of a size, the last input."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear, self.table, self.tables, self.last = nn.utils.weight_norm(nn.Linear(4, 4)), None, {}, []
+
+    def forward(self, x):
+        if self.table is None:
+            self.table = torch.arange(x.shape[1]).float().sin()
+        if x.shape[1] not in self.tables:
+            self.tables[x.shape[1]] = torch.arange(x.shape[1]).float().sqrt()
+        self.last.append(x)
+        return self.linear(x + self.table) * self.tables[x.shape[1]] + len(self.last)
