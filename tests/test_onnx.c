@@ -1341,13 +1341,51 @@ static void test_all_refused(void)
 /* A graph of one node, or of what else the row says, with x f32[2] and k i64[1] = 1. */
 static pb one_node(const char *op, const char *in, const char *out, const pb *attr)
 {
-    static const int64_t one = 1;
-    pb g = { .len = 0 }, k = pb_ints("k", &one, 1);
+    static const int64_t one = 1, twice[2] = { 0, 0 };
+    pb g = { .len = 0 }, k = pb_ints("k", &one, 1), kk = pb_ints("kk", twice, 2);
     pb_node(&g, op, in, out, attr, NULL);
     pb_put(&g, 5, &k);
+    pb_put(&g, 5, &kk);
     pb_value(&g, 11, "x", 1, "2");
     pb_value(&g, 12, "y", 1, "2");
     return g;
+}
+
+/* Words that no op has for its attribute, or that are another op's. */
+static void test_bad_words(void)
+{
+    static const struct { const char *op, *in, *name, *word; npu_status status; const char *words; } rows[] = {
+        { "Conv", "x x", "auto_pad", "SAME", NPU_ERR_ATTRIBUTE, "auto_pad is 'SAME', expected one of: NOTSET SAME_UPPER" },
+        { "MaxPool", "x", "auto_pad", "valid", NPU_ERR_ATTRIBUTE, "auto_pad is 'valid'" },
+        { "Resize", "x - x", "mode", "area", NPU_ERR_ATTRIBUTE, "mode is 'area'" },
+        { "Resize", "x - x", "coordinate_transformation_mode", "half", NPU_ERR_ATTRIBUTE, "mode is 'half'" },
+        { "Resize", "x - x", "nearest_mode", "round", NPU_ERR_ATTRIBUTE, "nearest_mode is 'round'" },
+        { "Resize", "x - x", "keep_aspect_ratio_policy", "larger", NPU_ERR_ATTRIBUTE, "policy is 'larger'" },
+        { "Upsample", "x x", "mode", "cubic", NPU_ERR_ATTRIBUTE, "mode is 'cubic'" },
+        { "Pad", "x k", "mode", "symmetric", NPU_ERR_ATTRIBUTE, "mode is 'symmetric'" },
+        { "DepthToSpace", "x", "mode", "CDR", NPU_ERR_ATTRIBUTE, "mode is 'CDR'" },
+        { "GridSample", "x x", "mode", "area", NPU_ERR_ATTRIBUTE, "mode is 'area'" },
+        { "GridSample", "x x", "padding_mode", "wrap", NPU_ERR_ATTRIBUTE, "padding_mode is 'wrap'" },
+        { "ScatterElements", "x k x", "reduction", "mean", NPU_ERR_ATTRIBUTE, "reduction is 'mean'" },
+        { "ScatterND", "x k x", "reduction", "sum", NPU_ERR_ATTRIBUTE, "reduction is 'sum'" },
+        { "SoftmaxCrossEntropyLoss", "x k", "reduction", "add", NPU_ERR_ATTRIBUTE, "reduction is 'add'" },
+        { "BitShift", "k k", "direction", "forward", NPU_ERR_ATTRIBUTE, "direction is 'forward', expected one of: LEFT RIGHT" },
+        { "LSTM", "x x x", "direction", "LEFT", NPU_ERR_ATTRIBUTE, "direction is 'LEFT'" },
+        { "Relu", "x", "auto_pad", "VALID", NPU_OK, "" },
+        { "Relu", "x", "mode", "none", NPU_OK, "" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        npu_onnx_desc desc = reading();
+        npu_diag diag;
+        pb attr = { .len = 0 };
+        pb_str(&attr, 1, rows[i].name);
+        pb_str(&attr, 4, rows[i].word);
+        pb g = one_node(rows[i].op, rows[i].in, "y", &attr), m = pb_model(&g, 17);
+        npu_graph *read = read_from(m.at, m.len, &desc, &diag);
+        NPU_CHECK_THAT(diag.status == rows[i].status && strstr(diag.message, rows[i].words), "%s %s: %s", rows[i].op, rows[i].word,
+                       diag.message);
+        npu_graph_destroy(read);
+    }
 }
 
 static void test_bad_nodes(void)
@@ -1383,6 +1421,9 @@ static void test_bad_nodes(void)
         { "Slice", "x k -", "y", &none, NPU_ERR_ARITY, "operand 2 of 3 is missing" },
         { "Pad", "x", "y", &none, NPU_ERR_ARITY, "operand 1 of 2 is missing" },
         { "LSTM", "x x", "y", &none, NPU_ERR_ARITY, "operand 2 of 3 is missing" },
+        { "Unsqueeze", "x kk", "y", &none, NPU_ERR_AXIS, "axis 0 is there twice" },
+        { "Slice", "x kk kk kk", "y", &none, NPU_ERR_AXIS, "axis 0 is there twice" },
+        { "OneHot", "x k k", "y", &none, NPU_ERR_UNSUPPORTED, "a depth, or values" },
         { "DequantizeLinear", "x -", "y", &none, NPU_ERR_ARITY, "an operand is missing" },
         { "QuantizeLinear", "x - -", "y", &none, NPU_ERR_ARITY, "an operand is missing" },
         { "ScatterND", "- k x", "y", &none, NPU_ERR_ARITY, "is missing" },
@@ -1684,6 +1725,7 @@ int main(void)
     NPU_RUN(test_bad_runtime_ops);
     NPU_RUN(test_external);
     NPU_RUN(test_all_refused);
+    NPU_RUN(test_bad_words);
     NPU_RUN(test_bad_nodes);
     NPU_RUN(test_order);
     NPU_RUN(test_bad_tensors);

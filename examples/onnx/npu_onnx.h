@@ -16,7 +16,8 @@
    outputs, too.
    Quantised models, with QuantizeLinear and DequantizeLinear or QLinear ops, become ops of quantized_decomposed, as PyTorch
    exports them: the pass integer-ops makes integers of them. Sums of products are exact: on x86 without VNNI, ONNX Runtime
-   cuts sums of two u8 x i8 products to 16 bits, which shows with weights beyond -64..64.
+   cuts sums of two u8 x i8 products to 16 bits, which shows with weights beyond -64..64. f16 is rounded after each op, as
+   the model says it; ONNX Runtime's CPU keeps f32 between ops of f16: whole networks differ by 1e-3 or 2e-3.
 
    CONTENTS  reading bytes - names - messages - tensors - emitting - folding - nodes - ops by family - the table - the model
 */
@@ -1815,6 +1816,10 @@ static bool onnx_window_of(onnx_reader *r, const onnx_node *n, npu_value x, npu_
     onnx_ints_or(r, n, "dilations", w->dilation, w->rank, 1);
     onnx_ints_or(r, n, "pads", pads, 2 * w->rank, 0);
     for (uint32_t i = 0; i < w->rank && r->status == NPU_OK; i++) {
+        if (weights.id && w->kernel[i] != 0 && w->kernel[i] != onnx_dim(r, weights, i + 2)) {
+            onnx_fail(r, NPU_ERR_ATTRIBUTE, "kernel_shape has %lld, the weight's dim %u is %lld", (long long)w->kernel[i],
+                      (unsigned)i + 2, (long long)onnx_dim(r, weights, i + 2));
+        }
         w->kernel[i] = weights.id ? onnx_dim(r, weights, i + 2) : w->kernel[i];
         w->begin[i] = pads[i];
         w->end[i] = pads[i + w->rank];
@@ -3037,7 +3042,11 @@ static npu_value onnx_unsqueeze(onnx_reader *r, onnx_node *n)
         return onnx_refuse(r, "more dims than are possible");
     }
     for (uint32_t i = 0; i < added; i++) {
-        is_new |= 1u << onnx_axis(r, axes[i], rank);
+        int64_t axis = onnx_axis(r, axes[i], rank);
+        if (is_new >> axis & 1) {
+            onnx_fail(r, NPU_ERR_AXIS, "axis %lld is there twice", (long long)axis);
+        }
+        is_new |= 1u << axis;
     }
     for (uint32_t i = 0; i < rank && r->status == NPU_OK; i++) {
         v = is_new >> i & 1 ? onnx_emit(r, n, "aten.unsqueeze.default(v, i)", v, (int64_t)i) : v;
@@ -3141,7 +3150,7 @@ static npu_value onnx_slice_op(onnx_reader *r, onnx_node *n)
     npu_value x = onnx_x(n, 0);
     int64_t begins[NPU_MAX_RANK], ends[NPU_MAX_RANK], axes[NPU_MAX_RANK], steps[NPU_MAX_RANK];
     uint32_t count = onnx_slice_list(r, n, 1, "starts", begins), num_axes = onnx_slice_list(r, n, 3, "axes", axes);
-    uint32_t num_ends = onnx_slice_list(r, n, 2, "ends", ends), num_steps = onnx_slice_list(r, n, 4, "steps", steps);
+    uint32_t num_ends = onnx_slice_list(r, n, 2, "ends", ends), num_steps = onnx_slice_list(r, n, 4, "steps", steps), seen = 0;
     if (num_ends != count || (num_axes && num_axes != count) || (num_steps && num_steps != count)) {
         return onnx_refuse(r, "starts, ends, axes and steps have other lengths");
     }
@@ -3150,6 +3159,10 @@ static npu_value onnx_slice_op(onnx_reader *r, onnx_node *n)
         if (step == 0) {
             return onnx_refuse(r, "a step is 0");
         }
+        if (seen >> axis & 1) {
+            onnx_fail(r, NPU_ERR_AXIS, "axis %lld is there twice", (long long)axis);
+        }
+        seen |= 1u << axis;
         x = step < 0 ? onnx_slice_back(r, x, axis, begins[i], ends[i], step)
                      : onnx_emit(r, n, "aten.slice.Tensor(v, i, i, i, i)", x, axis, begins[i], ends[i], step);
     }
@@ -3465,8 +3478,8 @@ static npu_value onnx_one_hot(onnx_reader *r, onnx_node *n)
     uint32_t rank = onnx_rank(r, index) + 1;
     int64_t axis = onnx_axis(r, onnx_i(r, n, "axis", -1), rank), dims[NPU_MAX_RANK];
     onnx_known_floats(r, depth_value, "depth", &depth, 1);
-    if (depth < 1 || depth > ONNX_MAX_FOLDED || rank > NPU_MAX_RANK) {
-        return onnx_refuse(r, "a depth that is not supported");
+    if (depth < 1 || depth > ONNX_MAX_FOLDED || rank > NPU_MAX_RANK || onnx_num_elements(r, values) != 2) {
+        return onnx_refuse(r, "a depth, or values, that are not supported");
     }
     for (uint32_t i = 0; i < rank; i++) {
         dims[i] = i == axis ? -1 : 1;
@@ -3809,7 +3822,10 @@ static npu_value onnx_center_crop_pad(onnx_reader *r, onnx_node *n)
     }
     for (uint32_t i = 0; i < given && r->status == NPU_OK; i++) {
         uint32_t axis = count ? (uint32_t)axes[i] : i;
-        int64_t more = (size[i] < 0 ? 0 : size[i]) - onnx_dim(r, x, axis), begin = more < 0 ? -more / 2 : more / 2;
+        if (size[i] < 0) {
+            return onnx_refuse(r, "a size below 0");
+        }
+        int64_t more = size[i] - onnx_dim(r, x, axis), begin = more < 0 ? -more / 2 : more / 2;
         x = more < 0 ? onnx_slice(r, x, axis, begin, begin + size[i]) : x;
         pads[2 * (rank - 1 - axis)] = more > 0 ? begin : 0;
         pads[2 * (rank - 1 - axis) + 1] = more > 0 ? more - begin : 0;
@@ -4201,6 +4217,11 @@ static npu_value onnx_recurrent(onnx_reader *r, onnx_node *n)
     if (r->status || onnx_rank(r, l.x) != 3 || onnx_rank(r, onnx_x(n, 1)) != 3 || onnx_rank(r, onnx_x(n, 2)) != 3 ||
         onnx_dim(r, onnx_x(n, 1), 0) != dirs) {
         onnx_fail(r, NPU_ERR_RANK, "operands of another rank, or another number of directions");
+        return onnx_none();
+    }
+    if (onnx_i(r, n, "hidden_size", l.size) != l.size) {
+        onnx_fail(r, NPU_ERR_ATTRIBUTE, "hidden_size is %lld, the weights have %lld", (long long)onnx_i(r, n, "hidden_size", 0),
+                  (long long)l.size);
         return onnx_none();
     }
     if (onnx_is_plain_layer(r, n, &l)) {
@@ -5984,6 +6005,50 @@ static void onnx_check_required(onnx_reader *r, const onnx_node *n)
     }
 }
 
+/* Words that attributes of some ops, or of all that have them, may be: none is taken for the default. */
+static const struct { const char *ops, *name, *words; } onnx_words[] = {
+    { NULL, "auto_pad", "NOTSET SAME_UPPER SAME_LOWER VALID" },
+    { NULL, "coordinate_transformation_mode", "half_pixel half_pixel_symmetric pytorch_half_pixel align_corners asymmetric "
+                                              "tf_half_pixel_for_nn tf_crop_and_resize" },
+    { NULL, "nearest_mode", "round_prefer_floor round_prefer_ceil floor ceil" },
+    { NULL, "keep_aspect_ratio_policy", "stretch not_larger not_smaller" },
+    { NULL, "padding_mode", "zeros border reflection" },
+    { "BitShift", "direction", "LEFT RIGHT" },
+    { "LSTM GRU RNN DynamicQuantizeLSTM", "direction", "forward reverse bidirectional" },
+    { "Resize", "mode", "nearest linear cubic" },
+    { "Upsample", "mode", "nearest linear" },
+    { "Pad", "mode", "constant reflect edge wrap" },
+    { "DepthToSpace", "mode", "DCR CRD" },
+    { "GridSample", "mode", "bilinear nearest bicubic linear cubic" },
+    { "TensorScatter", "mode", "linear circular" },
+    { "Scatter ScatterElements ScatterND", "reduction", "none add mul max min" },
+    { "NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss", "reduction", "none mean sum" },
+};
+
+static bool onnx_is_listed(onnx_span s, const char *words)
+{
+    for (size_t len; *words; words += len + (words[len] == ' ')) {
+        len = strcspn(words, " ");
+        if (len == onnx_len(s) && memcmp(s.at, words, len) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void onnx_check_words(onnx_reader *r, const onnx_node *n)
+{
+    for (size_t i = 0; i < sizeof onnx_words / sizeof onnx_words[0]; i++) {
+        if (!onnx_words[i].ops || onnx_is_listed(n->op, onnx_words[i].ops)) {
+            onnx_span word = onnx_s(r, n, onnx_words[i].name, "");
+            if (onnx_len(word) && !onnx_is_listed(word, onnx_words[i].words)) {
+                onnx_fail(r, NPU_ERR_ATTRIBUTE, "%s is '%.*s', expected one of: %s", onnx_words[i].name, ONNX_TEXT(word),
+                          onnx_words[i].words);
+            }
+        }
+    }
+}
+
 static bool onnx_row_is_read(const onnx_row *row) { return row->fn || strchr(row->text, '('); }
 
 static bool onnx_is_plain_domain(onnx_span domain)
@@ -6097,6 +6162,7 @@ static void onnx_node_build(onnx_reader *r, onnx_span message, const onnx_node *
     } else {
         npu_value v;
         onnx_check_required(r, &n);
+        onnx_check_words(r, &n);
         if (r->opset < 7 && n.num_x == 2 && onnx_i(r, &n, "broadcast", 0) && onnx_has(r, &n, "axis")) {
             n.x[1] = onnx_from_axis(r, n.x[1], n.x[0], onnx_axis(r, onnx_i(r, &n, "axis", 0), onnx_rank(r, n.x[0])));
         }
