@@ -1351,6 +1351,42 @@ static pb one_node(const char *op, const char *in, const char *out, const pb *at
     return g;
 }
 
+/* Numbers of a file that are no sizes, or that lie beyond all of them. */
+static void test_sizes_of_floats(void)
+{
+    static const struct { const char *op, *in, *mode; float at[8]; npu_status status; } rows[] = {
+        { "Resize", "x - f", "linear", { 1, 1, 2, 2 }, NPU_OK }, { "Resize", "x - f", "linear", { 1, 1, 1e30f, 2 }, NPU_ERR_UNSUPPORTED },
+        { "Resize", "x - f", "cubic", { 1, 1, NAN, 2 }, NPU_ERR_UNSUPPORTED },
+        { "Resize", "x - f", "nearest", { 1, 1, 2, (float)HUGE_VAL }, NPU_ERR_UNSUPPORTED },
+        { "Resize", "x - f", "nearest", { 1, 1, -2, 2 }, NPU_ERR_UNSUPPORTED },
+        { "Resize", "x - f", "linear", { 1, 1, 0, 2 }, NPU_ERR_UNSUPPORTED },
+        { "Resize", "x e s", "linear", { 0, 0, 0, 0, 1, 1, 1e30f, 1e30f }, NPU_OK },
+        { "Resize", "x e s", "cubic", { 0, 0, -1e30f, 1e30f, 1, 1, NAN, 1 }, NPU_OK },
+    };
+    static const float twos[4] = { 1, 1, 2, 2 };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const bool crops = strcmp(rows[i].in, "x e s") == 0;
+        npu_onnx_desc desc = reading();
+        npu_diag diag;
+        pb g = { .len = 0 }, mode = { .len = 0 }, how = { .len = 0 }, f = pb_floats("f", "4", rows[i].at, 4);
+        pb e = pb_floats("e", "8", rows[i].at, 8), s = pb_floats("s", "4", twos, 4);
+        pb_str(&mode, 1, "mode");
+        pb_str(&mode, 4, rows[i].mode);
+        pb_str(&how, 1, "coordinate_transformation_mode");
+        pb_str(&how, 4, "tf_crop_and_resize");
+        pb_node(&g, rows[i].op, rows[i].in, "y", &mode, crops ? &how : NULL);
+        pb_put(&g, 5, &f);
+        pb_put(&g, 5, &e);
+        pb_put(&g, 5, &s);
+        pb_value(&g, 11, "x", 1, "1144");
+        pb_value(&g, 12, "y", 1, "");
+        pb m = pb_model(&g, 17);
+        npu_graph *read = read_from(m.at, m.len, &desc, &diag);
+        NPU_CHECK_THAT(diag.status == rows[i].status, "%u: %s: %s", (unsigned)i, npu_status_name(diag.status), diag.message);
+        npu_graph_destroy(read);
+    }
+}
+
 /* Words that no op has for its attribute, or that are another op's. */
 static void test_bad_words(void)
 {
@@ -1725,6 +1761,7 @@ int main(void)
     NPU_RUN(test_bad_runtime_ops);
     NPU_RUN(test_external);
     NPU_RUN(test_all_refused);
+    NPU_RUN(test_sizes_of_floats);
     NPU_RUN(test_bad_words);
     NPU_RUN(test_bad_nodes);
     NPU_RUN(test_order);

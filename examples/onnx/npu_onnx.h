@@ -3294,10 +3294,12 @@ static npu_value onnx_range(onnx_reader *r, onnx_node *n)
 {
     npu_dtype dtype = onnx_type(r, onnx_x(n, 0));
     double f[3] = { 0, 0, 1 };
+    bool is_beyond = false;
     for (uint32_t i = 0; i < 3; i++) {
         onnx_known_floats(r, onnx_x(n, i), "start, limit and delta", &f[i], 1);
+        is_beyond = is_beyond || !(fabs(f[i]) <= 9007199254740992.0); /* 2^53: all integers up to there are in f64 */
     }
-    if (f[2] == 0 || (f[1] - f[0]) / f[2] > ONNX_MAX_FOLDED) {
+    if (is_beyond || f[2] == 0 || (f[1] - f[0]) / f[2] > ONNX_MAX_FOLDED) {
         return onnx_refuse(r, "a range of that length is not supported");
     }
     if ((f[1] - f[0]) / f[2] <= 0) {
@@ -3615,10 +3617,11 @@ static double onnx_kernel(const onnx_resize *z, double d)
     return d <= 1 ? ((a + 2) * d - (a + 3)) * d * d + 1 : d < 2 ? ((a * d - 5 * a) * d + 8 * a) * d - 4 * a : 0;
 }
 
-/* What each element of the operand gives to one at x; elements beyond the border are those at it. */
+/* What each element of the operand gives to one at x; elements beyond the border are those at it, however far x is. */
 static void onnx_weights(const onnx_resize *z, double x, int64_t size, double scale, double *row)
 {
     double wide = z->antialiases && scale < 1 ? scale : 1, reach = (onnx_is(z->mode, "linear") ? 1 : 2) / wide, sum = 0;
+    x = fmax(fmin(x, (double)size + reach), -1 - reach);
     for (double at = floor(x - reach); at <= ceil(x + reach); at++) {
         double w = onnx_kernel(z, (at - x) * wide);
         bool is_beyond = at < 0 || at > (double)size - 1;
@@ -3685,6 +3688,9 @@ static npu_value onnx_resize_axis(onnx_reader *r, const onnx_resize *z, npu_valu
     return onnx_is(z->mode, "nearest") ? onnx_resize_pick(r, z, x, axis, out, scale, roi) : onnx_resize_mix(r, z, x, axis, out, scale, roi);
 }
 
+/* A size that is computed; -1 = it is none, or too large. */
+static int64_t onnx_whole_size(double x) { return x >= 0 && x <= ONNX_MAX_FOLDED ? (int64_t)x : -1; }
+
 /* Sizes, or scales, of the axes that are given; sizes may keep the ratio. */
 static void onnx_resize_sizes(onnx_reader *r, const onnx_node *n, npu_value x, npu_value scales, npu_value sizes, const int64_t *axes,
                               uint32_t count, int64_t *out, double *scale)
@@ -3700,11 +3706,11 @@ static void onnx_resize_sizes(onnx_reader *r, const onnx_node *n, npu_value x, n
     for (uint32_t i = 0; i < count && r->status == NPU_OK; i++) {
         int64_t size = onnx_dim(r, x, (uint32_t)axes[i]);
         scale[i] = sizes.id ? (double)given[i] / (double)size : scale[i];
-        out[i] = sizes.id ? given[i] : (int64_t)floor((double)size * scale[i]);
+        out[i] = sizes.id ? given[i] : onnx_whole_size((double)size * scale[i]);
         ratio = i == 0 || (larger ? scale[i] < ratio : scale[i] > ratio) ? scale[i] : ratio;
     }
     for (uint32_t i = 0; i < count && sizes.id && keeps && r->status == NPU_OK; i++) {
-        out[i] = (int64_t)floor((double)onnx_dim(r, x, (uint32_t)axes[i]) * ratio + 0.5);
+        out[i] = onnx_whole_size((double)onnx_dim(r, x, (uint32_t)axes[i]) * ratio + 0.5);
         scale[i] = ratio;
     }
 }
