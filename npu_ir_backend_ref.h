@@ -178,7 +178,7 @@ typedef struct npu_kernel_table {
    NPU_IR_HAS_KERNEL(kind)   NPU_IR_HAS_OP(kind)
                                        implementation file: a constant expression, which built-in kernels there are
    NPU_IR_STRIP              256       implementation file: elements that kernels have on the stack at a time, a
-                                       multiple of 32; with 32 a run takes 5 KB of stack instead of 18, is slower, and
+                                       multiple of 32; with 32 a run takes 3.3 KB of stack instead of 17, is slower, and
                                        rounds sums of long rows otherwise
 
    A program that knows its ops lists them with NPU_IR_HAS_OP (>>config), which leaves out all else about the
@@ -748,8 +748,10 @@ enum {
    a program may have a million. */
 #if defined(__GNUC__)
 #define NPU__REF_COLD __attribute__((cold))
+#define NPU__REF_APART __attribute__((noinline)) /* what calls it goes deeper by other ways, without its frame */
 #else
 #define NPU__REF_COLD
+#define NPU__REF_APART
 #endif
 
 /* The classes of a computation; fast variants keep narrow integers as they are. */
@@ -6477,12 +6479,12 @@ static void npu__ref_copy_ahead(const npu__ref_strided *c, const char *from, int
 static void npu__ref_copy_tiles(const npu__ref_strided *c, char *to, const char *from, int64_t height)
 {
     int64_t n = c->dims[c->rank - 1], to_stride = c->to[c->rank - 1], from_stride = c->from[c->rank - 1];
-    bool squares = c->tile * to_stride == NPU__REF_LINE && c->from_dtype == c->to_dtype;
+    bool fits_stack = NPU__STRIP >= 128, squares = c->tile * to_stride == NPU__REF_LINE && c->from_dtype == c->to_dtype;
     for (int64_t j = 0; j < n; j += c->tile, to += c->tile * to_stride, from += c->tile * from_stride) {
         int64_t width = n - j < c->tile ? n - j : c->tile;
         for (int64_t i = 0; i < height; i += c->tile) {
             int64_t high = height - i < c->tile ? height - i : c->tile;
-            if (squares && high == c->tile && width == c->tile) {
+            if (fits_stack && squares && high == c->tile && width == c->tile) {
                 npu__ref_copy_ahead(c, from + i * c->tiled_from, n - j);
                 npu__ref_move_square(c->isa, to + i * c->tiled_to, c->tiled_to, from + i * c->tiled_from, from_stride,
                                      c->to_size);
@@ -7939,10 +7941,10 @@ typedef struct npu__ref_tile_loops {
     /* C (rows x cols) = or += A (rows x k) B (k x cols); row i of B starts at b + offsets[i]. end NULL = no end yet.
        Each row of B fetches one of ahead, ahead + ahead_step bytes ...: of the next panel. */
     void (*product)(int32_t rows, int64_t k, const void *a, int64_t a_row, const void *b,
-                    const int64_t *offsets, void *c, int64_t c_row, bool add, const npu__ref_tile_end *end,
+                    const ptrdiff_t *offsets, void *c, int64_t c_row, bool add, const npu__ref_tile_end *end,
                     const char *ahead, int64_t ahead_step);
     /* The same for one row and any n; sums start at c (add) or at *start. */
-    void (*row)(int64_t k, int64_t n, const void *a, const void *b, const int64_t *offsets, void *c, bool add,
+    void (*row)(int64_t k, int64_t n, const void *a, const void *b, const ptrdiff_t *offsets, void *c, bool add,
                 const void *start);
     /* sums[j] += x . b[j * b_row ..], j < 8, k numbers each. */
     void (*dots)(int32_t count, int64_t k, const void *x, const void *b, int64_t b_row, void *sums);
@@ -7961,7 +7963,7 @@ typedef struct npu__ref_tile_loops {
 /* One set of instructions for one type of number. FMA(a, b, c) = a b + c. */
 #define NPU__REF_TILE_DEFINE(NAME, TARGET, number, vector, WIDTH, ROWS, VECTORS, LOAD, STORE, SET, FMA, LIMIT) \
     NPU__REF_INLINE TARGET void npu__ref_tile_##NAME##_rows(const int32_t rows, int64_t k,                     \
-        const number *a, int64_t a_row, const number *b, const int64_t *offsets, number *c,                  \
+        const number *a, int64_t a_row, const number *b, const ptrdiff_t *offsets, number *c,                  \
         int64_t c_row, bool add, const npu__ref_tile_end *end, const char *ahead, int64_t ahead_step)        \
     {                                                                                                        \
         vector sum[ROWS][VECTORS];                                                                           \
@@ -8018,7 +8020,7 @@ typedef struct npu__ref_tile_loops {
         }                                                                                                    \
     }                                                                                                        \
     static TARGET void npu__ref_tile_##NAME##_product(int32_t rows, int64_t k, const void *a,                \
-        int64_t a_row, const void *b, const int64_t *offsets, void *c, int64_t c_row, bool add,              \
+        int64_t a_row, const void *b, const ptrdiff_t *offsets, void *c, int64_t c_row, bool add,              \
         const npu__ref_tile_end *end, const char *ahead, int64_t ahead_step)                                 \
     {                                                                                                        \
         switch (rows) {                                                                                      \
@@ -8031,7 +8033,7 @@ typedef struct npu__ref_tile_loops {
         }                                                                                                    \
     }                                                                                                        \
     NPU__REF_INLINE TARGET void npu__ref_tile_##NAME##_strip(const int32_t vectors, int64_t k,                 \
-        const number *a, const number *b, const int64_t *offsets, number *c, bool add,                       \
+        const number *a, const number *b, const ptrdiff_t *offsets, number *c, bool add,                       \
         number start)                                                                                        \
     {                                                                                                        \
         vector sum[4];                                                                                       \
@@ -8053,7 +8055,7 @@ typedef struct npu__ref_tile_loops {
         }                                                                                                    \
     }                                                                                                        \
     static TARGET void npu__ref_tile_##NAME##_row(int64_t k, int64_t n, const void *a, const void *b,        \
-        const int64_t *offsets, void *c, bool add, const void *start)                                        \
+        const ptrdiff_t *offsets, void *c, bool add, const void *start)                                        \
     {                                                                                                        \
         const number *x = a, *y = b;                                                                         \
         number *to = c, first = *(const number *)start;                                                      \
@@ -8199,6 +8201,7 @@ typedef struct npu__ref_tile_loops {
             to[j] = a * to[j] + b * from[j * step];                                                          \
         }                                                                                                    \
     }                                                                                                        \
+    typedef number npu__ref_tile_##NAME##_numbers[ROWS * VECTORS * WIDTH];                                   \
     static const npu__ref_tile_loops npu__ref_tile_##NAME = {                                                \
         ROWS, VECTORS * WIDTH, npu__ref_tile_##NAME##_product, npu__ref_tile_##NAME##_row, \
         npu__ref_tile_##NAME##_dots, \
@@ -8249,7 +8252,7 @@ NPU__REF_TILE_DEFINE(neon_f64, , double, float64x2_t, 2, 8, 2, vld1q_f64, vst1q_
 /* Numbers are pairs of bf16, the earlier one in the lower half; sums and all else are floats. */
 #define NPU__REF_TILE_BF16 __attribute__((target("avx512f,avx512bw,avx512bf16")))
 NPU__REF_INLINE NPU__REF_TILE_BF16 void npu__ref_tile_avx512_bf16_rows(const int32_t rows, int64_t k, const int32_t *a,
-    int64_t a_row, const int32_t *b, const int64_t *offsets, float *c, int64_t c_row, bool add,
+    int64_t a_row, const int32_t *b, const ptrdiff_t *offsets, float *c, int64_t c_row, bool add,
     const npu__ref_tile_end *end, const char *ahead, int64_t ahead_step)
 {
     __m512 sum[12][2];
@@ -8284,7 +8287,7 @@ NPU__REF_INLINE NPU__REF_TILE_BF16 void npu__ref_tile_avx512_bf16_rows(const int
     }
 }
 static NPU__REF_TILE_BF16 void npu__ref_tile_avx512_bf16_product(int32_t rows, int64_t k, const void *a, int64_t a_row,
-    const void *b, const int64_t *offsets, void *c, int64_t c_row, bool add, const npu__ref_tile_end *end,
+    const void *b, const ptrdiff_t *offsets, void *c, int64_t c_row, bool add, const npu__ref_tile_end *end,
     const char *ahead, int64_t ahead_step)
 {
     switch (rows) {
@@ -8485,6 +8488,7 @@ enum {
     NPU__REF_GEMV_FAR = 1024,        /* the same where the matrix comes from memory */
     NPU__REF_GEMV_RUN = 4096,        /* columns whose sums are taken at a time: they stay in the first-level cache */
     NPU__REF_GEMV_GROUP = 64,        /* columns that no part cuts */
+    NPU__REF_GEMV_STRIPS = NPU__STRIP < 128 ? 1 : 4, /* of columns that are no numbers side by side */
     NPU__REF_GEMV_STRIP = 64         /* rows of a panel that as many numbers fill as lanes sum before they are summed */
 };
 
@@ -8803,7 +8807,7 @@ typedef struct npu__ref_product_sum {
     const npu__ref_product *g;
     const npu__ref_product_plan *plan;
     const char *b;
-    const int64_t *offsets;
+    const ptrdiff_t *offsets;
     int64_t panel_step, k_step, offsets_step;
     char *a;
     bool ends; /* each tile with its bias and limits, while it is near; see npu__ref_gemm_ends_tiles */
@@ -8839,11 +8843,15 @@ static npu__ref_tile_end npu__ref_gemm_end(const npu__ref_product *g, int64_t ro
 
 /* One tile; a panel that is cut off by the right edge of C goes by way of a buffer. */
 static void npu__ref_gemm_tile(const npu__ref_product_plan *plan, int32_t rows, int64_t cols, int64_t k,
-                               const char *a, int64_t a_row, const char *b, const int64_t *offsets, char *c,
+                               const char *a, int64_t a_row, const char *b, const ptrdiff_t *offsets, char *c,
                                int64_t c_row, bool add, const npu__ref_tile_end *end, const char *ahead,
                                int64_t ahead_step)
 {
-    union { double f64[12 * 16]; float f32[12 * 32]; } edge; /* the largest tile of any instruction set */
+    union {
+#define NPU_X(set, narrow, wide) npu__ref_tile_##wide##_f32_numbers f32_##set; npu__ref_tile_##wide##_f64_numbers f64_##set;
+        NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+    } edge;
     size_t bytes = (size_t)cols * plan->size, width = (size_t)plan->tile->cols * plan->size;
     if (cols == plan->tile->cols) {
         plan->tile->product(rows, k, a, a_row, b, offsets, c, c_row, add, end, ahead, ahead_step);
@@ -8888,7 +8896,7 @@ static void npu__ref_gemm_sum_slice(const npu__ref_product_sum *s, int64_t row, 
                                     int64_t k, int64_t depth, char *c, int64_t c_row)
 {
     const npu__ref_tile_loops *tile = s->plan->tile;
-    const int64_t *offsets = s->offsets + k * s->offsets_step;
+    const ptrdiff_t *offsets = s->offsets + k * s->offsets_step;
     int64_t width = tile->cols, size = (int64_t)s->plan->size, tiles = npu__ref_ceil_div(rows, tile->rows),
             a_row;
     const char *a = npu__ref_gemm_copy_a(s, row, rows, k, depth, &a_row), *b = s->b + k * s->k_step * size;
@@ -9018,10 +9026,11 @@ static void npu__ref_gemm_rows(npu__ref_product_sum *s, int64_t first_row, int64
 
 /* Rows first_row .. end_row and panels first .. end of C. A panel that is cut off by the right edge is packed
    in any case, since it is read to its full width. */
-static void npu__ref_gemm_region(const npu__ref_product *g, const npu__ref_product_plan *plan, int64_t first_row,
+NPU__REF_APART static void npu__ref_gemm_region(const npu__ref_product *g, const npu__ref_product_plan *plan, int64_t first_row,
                                  int64_t end_row, int64_t first, int64_t end, char *workspace)
 {
-    int64_t offsets[NPU__REF_GEMM_K], width = plan->tile->cols, panels;
+    ptrdiff_t offsets[NPU__REF_GEMM_K];
+    int64_t width = plan->tile->cols, panels;
     char *packed = workspace + plan->a_bytes, *sums = packed + plan->b_bytes;
     bool direct = npu__ref_gemm_b_is_direct(g, plan, end_row - first_row);
     npu__ref_product_sum s = { 0 };
@@ -9035,7 +9044,7 @@ static void npu__ref_gemm_region(const npu__ref_product *g, const npu__ref_produ
             npu__ref_min(plan->block_panels, whole ? npu__ref_min(end, g->n / width) - first : end - first);
         cols = npu__ref_min(panels * width, g->n - col);
         for (int64_t i = 0; i < plan->block_k; i++) {
-            offsets[i] = i * (whole ? g->b.row : width);
+            offsets[i] = (ptrdiff_t)(i * (whole ? g->b.row : width));
         }
         if (whole || g->packed_b) {
             npu__ref_gemm_rows(&s, first_row, end_row, col, cols, sums);
@@ -9061,15 +9070,15 @@ static void npu__ref_gemm_blocked(const npu__ref_product *g, uint32_t part, uint
 /* ---- matrix product: vector times matrix ---- */
 
 /* Eight columns of B, strided by k at will, times the row A. */
-static void npu__ref_gemv_dots(const npu__ref_product *g, const npu__ref_tile_loops *tile, int64_t col, int32_t count,
+NPU__REF_APART static void npu__ref_gemv_dots(const npu__ref_product *g, const npu__ref_tile_loops *tile, int64_t col, int32_t count,
                                void *sums)
 {
-    npu__ref_scalars x, b[4]; /* eight strips of floats or four of doubles */
+    npu__ref_scalars x, b[NPU__REF_GEMV_STRIPS]; /* of doubles, or twice as many of floats */
     size_t size = npu__ref_sum_size(g->a.dtype);
     uint32_t dtype = npu__ref_sum_dtype(g->a.dtype);
     bool direct = g->b.dtype == dtype && g->b.row == 1, whole = direct && g->a.dtype == dtype && g->a.col == 1;
     int64_t strip = whole ? NPU__REF_GEMV_STRIP * tile->cols : NPU__STRIP;
-    int32_t group = direct || size == sizeof(float) ? 8 : 4;
+    int32_t group = direct ? 8 : (int32_t)(sizeof b / NPU__STRIP / size);
     for (int64_t k = 0; k < g->k; k += strip) {
         size_t n = (size_t)npu__ref_min(strip, g->k - k);
         const void *row = whole ? npu__ref_address(g->a.x, dtype, k) : &x;
@@ -9090,7 +9099,7 @@ static void npu__ref_gemv_dots(const npu__ref_product *g, const npu__ref_tile_lo
 }
 
 /* Columns of B that lie side by side: rows of B are added up. */
-static void npu__ref_gemv_rows(const npu__ref_product *g, const npu__ref_tile_loops *tile, int64_t col, int64_t cols,
+NPU__REF_APART static void npu__ref_gemv_rows(const npu__ref_product *g, const npu__ref_tile_loops *tile, int64_t col, int64_t cols,
                                void *sums)
 {
     union { double f64[4]; float f32[4]; } x;
@@ -9821,14 +9830,14 @@ typedef struct npu__ref_pixel_loops {
     /* c (count x channels) = or += x w, then + bias, then as npu_epilogue.limits says: x [count, k] has its element
        (i, j) at x[i + offsets[j]], w and c are dense. bias NULL = neither. Each j fetches one of ahead, ahead +
        ahead_step ...: weights of the next tiles. */
-    void (*product)(int32_t count, int64_t k, const float *x, const int64_t *offsets, const float *w, const float *bias,
+    void (*product)(int32_t count, int64_t k, const float *x, const ptrdiff_t *offsets, const float *w, const float *bias,
                     const float *limits, float *c, bool add, const float *ahead, int64_t ahead_step);
 } npu__ref_pixel_loops;
 
 #define NPU__REF_PIXELS_DEFINE(NAME, TARGET, vector, WIDTH, PIXELS, VECTORS, IS_FOR_LARGE, LOAD, STORE, SET, FMA, \
                                LIMIT)                                                                            \
     NPU__REF_INLINE TARGET void npu__ref_pixels_##NAME##_of(const int32_t count, int64_t k, const float *x,      \
-        const int64_t *offsets, const float *w, const float *bias, const float *limits, float *c, bool add,          \
+        const ptrdiff_t *offsets, const float *w, const float *bias, const float *limits, float *c, bool add,          \
         const float *ahead, int64_t ahead_step)                                                                      \
     {                                                                                                            \
         vector sum[PIXELS][VECTORS], y[VECTORS];                                                                 \
@@ -9884,7 +9893,7 @@ typedef struct npu__ref_pixel_loops {
         }                                                                                                        \
     }                                                                                                            \
     static TARGET void npu__ref_pixels_##NAME##_product(int32_t count, int64_t k, const float *x,                \
-        const int64_t *offsets, const float *w, const float *bias, const float *limits, float *c, bool add,          \
+        const ptrdiff_t *offsets, const float *w, const float *bias, const float *limits, float *c, bool add,          \
         const float *ahead, int64_t ahead_step)                                                                      \
     {                                                                                                            \
         switch (count) {                                                                                         \
@@ -9942,7 +9951,7 @@ enum {
 typedef struct npu__ref_pixel_source {
     const npu__ref_pixel_loops *loops;
     const float *x;
-    const int64_t *offsets;
+    const ptrdiff_t *offsets;
     int64_t row, tile, k;
     const float *end; /* of the weights of all panels, which are used one after the other */
     const float *limits; /* as those of npu_epilogue, where there is a bias */
@@ -10333,7 +10342,7 @@ typedef struct npu__ref_conv_blocked {
     npu__ref_plane plane; /* masks not NULL: each channel of a group is one */
     bool is_packed_late;  /* into the workspace, before every launch */
     size_t packed_at;
-    int64_t *offsets;     /* of every channel and tap in the slab */
+    ptrdiff_t *offsets;   /* of every channel and tap in the slab */
     int64_t bands, band;  /* of rows of the result */
     int64_t rows, row;    /* of one phase plane of the slab, and elements in one */
     int64_t chunks;       /* of output channels */
@@ -10436,13 +10445,14 @@ static void npu__ref_conv_cut(npu__ref_conv_blocked *s)
 static void npu__ref_conv_offsets(npu__ref_conv_blocked *s)
 {
     const npu__ref_conv_axis *d = s->dim;
-    int64_t *to = s->offsets, plane = s->is_in_place ? npu__ref_volume(s->conv->in) : s->rows * s->row;
+    ptrdiff_t *to = s->offsets;
+    int64_t plane = s->is_in_place ? npu__ref_volume(s->conv->in) : s->rows * s->row;
     for (int64_t i = 0; i < s->conv->in_channels * d[0].taps; i++) {
         for (int64_t k1 = 0; k1 < d[1].taps; k1++) {
             for (int64_t k2 = 0; k2 < d[2].taps; k2++) {
                 int64_t phase = (i * d[1].phases + k1 % d[1].period) * d[2].phases + k2 % d[2].period;
-                *to++ =
-                    phase * plane + k1 * d[1].dilation / d[1].step * s->row + k2 * d[2].dilation / d[2].step;
+                *to++ = (ptrdiff_t)(phase * plane + k1 * d[1].dilation / d[1].step * s->row +
+                                    k2 * d[2].dilation / d[2].step);
             }
         }
     }
@@ -11447,7 +11457,8 @@ static npu_status npu__ref_winograd_weights(npu_prepare *p, npu__ref_winograd *s
 NPU__REF_COLD static npu_status npu__ref_winograd_prepare(npu_prepare *p)
 {
     npu__ref_winograd *s = npu_prepare_alloc(p, sizeof *s);
-    int64_t *offsets, in;
+    ptrdiff_t *offsets;
+    int64_t in;
     npu_status status;
     if (!s) {
         return NPU_ERR_NO_MEMORY;
@@ -11469,7 +11480,7 @@ NPU__REF_COLD static npu_status npu__ref_winograd_prepare(npu_prepare *p)
     status = offsets ? npu__ref_winograd_cut(s) : NPU_ERR_NO_MEMORY;
     status = status ? status : npu__ref_winograd_weights(p, s);
     for (int64_t i = 0; offsets && i < in; i++) {
-        offsets[i] = i * s->pitch;
+        offsets[i] = (ptrdiff_t)(i * s->pitch);
     }
     p->takes_epilogue = true;
     s->slab.items = s->conv.images * s->slab.bands;
@@ -30380,7 +30391,7 @@ NPU__REF_COLD static void npu__ref_explain(const npu_launch *l)
     }
 }
 
-static npu_status npu__ref_run_dynamic(const npu__ref_program *p, const npu__ref_op *o, const npu_binding *b,
+NPU__REF_APART static npu_status npu__ref_run_dynamic(const npu__ref_program *p, const npu__ref_op *o, const npu_binding *b,
                                        void **table)
 {
     const npu_dynamic *dynamic = b->dynamic;
