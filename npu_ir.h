@@ -231,13 +231,17 @@ extern "C" {
                                                                         max_groups of npu_plan_desc; a region that is
                                                                         too small is BUDGET at once
    NPU_IR_NO_OVERLAP    runs that overlap                               UNSUPPORTED: overlap of both descs
+   NPU_IR_NO_DEVICES    backends with memory of their own, several      UNSUPPORTED: a plan for more than one backend, or
+                        backends in one plan                            for one that is not NPU_BACKEND_HOST
+   NPU_IR_NO_SYMBOLS    dims that are no numbers                        UNSUPPORTED: symbols, inputs and results with such
+                                                                        dims, numbers among attributes read from values
    NPU_IR_NO_ISA        kernels for instruction sets that the           npu_ref_isa names "base" alone; half of the time
                         compiler is not set to                          that npu_ir_backend_ref.h takes to compile
 
    Where one file alone calls the library, NPU_IR_STATIC in it lets the compiler drop every function that is not called.
 
    No function has a stack frame over 16 KB. With NPU_IR_STRIP 32 (npu_ir_backend_ref.h) that example needs 12 KB of
-   stack from its first call to its last, 3.3 KB of it for runs.
+   stack from its first call to its last, 3.1 KB of it for runs.
    -------------------------------------------------------------------------------------------------------- */
 
 #define NPU_IR_VERSION 0x000200u /* major << 16 | minor << 8 | patch */
@@ -7208,6 +7212,16 @@ NPU_X(aicf_gemm, (npu_value a, npu_value b), (a, b))
 #else
 #define NPU__HAS_OVERLAP true
 #endif
+#ifdef NPU_IR_NO_DEVICES
+#define NPU__HAS_DEVICES false
+#else
+#define NPU__HAS_DEVICES true
+#endif
+#ifdef NPU_IR_NO_SYMBOLS
+#define NPU__HAS_SYMBOLS false
+#else
+#define NPU__HAS_SYMBOLS true
+#endif
 
 #ifdef NPU__STATIC_TOO_LATE
 #error "npu_ir.h: with NPU_IR_STATIC, define NPU_IR_IMPLEMENTATION before the first #include of the file"
@@ -12354,7 +12368,7 @@ NPU_IR_API npu_status npu_op_describe(const npu_graph *g, npu_op op, npu_op_info
 static npu__symbol *npu__symbol_of(const npu_graph *g, int64_t dim)
 {
     uint64_t i = (uint64_t)-2 - (uint64_t)dim;
-    return dim < NPU_DYNAMIC_DIM && i < g->num_symbols ? &g->symbols[i] : NULL;
+    return NPU__HAS_SYMBOLS && dim < NPU_DYNAMIC_DIM && i < g->num_symbols ? &g->symbols[i] : NULL;
 }
 
 /* "f32[8,32]", as far as it fits; no words under NPU_IR_NO_STRINGS. */
@@ -12451,6 +12465,10 @@ static int64_t npu__symbol_add(npu_graph *g, const char *name, int64_t min, int6
 {
     char *copy;
     npu__symbol *s;
+    if (!NPU__HAS_SYMBOLS) {
+        npu__graph_fail(g, NPU_ERR_UNSUPPORTED, "NPU_IR_NO_SYMBOLS leaves dims that are no numbers out ('%.60s')", name);
+        return 0;
+    }
     if ((g->num_symbols * 2 >= g->symbol_table_size && !npu__symbol_table_grow(g)) ||
         !NPU__RESERVE(g, symbols, 1) || (copy = npu__arena_str(&g->arena, name)) == NULL) {
         npu__graph_no_memory(g);
@@ -12591,16 +12609,20 @@ static npu_status npu__info_sizes_at(const npu_graph *g, const npu_schema *schem
 }
 
 /* True for an op with numbers among its attributes read from values: it has more operands than tensors. */
-static bool npu__has_dynamic_args(const npu_graph *g, const npu__op *o)
+static bool npu__takes_numbers(const npu_schema *schema, const uint32_t *groups, uint32_t num_operands)
 {
-    const npu_schema *schema = o->def->schema;
     uint32_t tensors = 0, lists = 0;
     for (uint32_t i = 0; i < schema->num_args; i++) {
         if (npu__is_operand(&schema->args[i])) {
-            tensors += schema->args[i].type.list ? g->groups[o->groups + lists++] : 1;
+            tensors += schema->args[i].type.list ? groups[lists++] : 1;
         }
     }
-    return o->num_operands > tensors;
+    return num_operands > tensors;
+}
+
+static bool npu__has_dynamic_args(const npu_graph *g, const npu__op *o)
+{
+    return NPU__HAS_SYMBOLS && npu__takes_numbers(o->def->schema, g->groups + o->groups, o->num_operands);
 }
 
 /* An integer or bool, of whatever rank, but one; false where it is not known. */
@@ -13221,7 +13243,8 @@ static npu_status npu__deduce(npu_deduce *d)
         const npu_bound_arg *arg = &d->op->args[i];
         const npu_schema_arg *declared = &d->def->schema->args[i];
         d->status = npu__is_operand(declared) ? npu__check_class(d, arg, declared->type.base)
-                                              : npu__check_dynamic_arg(d, arg);
+            : NPU__HAS_SYMBOLS                ? npu__check_dynamic_arg(d, arg)
+                                              : NPU_OK;
     }
     if (!d->status) {
         npu__run_rule(d);
@@ -22705,6 +22728,11 @@ static npu_status npu__check_spec(npu_graph *g, const char *what, const char *na
                                (unsigned)spec->rank, NPU_MAX_RANK);
     }
     for (uint32_t i = 0; i < spec->rank; i++) {
+        if (!NPU__HAS_SYMBOLS && spec->dims[i] < 0) {
+            return npu__graph_fail(g, NPU_ERR_UNSUPPORTED,
+                                   "%s '%s': dim %u is no number, which NPU_IR_NO_SYMBOLS leaves out", what, name,
+                                   (unsigned)i);
+        }
         if (spec->dims[i] < -1 && (uint64_t)(-2 - spec->dims[i]) >= g->num_symbols) {
             return npu__graph_fail(g, NPU_ERR_SHAPE,
                                    "%s '%s': dim %u is %lld, which is no symbol of this graph", what, name,
@@ -23597,6 +23625,10 @@ static npu_status npu__emit_results(npu_graph *g, const npu__emission *e, const 
             is_open = is_open || npu__is_open(g, y->dims[k]);
         }
     }
+    if (is_open && !NPU__HAS_SYMBOLS) {
+        return npu__graph_fail(g, NPU_ERR_UNSUPPORTED,
+                               "%s: a dim of its results is no number, which NPU_IR_NO_SYMBOLS leaves out", info->name);
+    }
     return is_open ? npu__emit_symbols(g, e, info) : NPU_OK;
 }
 
@@ -23743,6 +23775,10 @@ static npu_status npu__emit_check(npu_graph *g, const npu__emission *e)
     info.num_in = e->num_operands;
     if (npu_blob_bind(e->def->schema, info.attrs, info.attrs_size, e->groups, e->num_operands, args, &diag)) {
         return npu__graph_adopt(g, &diag);
+    }
+    if (!NPU__HAS_SYMBOLS && npu__takes_numbers(e->def->schema, e->groups, e->num_operands)) {
+        return npu__graph_fail(g, NPU_ERR_UNSUPPORTED,
+                               "%s: NPU_IR_NO_SYMBOLS leaves numbers that are read from values out", e->def->name);
     }
     status = npu__emit_operands(g, e, args);
     info.in = g->in_specs;
@@ -35365,12 +35401,12 @@ static const char *npu__form_wrong(const npu_backend *b, const npu_group *group,
 static npu_status npu__check_forms(const npu_backend *b, const npu_group *group, const npu_compiled *c, npu_diag *diag)
 {
     const npu_form *all = c->forms;
-    if (c->num_forms && (!all || all->size < NPU__SIZE_0_2(npu_form, bytes) || all->size % sizeof(void *))) {
+    if (c->num_forms && (!NPU__HAS_DEVICES || !all || all->size < NPU__SIZE_0_2(npu_form, bytes) || all->size % sizeof(void *))) {
         return npu__fail(diag, NPU_ERR_BACKEND, "%s: compile gave %u forms, but %s %u", b->name,
                          (unsigned)c->num_forms, all ? "their size is" : "no array: it is",
                          all ? (unsigned)all->size : 0);
     }
-    for (uint32_t i = 0; i < c->num_forms; i++) {
+    for (uint32_t i = 0; NPU__HAS_DEVICES && i < c->num_forms; i++) {
         const npu_form *form = npu__form_at(all, i);
         const char *wrong = form->size == all->size ? npu__form_wrong(b, group, form) : "its size is another";
         if (wrong) {
@@ -35901,7 +35937,7 @@ NPU_IR_API npu_status npu_op_call(const npu_backend *backend, const npu_op_call_
 
 /* Where neither is listed, compilers drop what these ops alone take. */
 enum { NPU__HAS_IF = NPU_IR_HAS_OP(NPU_NPU_IF) ? 1 : 0, NPU__HAS_WHILE = NPU_IR_HAS_OP(NPU_NPU_WHILE) ? 1 : 0,
-       NPU__HAS_CONTROL = NPU__HAS_IF || NPU__HAS_WHILE };
+       NPU__HAS_CONTROL = NPU__HAS_IF || NPU__HAS_WHILE, NPU__HAS_TRANSFERS = NPU__HAS_DEVICES || NPU__HAS_CONTROL };
 
 static bool npu__is_control(npu_kind kind)
 {
@@ -43015,7 +43051,7 @@ static npu_status npu__plan_describe(const npu_plan *plan, uint32_t id, npu_op_i
     const npu__op *o = &g->ops[id];
     npu_status status = npu_op_describe(g, npu__make_op(id), info, s);
     bool is_fed = npu__has_dynamic_args(g, o), fits = false;
-    if (status || (npu__info_is_static(info) && !is_fed)) {
+    if (status || !NPU__HAS_SYMBOLS || (npu__info_is_static(info) && !is_fed)) {
         return status;
     }
     if (npu__info_has_anonymous(info)) {
@@ -43128,7 +43164,7 @@ static bool npu__spec_has_deduced(const npu_graph *g, const npu_spec *spec)
 {
     bool has = false;
     for (uint32_t i = 0; i < spec->rank && !has; i++) {
-        has = spec->dims[i] < NPU_DYNAMIC_DIM && g->symbols[-2 - spec->dims[i]].is_deduced;
+        has = NPU__HAS_SYMBOLS && spec->dims[i] < NPU_DYNAMIC_DIM && g->symbols[-2 - spec->dims[i]].is_deduced;
     }
     return has;
 }
@@ -43163,7 +43199,7 @@ static bool npu__may_idle(const npu_plan *plan, uint32_t id)
     const npu__op *o = &g->ops[id];
     uint32_t x = o->num_operands == 1 ? g->uses[o->first_operand].value : 0, y = o->first_result;
     uint32_t role = g->values[x].role, deep = 0;
-    if ((o->def->traits & (NPU_VIEW | NPU_NO_KERNEL)) != NPU_VIEW || !x || o->num_results != 1 ||
+    if (!NPU__HAS_DEVICES || (o->def->traits & (NPU_VIEW | NPU_NO_KERNEL)) != NPU_VIEW || !x || o->num_results != 1 ||
         npu__is_lasting(g, y) || npu__op_keeps_order(g, o) || role == NPU_ROLE_PARAM || role == NPU_ROLE_CONSTANT ||
         role == NPU_ROLE_STATE || !npu_spec_is_static(g->specs[g->values[x].spec]) ||
         !npu_spec_is_static(g->specs[g->values[y].spec]) || npu__value_size(g, x) != npu__value_size(g, y)) {
@@ -43262,7 +43298,7 @@ static npu_status npu__plan_prices(npu_plan *plan, npu_diag *diag)
         const npu_rates *r = plan->desc.rates && b < plan->num_given ? plan->desc.rates[b] : NULL;
         npu__prices *prices = &plan->prices[b];
         is_priced = is_priced || r || (plan->backends[b]->cost && b + 1 < plan->num_given);
-        status = NPU__HAS_COSTS && r ? npu__check_rates(r, plan->backends[b]->name, diag) : NPU_OK;
+        status = r ? npu__check_rates(r, plan->backends[b]->name, diag) : NPU_OK;
         if (r && status == NPU_OK) {
             prices->launch = r->launch_ns;
             prices->up = prices->down = r->transfer_ns;
@@ -43270,7 +43306,7 @@ static npu_status npu__plan_prices(npu_plan *plan, npu_diag *diag)
             prices->down_byte = r->down > 0 ? 1e9 / r->down : 0;
         }
     }
-    if (!NPU__HAS_COSTS || status || !is_priced) {
+    if (status || !is_priced) {
         return status;
     }
     plan->op_ns = (float *)npu__alloc(&plan->allocator, num * sizeof *plan->op_ns);
@@ -43316,7 +43352,8 @@ static const char *npu__format_us(char buf[24], double ns)
 
 static bool npu__is_device(const npu_plan *plan, uint32_t backend)
 {
-    return backend < plan->desc.num_backends && !(plan->backends[backend]->traits & NPU_BACKEND_HOST);
+    return NPU__HAS_DEVICES && backend < plan->desc.num_backends &&
+        !(plan->backends[backend]->traits & NPU_BACKEND_HOST);
 }
 
 /* Can the host look into the memory of a device? What another device reads from there, or writes to it, then moves
@@ -43818,7 +43855,7 @@ static bool npu__group_for_overlap(npu_plan *plan, uint32_t *num_groups)
 
 static bool npu__is_streamed(const npu_plan *plan, uint32_t value, uint32_t backend)
 {
-    return plan->streamed && backend < NPU__MAX_BACKENDS && (plan->streamed[value] >> backend & 1u);
+    return NPU__HAS_COSTS && plan->streamed && backend < NPU__MAX_BACKENDS && (plan->streamed[value] >> backend & 1u);
 }
 
 /* Bytes of the streamed weights that an op uses. */
@@ -43882,13 +43919,15 @@ static bool npu__group_ops(npu_plan *plan)
 {
     uint32_t num_ops = plan->graph->num_ops, num_groups = 0;
     plan->num_groups = plan->num_step_ops = 0;
-    if (plan->desc.contiguous) {
+    if (!NPU__HAS_DEVICES || plan->desc.contiguous) {
         npu__group_by_runs(plan, &num_groups);
     } else if (!npu__group_by_waves(plan, &num_groups) ||
                (NPU__HAS_OVERLAP && plan->desc.overlap && !npu__group_for_overlap(plan, &num_groups))) {
         return false;
     }
-    npu__join_readers(plan);
+    if (NPU__HAS_DEVICES) {
+        npu__join_readers(plan);
+    }
     if (NPU__HAS_COSTS && plan->streamed && !npu__group_for_streams(plan, &num_groups)) {
         return false;
     }
@@ -45539,7 +45578,7 @@ static npu_status npu__add_transfer(npu__build *b, uint32_t first_input, uint32_
         plan->moved_head[v] = plan->num_moved;
         s->bytes += npu__value_size(plan->graph, v) *
             (uint64_t)(npu__goes_down(plan, from, to) + npu__goes_up(plan, from, to));
-        s->predicted_ns += npu__move_ns(plan, from, to, npu__value_size(plan->graph, v));
+        s->predicted_ns += NPU__HAS_COSTS ? npu__move_ns(plan, from, to, npu__value_size(plan->graph, v)) : 0;
         s->num_outputs++;
     }
     return NPU_OK;
@@ -45577,7 +45616,7 @@ static npu_status npu__add_partition(npu__build *b, const npu__run *run, uint32_
         return NPU_ERR_NO_MEMORY;
     }
     b->made[run->group] = plan->num_steps - 1;
-    if (!plan->targets[run->ops[0].id].is_idle) {
+    if (NPU__HAS_COSTS && !plan->targets[run->ops[0].id].is_idle) {
         s->predicted_ns = run->backend < plan->desc.num_backends ? plan->prices[run->backend].launch : 0;
         for (uint32_t i = 0; i < run->num_ops; i++) {
             s->predicted_ns += npu__ns_on(plan, run->ops[i].id, run->backend);
@@ -45634,7 +45673,7 @@ static npu_status npu__add_run(npu__build *b, const npu__run *run)
     if (!npu__collect_inputs(b, run, &num_inputs)) {
         return NPU_ERR_NO_MEMORY;
     }
-    status = npu__add_transfers(b, first, num_inputs, run->backend);
+    status = NPU__HAS_TRANSFERS ? npu__add_transfers(b, first, num_inputs, run->backend) : NPU_OK;
     if (status == NPU_OK && plan->num_steps > before) { /* the inputs belong behind the transfers' values */
         uint32_t moved = plan->num_step_values - first - num_inputs;
         if (!NPU__RESERVE(plan, step_values, num_inputs)) {
@@ -45795,6 +45834,10 @@ static npu_status npu__plan_check(const npu_graph *g, const npu_plan_desc *desc,
             return status;
         }
     }
+    if (!NPU__HAS_DEVICES && (desc->num_backends > 1 || !(desc->backends[0]->traits & NPU_BACKEND_HOST))) {
+        return npu__fail(diag, NPU_ERR_UNSUPPORTED,
+                         "plan: NPU_IR_NO_DEVICES leaves all backends but one of host memory out");
+    }
     for (uint32_t i = 0; i < desc->num_force_last; i++) {
         if (!desc->force_last || !desc->force_last[i]) {
             return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "plan: name %u of %u in force_last is NULL", (unsigned)i,
@@ -45898,24 +45941,29 @@ static npu_plan *npu__plan_new(const npu_graph *g, const npu_plan_desc *desc)
     return plan;
 }
 
-static bool npu__plan_clone_costs(npu_plan *plan, const npu_plan *from)
+static bool npu__clone_refused(npu_plan *plan, const npu_plan *from)
 {
-    size_t bytes = (size_t)plan->num_ops * plan->desc.num_backends * sizeof *plan->op_ns;
-    memcpy(plan->prices, from->prices, sizeof plan->prices);
-    plan->last_ns = from->last_ns;
-    plan->expect = from->expect;
-    plan->op_ns = from->op_ns ? (float *)npu__alloc(&plan->allocator, bytes) : NULL;
-    if ((from->op_ns && !plan->op_ns) || !NPU__RESERVE(plan, refused, from->num_refused)) {
+    if (!NPU__RESERVE(plan, refused, from->num_refused)) {
         return false;
-    }
-    if (plan->op_ns) {
-        memcpy(plan->op_ns, from->op_ns, bytes);
     }
     if (from->num_refused) {
         memcpy(plan->refused, from->refused, from->num_refused * sizeof *from->refused);
     }
     plan->num_refused = from->num_refused;
     return true;
+}
+
+static bool npu__clone_costs(npu_plan *plan, const npu_plan *from)
+{
+    size_t bytes = (size_t)plan->num_ops * plan->desc.num_backends * sizeof *plan->op_ns;
+    memcpy(plan->prices, from->prices, sizeof plan->prices);
+    plan->last_ns = from->last_ns;
+    plan->expect = from->expect;
+    plan->op_ns = from->op_ns ? (float *)npu__alloc(&plan->allocator, bytes) : NULL;
+    if (plan->op_ns) {
+        memcpy(plan->op_ns, from->op_ns, bytes);
+    }
+    return !from->op_ns || plan->op_ns;
 }
 
 static bool npu__clone_views(npu_plan *plan, const npu_plan *from)
@@ -45957,7 +46005,8 @@ static npu_plan *npu__plan_clone(const npu_plan *from, npu_diag *diag)
     }
     if (ok) {
         memcpy(plan->targets, from->targets, from->graph->num_ops * sizeof *plan->targets);
-        ok = npu__clone_views(plan, from) && npu__plan_clone_costs(plan, from) && npu__clone_streams(plan, from) &&
+        ok = npu__clone_views(plan, from) && npu__clone_refused(plan, from) &&
+            (!NPU__HAS_COSTS || (npu__clone_costs(plan, from) && npu__clone_streams(plan, from))) &&
             npu__group_ops(plan) && npu__build_steps(plan, diag) == NPU_OK;
     }
     if (!ok) {
@@ -46115,7 +46164,7 @@ static uint64_t npu__round_up(uint64_t n, uint64_t alignment)
 /* NULL = it is dense there. */
 static const npu__formed *npu__form_of(const npu_plan *plan, uint32_t value, uint32_t backend)
 {
-    uint32_t i = plan->num_forms ? plan->value_form[value] : 0;
+    uint32_t i = NPU__HAS_DEVICES && plan->num_forms ? plan->value_form[value] : 0;
     while (i && plan->forms[i - 1].backend != backend) {
         i = plan->forms[i - 1].next;
     }
@@ -48687,14 +48736,14 @@ NPU_IR_API npu_status npu_plan_create(npu_plan **out, const npu_graph *g, const 
     if (!plan) {
         return npu__fail(diag, NPU_ERR_NO_MEMORY, "plan: out of memory");
     }
-    status = npu__plan_prices(plan, diag);
+    status = NPU__HAS_COSTS ? npu__plan_prices(plan, diag) : NPU_OK;
     status = status ? status : npu__assign_ops(plan, diag);
     status = status ? status : npu__place_by_cost(plan, diag);
     status = status ? status : npu__limit_groups(plan);
     status = status ? status : npu__check_fallback(plan, diag);
     status = status ? status : npu__build_steps(plan, diag);
     status = status ? status : npu__fit_plan(plan, diag);
-    status = status ? status : npu__not_wider(plan, diag);
+    status = status || !NPU__HAS_DEVICES ? status : npu__not_wider(plan, diag);
     status = status ? status : npu__not_slower(plan, diag);
     status = status ? status : npu__check_expected(plan, diag);
     status = status || !NPU__HAS_CONTROL ? status : npu__plan_bodies(plan, desc, diag);
@@ -49005,7 +49054,7 @@ static bool npu__group_own(npu__group_build *b, npu_op_info *info)
     if (n) {
         memcpy(specs, info->in, n * sizeof *specs);
     }
-    if (info->dynamic && !npu__group_own_dims(b, info, specs, args)) {
+    if (NPU__HAS_SYMBOLS && info->dynamic && !npu__group_own_dims(b, info, specs, args)) {
         return false;
     }
     for (uint32_t i = 0; i < o->num_operands; i++) {
@@ -49703,7 +49752,7 @@ static npu_status npu__add_forms(npu_program *p, const npu__group *group, npu_di
     if (c->num_forms && (!plan->value_form || !NPU__RESERVE(plan, forms, c->num_forms))) {
         return npu__fail(diag, NPU_ERR_NO_MEMORY, "program: out of memory");
     }
-    for (uint32_t i = 0; i < c->num_forms; i++) {
+    for (uint32_t i = 0; NPU__HAS_DEVICES && i < c->num_forms; i++) {
         const npu_form *form = npu__form_at(c->forms, i);
         uint32_t value = group->values[form->value], rank = plan->graph->specs[plan->graph->values[value].spec]->rank;
         npu__formed *f = &plan->forms[plan->num_forms];
@@ -49764,7 +49813,7 @@ static bool npu__run_formed_views(npu_plan *plan, const npu__group *group)
 {
     const npu_graph *g = plan->graph;
     bool any = false;
-    for (uint32_t i = 0; plan->views && i < group->compiled.num_forms; i++) {
+    for (uint32_t i = 0; NPU__HAS_DEVICES && plan->views && i < group->compiled.num_forms; i++) {
         uint32_t value = group->values[npu__form_at(group->compiled.forms, i)->value];
         any |= npu__run_view(plan, g->values[value].producer, group->backend);
         for (uint32_t u = g->values[value].first_use; u; u = g->uses[u - 1].next) {
@@ -50146,7 +50195,7 @@ static bool npu__plan_streams(npu_program *p)
 {
     const npu_plan *plan = p->plan;
     bool ok = true;
-    for (uint32_t i = 0; ok && plan->streamed && i < plan->num_steps; i++) {
+    for (uint32_t i = 0; NPU__HAS_COSTS && ok && plan->streamed && i < plan->num_steps; i++) {
         const npu_step *s = &plan->steps[i];
         for (uint32_t k = 0; ok && s->type == NPU_STEP_PARTITION && k < s->num_inputs; k++) {
             uint32_t v = s->inputs[k].id;
@@ -51174,7 +51223,7 @@ static npu_buffer *npu__exec_buffer(const npu_exec *e, uint32_t backend, uint32_
 
 static bool npu__is_host(const npu_exec *e, uint32_t backend)
 {
-    return (e->program->plan->backends[backend]->traits & NPU_BACKEND_HOST) != 0;
+    return !NPU__HAS_DEVICES || (e->program->plan->backends[backend]->traits & NPU_BACKEND_HOST);
 }
 
 /* Points every host buffer of a bound value to memory. */
@@ -51221,7 +51270,7 @@ static bool npu__group_is_dynamic(const npu_program *p, const npu__group *group)
 static bool npu__graph_is_dynamic(const npu_graph *g)
 {
     bool is_dynamic = false;
-    for (uint32_t i = 1; i < g->num_values && g->num_symbols && !is_dynamic; i++) {
+    for (uint32_t i = 1; NPU__HAS_SYMBOLS && i < g->num_values && g->num_symbols && !is_dynamic; i++) {
         is_dynamic = !npu_spec_is_static(g->specs[g->values[i].spec]);
     }
     for (uint32_t i = 1; i < g->num_ops && !is_dynamic; i++) {
@@ -51587,7 +51636,7 @@ static bool npu__exec_bindings(npu_exec *e)
         b->clock = e->desc.clock;
         b->op_done = e->desc.profile ? npu__exec_op_done : NULL;
         b->op_done_ctx = e;
-        b->dynamic = e->dims && npu__group_is_dynamic(p, g) ? &e->dims->dynamic : NULL;
+        b->dynamic = NPU__HAS_SYMBOLS && e->dims && npu__group_is_dynamic(p, g) ? &e->dims->dynamic : NULL;
         b->num_workers = npu__planned_workers(p->plan);
         b->more_workers = e->more_workers ? (char *)e->more_workers + e->more_align - 1 : NULL;
         if (b->more_workers) {
@@ -51657,7 +51706,7 @@ static uint32_t npu__most_actions(const npu_program *p)
 /* Room for what moves convert: in order one after the other, else all. */
 static void npu__measure_formed(npu_exec *e, const npu__move *moves, uint32_t num)
 {
-    for (uint32_t i = 0; i < 2 * num; i++) {
+    for (uint32_t i = 0; NPU__HAS_DEVICES && i < 2 * num; i++) {
         uint32_t end = i % 2 ? moves[i / 2].to : moves[i / 2].from;
         const npu__formed *form = end == NPU_NO_INDEX ? NULL : npu__form_of(e->program->plan, moves[i / 2].value, end);
         bool is_ours = form && form->conversion == NPU_FORM_BY_CORE;
@@ -52690,13 +52739,17 @@ static npu_status npu__issue(npu_exec *e, const npu__action *a, npu_fence *fence
     uint64_t stream = e->streams[a->backend];
     switch (a->type) {
     case NPU__COPY: memmove(a->to, a->from, (size_t)a->bytes); return NPU_OK;
-    case NPU__CONVERT: npu__convert(e->program->plan, a); return NPU_OK;
     case NPU__UPLOAD: return npu__buffer_upload(b, a->buffer, a->offset, a->from, a->bytes, a->form, stream, fence);
+    case NPU__SUBMIT: return npu__submit(e, a, fence);
+    default: break;
+    }
+    switch (NPU__HAS_DEVICES ? a->type : NPU__SUBMIT) { /* with memory of a device */
+    case NPU__CONVERT: npu__convert(e->program->plan, a); return NPU_OK;
     case NPU__DOWNLOAD: return npu__buffer_download(b, a->to, a->buffer, a->offset, a->bytes, a->form, stream, fence);
     case NPU__DEVICE_COPY:
         return npu__buffer_copy(b, a->buffer, a->offset, a->source, a->source_offset, a->bytes, stream, fence);
     case NPU__THROUGH: return npu__perform_through(e, a);
-    default: return npu__submit(e, a, fence);
+    default: return NPU_ERR_INTERNAL;
     }
 }
 
@@ -52885,8 +52938,9 @@ NPU_IR_API const void *npu_exec_value_address(const npu_exec *e, npu_value v, ui
 /* Bytes that a move has in this run, for which there is room where they go. */
 static npu_status npu__move_bytes(npu_exec *e, const npu__move *m, uint64_t *bytes)
 {
-    *bytes = m->is_dynamic ? npu__actual_size(e, m->value) : m->bytes;
-    return m->is_dynamic && m->to != NPU_NO_INDEX ? npu__reserve_value(e, m->value, m->to, *bytes) : NPU_OK;
+    bool is_dynamic = NPU__HAS_SYMBOLS && m->is_dynamic;
+    *bytes = is_dynamic ? npu__actual_size(e, m->value) : m->bytes;
+    return is_dynamic && m->to != NPU_NO_INDEX ? npu__reserve_value(e, m->value, m->to, *bytes) : NPU_OK;
 }
 
 /* Between two devices. */
@@ -53069,7 +53123,7 @@ static npu_status npu__fail_unbound(npu_exec *e, uint32_t input)
 static npu_status npu__run_feed(npu_exec *e, const npu__move *m, uint64_t bytes)
 {
     const npu__slot *slot = npu__source_slot(e, m->value);
-    if (slot && slot->buffer && slot->backend == m->to && !npu__form_of(e->program->plan, m->value, m->to)) {
+    if (NPU__HAS_DEVICES && slot && slot->buffer && slot->backend == m->to && !npu__form_of(e->program->plan, m->value, m->to)) {
         return npu__copy_buffer(e, m->to, npu__exec_buffer(e, m->to, m->target.buffer), m->target.offset, m->to,
                                 slot->buffer, slot->offset, m->value, bytes);
     }
@@ -53087,14 +53141,15 @@ static npu_status npu__run_inputs(npu_exec *e)
             return npu__fail_unbound(e, i);
         }
         status = !slot->staged  ? NPU_OK
-            : slot->buffer ? npu__download_from(e, slot->own, slot->backend, slot->buffer, slot->offset, slot->value,
+            : NPU__HAS_DEVICES && slot->buffer
+                ? npu__download_from(e, slot->own, slot->backend, slot->buffer, slot->offset, slot->value,
                                                 slot->given_size, 0)
                            : npu__copy(e, slot->own, slot->given, slot->value, slot->given_size);
     }
     if (status == NPU_OK && e->refused.status && (e->refused_slot || e->refused_output)) {
         return npu__fail_refused(e);
     }
-    status = status || !e->dims ? status : npu__set_input_symbols(e);
+    status = status || !NPU__HAS_SYMBOLS || !e->dims ? status : npu__set_input_symbols(e);
     for (uint32_t i = 0; i < p->num_feeds && status == NPU_OK; i++) {
         const npu__move *m = &p->feeds[i];
         uint64_t bytes;
@@ -53133,12 +53188,12 @@ static npu_status npu__fetch_output(npu_exec *e, uint32_t index)
     npu__slot *slot = &e->outputs[index];
     uint64_t bytes = m->bytes;
     npu_status status = NPU_OK;
-    if (slot->is_dynamic) {
+    if (NPU__HAS_SYMBOLS && slot->is_dynamic) {
         status = npu__move_bytes(e, m, &bytes);
         status = status ? status : npu__check_output_size(e, index, (size_t)bytes);
         slot->actual = npu__spec_at(g, &e->dims->sizes, g->specs[g->values[m->value].spec]);
     }
-    if (status || slot->buffer) {
+    if (status || (NPU__HAS_DEVICES && slot->buffer)) {
         return status ? status : npu__store_output(e, m, slot, bytes);
     }
     return npu__fetch(e, m, slot->given ? (void *)(uintptr_t)slot->given : slot->own, bytes);
@@ -53194,7 +53249,7 @@ static npu_status npu__run_streams(npu_exec *e, uint32_t step)
 {
     const npu_program *p = e->program;
     npu_status status = NPU_OK;
-    if (!p->num_streams) {
+    if (!NPU__HAS_COSTS || !p->num_streams) {
         return NPU_OK;
     }
     if (e->next_stream >= p->num_streams || p->streams[e->next_stream].from > step) {
@@ -53220,7 +53275,7 @@ static npu_status npu__run_step(npu_exec *e, uint32_t step, uint32_t *move)
         status = npu__run_streams(e, step);
         return status || !npu__step_runs(e->program->plan, s) ? status : npu__run_group(e, step);
     }
-    for (uint32_t k = 0; k < s->num_outputs && status == NPU_OK; k++) {
+    for (uint32_t k = 0; NPU__HAS_TRANSFERS && k < s->num_outputs && status == NPU_OK; k++) {
         status = npu__run_move(e, &e->program->moves[(*move)++]);
     }
     return status;

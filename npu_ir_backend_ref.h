@@ -178,7 +178,7 @@ typedef struct npu_kernel_table {
    NPU_IR_HAS_KERNEL(kind)   NPU_IR_HAS_OP(kind)
                                        implementation file: a constant expression, which built-in kernels there are
    NPU_IR_STRIP              256       implementation file: elements that kernels have on the stack at a time, a
-                                       multiple of 32; with 32 a run takes 3.3 KB of stack instead of 17, is slower, and
+                                       multiple of 32; with 32 a run takes 3.1 KB of stack instead of 17, is slower, and
                                        rounds sums of long rows otherwise
 
    A program that knows its ops lists them with NPU_IR_HAS_OP (>>config), which leaves out all else about the

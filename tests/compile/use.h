@@ -4,18 +4,19 @@
 #include <string.h>
 
 /* A plan with what a part left out gives is refused, with all parts it is made. */
-enum { USE_NOTHING, USE_RATES, USE_MAX_GROUPS, USE_MIN_GROUP_OPS, USE_STREAM_WEIGHTS, USE_OVERLAP, USE_ALL };
+enum { USE_NOTHING, USE_RATES, USE_MAX_GROUPS, USE_MIN_GROUP_OPS, USE_STREAM_WEIGHTS, USE_OVERLAP, USE_TWO_BACKENDS, USE_ALL };
 static int use_plan(const npu_graph *g, int what)
 {
-    const npu_backend *cpu = npu_ref_backend();
-    const npu_rates *rates = NULL;
+    const npu_backend *cpu[2];
+    const npu_rates *rates[2] = { NULL, NULL };
     npu_plan_desc desc;
     npu_plan *plan;
     npu_status status, want = NPU_OK;
     memset(&desc, 0, sizeof desc);
-    desc.backends = &cpu;
-    desc.num_backends = 1;
-    desc.rates = what == USE_RATES ? &rates : NULL;
+    cpu[0] = cpu[1] = npu_ref_backend();
+    desc.backends = cpu;
+    desc.num_backends = what == USE_TWO_BACKENDS ? 2 : 1;
+    desc.rates = what == USE_RATES ? rates : NULL;
     desc.max_groups = what == USE_MAX_GROUPS ? 4 : 0;
     desc.min_group_ops = what == USE_MIN_GROUP_OPS ? 2 : 0;
     desc.stream_weights = what == USE_STREAM_WEIGHTS;
@@ -26,8 +27,39 @@ static int use_plan(const npu_graph *g, int what)
 #ifdef NPU_IR_NO_OVERLAP
     want = what == USE_OVERLAP ? NPU_ERR_UNSUPPORTED : want;
 #endif
+#ifdef NPU_IR_NO_DEVICES
+    want = what == USE_TWO_BACKENDS ? NPU_ERR_UNSUPPORTED : want;
+#endif
     status = npu_plan_create(&plan, g, &desc, NULL);
     npu_plan_destroy(plan);
+    return status == want;
+}
+
+/* A symbol, a dim that is not known, a result whose size depends on data, and a number that is read from a value. */
+enum { USE_SYMBOL, USE_UNKNOWN, USE_OPEN, USE_READ, USE_ALL_DIMS };
+static int use_dims(int what)
+{
+    int64_t dims[2] = { 2, 3 };
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value x;
+    npu_arg args[4];
+    npu_status status, want = NPU_OK;
+#ifdef NPU_IR_NO_SYMBOLS
+    want = NPU_ERR_UNSUPPORTED;
+#endif
+    dims[0] = what == USE_SYMBOL ? npu_graph_add_symbol(g, "n", 1, 8) : what == USE_UNKNOWN ? -1 : 2;
+    x = npu_input(g, "x", npu_spec_tensor(NPU_F32, 2, dims));
+    args[0] = npu_arg_tensor("self", x);
+    args[1] = npu_arg_int("dim", 0);
+    args[2] = npu_arg_tensor("start", npu_input(g, "at", npu_spec_tensor(NPU_I64, 0, NULL)));
+    args[3] = npu_arg_int("end", 2);
+    if (what == USE_OPEN) {
+        npu_emit(g, NPU_ATEN_NONZERO, args, 1);
+    } else if (what == USE_READ) {
+        npu_emit(g, NPU_ATEN_SLICE, args, 4);
+    }
+    status = npu_graph_status(g);
+    npu_graph_destroy(g);
     return status == want;
 }
 
@@ -68,6 +100,9 @@ static int use_declarations(void)
     ok = ok && use_capacity(g);
     for (int what = USE_NOTHING; what < USE_ALL; what++) {
         ok = ok && use_plan(g, what);
+    }
+    for (int what = USE_SYMBOL; what < USE_ALL_DIMS; what++) {
+        ok = ok && use_dims(what);
     }
 #ifdef NPU_IR_NO_ISA
     ok = ok && strcmp(npu_ref_isa(0), "base") == 0 && npu_ref_isa(1) == NULL;
