@@ -453,8 +453,9 @@ typedef struct
     float scale;
     npu_planned_byte_words q;
 } npu_planned_quantise_words;
-/* y [outer, count] of rows of `row` bytes, out of x [outer, rows]; index [count] i32 or i64, by index_size. scatter: x
-   [outer, count] into y [outer, rows], where the other rows stay. */
+/* y [outer, count] of rows of `row` bytes, out of x [outer, rows]; index [count] i32 or i64, by index_size: 4 or 8, with
+   FROM_END those below 0 count from the end. scatter: x [outer, count] into y [outer, rows], where the other rows stay. */
+enum { NPU_PLANNED_FROM_END = 0x100 };
 typedef struct npu_planned_gather_words {
     uint32_t y, x, index, outer, count, rows, row, index_size;
 } npu_planned_gather_words;
@@ -32381,25 +32382,27 @@ NPU__PLANNED(control)
     }
 }
 
-/* Element i of indices of 4 or 8 bytes; -1 = it is none below 2^31. */
-static int32_t npu__planned_index(const int32_t *index, uint32_t i, uint32_t size)
+/* The row that element i of the indices names; s->rows or more = there is none. */
+static uint32_t npu__planned_row(const int32_t *index, uint32_t i, const npu_planned_gather_words *s)
 {
     const uint32_t order = NPU_PLANNED_ORDER; /* the lower half of 64 bits is first, or last */
     uint32_t last = *(const uint8_t *)&order == 1;
-    if (size == 4) {
-        return index[i];
+    bool is_wide = (s->index_size & 8u) != 0;
+    int32_t low = is_wide ? index[2 * i + last] : index[i];
+    int32_t high = is_wide ? index[2 * i + !last] : low < 0 ? -1 : 0;
+    if ((s->index_size & NPU_PLANNED_FROM_END) && high == -1 && low < 0) {
+        return (uint32_t)low + s->rows;
     }
-    return index[2 * i + !last] == 0 ? index[2 * i + last] : -1;
+    return high == 0 ? (uint32_t)low : s->rows;
 }
-
-static bool npu__planned_index_ok(uint32_t size) { return size == 4 || size == 8; }
 
 /* The indices that rows go by; NULL = the words are not right. */
 static const int32_t *npu__planned_rows_index(const npu_planned *m, const npu_planned_gather_words *s)
 {
     const int32_t *index = (const int32_t *)npu_planned_read(
-        m, s->index, npu_planned_mul(s->count, s->index_size >> 2), 4);
-    return npu__planned_index_ok(s->index_size) && s->rows <= 0x7fffffffu && s->outer ? index : NULL;
+        m, s->index, npu_planned_mul(s->count, s->index_size & 8u ? 2 : 1), 4);
+    uint32_t size = s->index_size & ~NPU_PLANNED_FROM_END;
+    return (size == 4 || size == 8) && s->rows <= 0x7fffffffu && s->outer ? index : NULL;
 }
 
 static npu_status npu__planned_count_rows(uint32_t *work, const npu_planned_gather_words *s)
@@ -32424,7 +32427,7 @@ NPU__PLANNED(gather)
     }
     for (uint32_t o = 0; o < s->outer; o++, x += s->rows * s->row) {
         for (uint32_t i = 0; i < s->count; i++) {
-            uint32_t at = (uint32_t)npu__planned_index(index, i, s->index_size);
+            uint32_t at = npu__planned_row(index, i, s);
             if (at >= s->rows) {
                 return NPU_ERR_RANGE;
             }
@@ -32452,7 +32455,7 @@ NPU__PLANNED(scatter)
     }
     for (uint32_t o = 0; o < s->outer; o++, y += s->rows * s->row) {
         for (uint32_t i = 0; i < s->count; i++) {
-            uint32_t at = (uint32_t)npu__planned_index(index, i, s->index_size);
+            uint32_t at = npu__planned_row(index, i, s);
             if (at >= s->rows) {
                 return NPU_ERR_RANGE;
             }
@@ -37268,6 +37271,8 @@ static bool npu__ref_plan_by_index(npu_planned_writer *w, const npu_op_info *op,
             int64_t at = npu__planned_load((const uint8_t *)op->in_data[operand], index->dtype, i);
             known[i] = (int32_t)(at < 0 ? at + s->rows : at);
         }
+    } else if (npu_op_arg(op, "indices")) {
+        s->index_size |= NPU_PLANNED_FROM_END;
     }
     return true;
 }

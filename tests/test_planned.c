@@ -1634,24 +1634,54 @@ static void test_accelerator_in_loop(void)
 }
 
 /* An index that no table has is told by the run, which can go on with another. */
+/* Indices that runs bring: outside they are RANGE; those of index and index_put may count from the end. The executor
+   says the same. */
+#define BY_INDEX(dtype, op) "input i : " dtype "[2]\nparam w : f32[5,6]\nparam v : f32[2,6]\n" op OUT
+#define OF_INDEX "y = aten.index.Tensor(w, [i])\n"
+#define PUT_INDEX "y = aten.index_put.default(w, [i], v)\n"
+#define EMBED "y = aten.embedding.default(w, i)\n"
+#define SELECT "y = aten.index_select.default(w, 0, i)\n"
 static void test_index(void)
 {
-    npu_graph *g = graph_of("input x : i32[2]\nparam w : f32[5,6]\ny = aten.embedding.default(w, x)\n" OUT);
-    npu_text file = npu_text_init(NULL);
-    npu_diag diag = { 0 };
-    npu_planned m;
-    NPU_CHECK_STATUS(write_with(g, &file, NULL, is_big(), 0, &diag), NPU_OK);
-    npu_planned_desc d = desc_of(&file);
-    NPU_CHECK_STATUS(npu_planned_open(&m, &d), NPU_OK);
-    memcpy(npu_planned_data(&m, 0), (const int32_t[]){ 1, 5 }, 8);
-    NPU_CHECK_STATUS(npu_planned_run(&m), NPU_ERR_RANGE);
-    memcpy(npu_planned_data(&m, 0), (const int32_t[]){ -1, 0 }, 8);
-    NPU_CHECK_STATUS(npu_planned_run(&m), NPU_ERR_RANGE);
-    memcpy(npu_planned_data(&m, 0), (const int32_t[]){ 4, 0 }, 8);
-    NPU_CHECK_STATUS(npu_planned_run(&m), NPU_OK);
-    check_guards(&d);
-    npu_text_free(&file);
-    npu_graph_destroy(g);
+    static const struct { const char *lines; uint32_t bytes; int64_t at[2]; npu_status status; } rows[] = {
+        { BY_INDEX("i32", EMBED), 4, { 1, 5 }, NPU_ERR_RANGE }, { BY_INDEX("i32", EMBED), 4, { -1, 0 }, NPU_ERR_RANGE },
+        { BY_INDEX("i32", EMBED), 4, { 4, 0 }, NPU_OK }, { BY_INDEX("i64", SELECT), 8, { 0, -1 }, NPU_ERR_RANGE },
+        { BY_INDEX("i64", SELECT), 8, { 4, 2 }, NPU_OK }, { BY_INDEX("i32", OF_INDEX), 4, { -1, -5 }, NPU_OK },
+        { BY_INDEX("i32", OF_INDEX), 4, { -6, 0 }, NPU_ERR_RANGE }, { BY_INDEX("i32", OF_INDEX), 4, { 5, 0 }, NPU_ERR_RANGE },
+        { BY_INDEX("i32", OF_INDEX), 4, { 0, INT32_MIN }, NPU_ERR_RANGE },
+        { BY_INDEX("i64", OF_INDEX), 8, { -1, 3 }, NPU_OK }, { BY_INDEX("i64", OF_INDEX), 8, { -6, 3 }, NPU_ERR_RANGE },
+        { BY_INDEX("i64", OF_INDEX), 8, { 0xffffffff, 0 }, NPU_ERR_RANGE },
+        { BY_INDEX("i64", OF_INDEX), 8, { -0x100000000, 0 }, NPU_ERR_RANGE },
+        { BY_INDEX("i64", OF_INDEX), 8, { -0x100000001, 0 }, NPU_ERR_RANGE },
+        { BY_INDEX("i64", OF_INDEX), 8, { 0x100000001, 0 }, NPU_ERR_RANGE },
+        { BY_INDEX("i32", PUT_INDEX), 4, { -1, 2 }, NPU_OK }, { BY_INDEX("i64", PUT_INDEX), 8, { 0, -5 }, NPU_OK },
+        { BY_INDEX("i64", PUT_INDEX), 8, { 0, -6 }, NPU_ERR_RANGE },
+    };
+    const npu_backend *cpu = npu_ref_backend();
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        npu_graph *g = graph_of(rows[i].lines);
+        const int32_t narrow[2] = { (int32_t)rows[i].at[0], (int32_t)rows[i].at[1] };
+        const void *at = rows[i].bytes == 4 ? (const void *)narrow : (const void *)rows[i].at;
+        npu_text file = npu_text_init(NULL);
+        npu_diag diag = { 0 };
+        npu_exec *exec = NULL;
+        npu_planned m;
+        NPU_CHECK_STATUS(write_with(g, &file, NULL, is_big(), 0, &diag), NPU_OK);
+        npu_planned_desc d = desc_of(&file);
+        NPU_CHECK_STATUS(npu_planned_open(&m, &d), NPU_OK);
+        memcpy(npu_planned_data(&m, 0), at, 2 * rows[i].bytes);
+        NPU_CHECK_THAT(npu_planned_run(&m) == rows[i].status, "row %u", (unsigned)i);
+        check_guards(&d);
+        NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &cpu, 1, &diag), NPU_OK);
+        NPU_CHECK_STATUS(npu_test_input_at(exec, 0, at, 2 * rows[i].bytes), NPU_OK);
+        NPU_CHECK_THAT(npu_exec_run(exec) == rows[i].status, "row %u: the executor", (unsigned)i);
+        if (rows[i].status == NPU_OK) {
+            compare_outputs(rows[i].lines, exec, g, &m);
+        }
+        npu_exec_destroy(exec);
+        npu_text_free(&file);
+        npu_graph_destroy(g);
+    }
 }
 
 /* Places of indices are aligned as those are: to 8 bytes where they have so many. */
