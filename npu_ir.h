@@ -12622,7 +12622,8 @@ static bool npu__takes_numbers(const npu_schema *schema, const uint32_t *groups,
 
 static bool npu__has_dynamic_args(const npu_graph *g, const npu__op *o)
 {
-    return NPU__HAS_SYMBOLS && npu__takes_numbers(o->def->schema, g->groups + o->groups, o->num_operands);
+    return NPU__HAS_SYMBOLS &&
+        npu__takes_numbers(o->def->schema, g->groups ? g->groups + o->groups : NULL, o->num_operands);
 }
 
 /* An integer or bool, of whatever rank, but one; false where it is not known. */

@@ -32765,6 +32765,19 @@ static int8_t npu__planned_nearest(const npu_planned_byte_words *q, double y)
     return (int8_t)npu__planned_clamp(q, whole + q->zero);
 }
 
+/* What is nearest to a product, which is near what a division gives: false where that is so near to a half that the
+   division must tell. In float, of which small cores have instructions, and divisions in double take 500. */
+static bool npu__planned_is_clear(double product, int32_t *whole)
+{
+    float near = (float)product, rest;
+    if (!(near > -1e4f && near < 1e4f)) {
+        return false;
+    }
+    *whole = (int32_t)(near < 0.0f ? near - 0.5f : near + 0.5f);
+    rest = near - (float)*whole;
+    return rest > -0.49f && rest < 0.49f;
+}
+
 NPU__PLANNED(quantise_i8)
 {
     NPU__PLANNED_WORDS(npu_planned_quantise_words)
@@ -34320,11 +34333,10 @@ static void npu__planned_softmax_real_row(const npu_planned_softmax_i8_words *s,
         sum += table[most - x[i * step]];
     }
     factor = 1.0 / sum / scale;
-    for (uint32_t i = 0; i < s->rows.n; i++) { /* a product is near what divisions give, which ties alone must know */
-        double e = table[most - x[i * step]], near = e * factor + 0.5;
-        int32_t whole = near >= 0.0 && near < 1e6 ? (int32_t)near : -1;
-        double rest = near - whole;
-        y[i * step] = whole >= 0 && rest > 1e-6 && rest < 1.0 - 1e-6
+    for (uint32_t i = 0; i < s->rows.n; i++) {
+        double e = table[most - x[i * step]];
+        int32_t whole;
+        y[i * step] = npu__planned_is_clear(e * factor, &whole)
                           ? (int8_t)npu__planned_clamp(&s->q, whole + s->q.zero)
                           : npu__planned_nearest(&s->q, e / sum / scale);
     }
@@ -34412,7 +34424,7 @@ static void npu__planned_layer_norm_row(const npu_planned_layer_norm_i8_words *s
 {
     int32_t sum = 0;
     uint32_t squares = 0;
-    double mean, rstd;
+    double mean, rstd, factor = 1.0 / scales[3];
     for (uint32_t i = 0; i < s->n; i++) {
         int32_t e = x[i] - s->x_zero;
         sum += e;
@@ -34423,8 +34435,10 @@ static void npu__planned_layer_norm_row(const npu_planned_layer_norm_i8_words *s
     rstd = scales[1] / npu__planned_root(rstd);
     for (uint32_t i = 0; i < s->n; i++) {
         double e = ((double)(x[i] - s->x_zero) - mean) * rstd;
+        int32_t whole;
         e = e * (w ? (double)w[i] : 1.0) + (b ? (double)b[i] : 0.0);
-        y[i] = npu__planned_nearest(&s->q, e / scales[3]);
+        y[i] = npu__planned_is_clear(e * factor, &whole) ? (int8_t)npu__planned_clamp(&s->q, whole + s->q.zero)
+                                                         : npu__planned_nearest(&s->q, e / scales[3]);
     }
 }
 
@@ -34577,23 +34591,29 @@ NPU__PLANNED(resize_i8)
     const int8_t *x = ok ? (const int8_t *)npu_planned_read(m, r->x, size[1], 1) : NULL;
     const uint32_t *index = (const uint32_t *)npu_planned_constant(m, r->index, size[2], 4);
     const double *weights = (const double *)npu_planned_constant(m, r->weights, size[2] + 2, 8);
+    double factor;
     if (!x || !y || !index || !weights) {
         return NPU_ERR_RANGE;
     }
     if (work) {
         return npu__planned_count(work, npu_planned_mul(size[0], r->taps[0] * r->taps[1]));
     }
+    factor = weights[size[2]] / weights[size[2] + 1];
     for (uint32_t o = 0; o < size[0]; o++) {
         const int8_t *plane = x + o / (r->out[0] * r->out[1]) * (r->in[0] * r->in[1]);
         uint32_t at[2];
         double sum = 0.0;
+        int32_t whole;
         npu__planned_resize_taps(r, o, at);
         for (uint32_t i = at[0]; i < at[0] + r->taps[0]; i++) {
             for (uint32_t k = at[1]; k < at[1] + r->taps[1]; k++) {
                 sum += weights[i] * weights[k] * plane[npu__planned_resize_at(r, index, i, k)];
             }
         }
-        y[o] = npu__planned_nearest(&s->q, (sum - s->x_zero) * weights[size[2]] / weights[size[2] + 1]);
+        sum -= s->x_zero;
+        y[o] = npu__planned_is_clear(sum * factor, &whole)
+                   ? (int8_t)npu__planned_clamp(&s->q, whole + s->q.zero)
+                   : npu__planned_nearest(&s->q, sum * weights[size[2]] / weights[size[2] + 1]);
     }
     return NPU_OK;
 }
