@@ -208,8 +208,8 @@ extern "C" {
    kernels of all others are not compiled in, and registries do not hold them: a graph of six kinds of ops with
    a private registry takes 26 KB instead of 606 on 32-bit ARM (examples/12_firmware.c). An op that is not
    listed is NPU_ERR_NOT_FOUND, or unknown to a parser; passes and lowerings need what they make to be listed,
-   and npu.getitem and npu.fused, too, where there are any. The kernels alone are listed by NPU_IR_HAS_KERNEL
-   (npu_ir_backend_ref.h).
+   and npu.getitem and npu.fused, too, where there are any. The kernels alone are listed by NPU_IR_HAS_KERNEL,
+   dtypes by NPU_IR_HAS_DTYPE (npu_ir_backend_ref.h).
 
        #define NPU_IR_HAS_OP(kind) ((kind) == NPU_ATEN_LINEAR || (kind) == NPU_ATEN_RELU)
 
@@ -232,7 +232,8 @@ extern "C" {
                                                                         too small is BUDGET at once
    NPU_IR_NO_OVERLAP    runs that overlap                               UNSUPPORTED: overlap of both descs
    NPU_IR_NO_DEVICES    backends with memory of their own, several      UNSUPPORTED: a plan for more than one backend, or
-                        backends in one plan                            for one that is not NPU_BACKEND_HOST
+                        backends in one plan, programs as bytes         for one that is not NPU_BACKEND_HOST, and
+                                                                        npu_program_save
    NPU_IR_NO_SYMBOLS    dims that are no numbers                        UNSUPPORTED: symbols, inputs and results with such
                                                                         dims, numbers among attributes read from values
    NPU_IR_NO_ISA        kernels for instruction sets that the           npu_ref_isa names "base" alone; half of the time
@@ -240,7 +241,7 @@ extern "C" {
 
    Where one file alone calls the library, NPU_IR_STATIC in it lets the compiler drop every function that is not called.
 
-   No function has a stack frame over 16 KB. With NPU_IR_STRIP 32 (npu_ir_backend_ref.h) that example needs 12 KB of
+   No function has a stack frame over 16 KB. With NPU_IR_STRIP 32 (npu_ir_backend_ref.h) that example needs 10 KB of
    stack from its first call to its last, 3.1 KB of it for runs.
    -------------------------------------------------------------------------------------------------------- */
 
@@ -49448,7 +49449,7 @@ static const char *npu__context_load(const npu__context *c, const npu_backend *b
 static npu_status npu__compile_or_load(npu_program *p, const npu_backend *backend, const npu_group *group,
                                        npu__group *out)
 {
-    bool is_saved = backend->save && backend->load;
+    bool is_saved = NPU__HAS_DEVICES && backend->save && backend->load;
     npu_load_report *report = p->context.report;
     const char *words = NULL;
     if (is_saved) {
@@ -49872,12 +49873,12 @@ static npu_status npu__compile_steps(npu_program *p, uint32_t *local, npu_diag *
             }
             continue;
         }
-        if (p->context.only && refused && status == NPU_ERR_NOT_FOUND) {
+        if (NPU__HAS_DEVICES && p->context.only && refused && status == NPU_ERR_NOT_FOUND) {
             status = NPU_OK;
             npu__group_release(p, &group);
             continue;
         }
-        if (!refused || s->backend + 1u >= plan->num_given) {
+        if (!NPU__HAS_DEVICES || !refused || s->backend + 1u >= plan->num_given) { /* nobody else takes it */
             if (diag && diag->status == NPU_OK && npu__step_has_op(s, group.compiled.failed_op)) {
                 diag->op = group.compiled.failed_op;
             }
@@ -50550,7 +50551,9 @@ NPU__COLD NPU_IR_API npu_status npu_program_save(const npu_program *p, void *byt
     uint8_t *head = (uint8_t *)bytes;
     uint64_t total = NPU__CONTEXT_HEAD, at, room = size ? *size : 0;
     uint32_t num = 0, row = 0;
-    npu_status status = p && size ? npu__save_size(p, &num, &total) : NPU_ERR_INVALID_ARGUMENT;
+    npu_status status = !p || !size ? NPU_ERR_INVALID_ARGUMENT
+        : NPU__HAS_DEVICES          ? npu__save_size(p, &num, &total)
+                                    : NPU_ERR_UNSUPPORTED;
     if (status) {
         return status;
     }

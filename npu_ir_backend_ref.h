@@ -177,6 +177,8 @@ typedef struct npu_kernel_table {
    macro                     default   scope
    NPU_IR_HAS_KERNEL(kind)   NPU_IR_HAS_OP(kind)
                                        implementation file: a constant expression, which built-in kernels there are
+   NPU_IR_HAS_DTYPE(dtype)   1         implementation file: a constant expression, of which dtypes kernels take tensors;
+                                       an op with another is refused as one without a kernel
    NPU_IR_STRIP              256       implementation file: elements that kernels have on the stack at a time, a
                                        multiple of 32; with 32 a run takes 3.1 KB of stack instead of 17, is slower, and
                                        rounds sums of long rows otherwise
@@ -565,6 +567,9 @@ NPU_IR_API const npu_planned_library *npu_ref_planned(void);
 #ifndef NPU_IR_HAS_KERNEL
 #define NPU_IR_HAS_KERNEL(kind) NPU_IR_HAS_OP(kind)
 #endif
+#ifndef NPU_IR_HAS_DTYPE
+#define NPU_IR_HAS_DTYPE(dtype) 1
+#endif
 typedef bool (*npu__ref_supported_fn)(const npu_op_info *op);
 typedef npu_status (*npu__ref_prepare_op_fn)(npu_prepare *p);
 typedef npu_status (*npu__ref_launch_op_fn)(const npu_launch *l, uint32_t part, uint32_t parts);
@@ -803,6 +808,9 @@ static const npu_spec *npu__ref_misfit(npu_kernel_dtypes set, const npu_op_info 
         if (!x || x->cls == NPU_CLASS_NONE) {
             continue; /* a hole, or an order without data */
         }
+        if (!NPU_IR_HAS_DTYPE(x->dtype)) {
+            return x;
+        }
         first = first ? first : x->dtype;
         same = same && x->dtype == first && npu_dtype_bits((npu_dtype)first) % 8 == 0;
         misfit = misfit || npu__ref_dtype_fits(set, x->dtype) ? misfit : x;
@@ -924,6 +932,8 @@ NPU__REF_INLINE uint64_t npu__ref_to_u64(double x)
     return (uint64_t)npu__ref_to_i64(x - 0x1p63) ^ 0x8000000000000000u;
 }
 
+/* Is there a loop for elements of such a dtype: of what tensors have, and of what kernels compute in? */
+#define NPU__REF_CONVERTS(dtype) (NPU_IR_HAS_DTYPE(dtype) || dtype == NPU_F32 || dtype == NPU_F64 || dtype == NPU_I64)
 /* One switch over the element types: X(dtype, C type of the element, the element `e` as a number of type T).
    */
 #define NPU__REF_LOADS(X, T, FROM_FLOAT)                                                           \
@@ -944,6 +954,7 @@ NPU__REF_INLINE uint64_t npu__ref_to_u64(double x)
 #define NPU__REF_LOAD_DENSE(code, type, number)                                                    \
     case code: {                                                                                   \
         const type *p = (const type *)from + first;                                                \
+        if (!NPU__REF_CONVERTS(code)) { break; }                                                   \
         NPU__REF_VECTORIZE                                                                         \
         for (size_t i = 0; i < n; i++) { type e = p[i]; to[i] = number; }                          \
         return;                                                                                    \
@@ -951,6 +962,7 @@ NPU__REF_INLINE uint64_t npu__ref_to_u64(double x)
 #define NPU__REF_LOAD_STRIDED(code, type, number)                                                  \
     case code: {                                                                                   \
         const type *p = (const type *)from + first;                                                \
+        if (!NPU__REF_CONVERTS(code)) { break; }                                                   \
         for (size_t i = 0; i < n; i++) { type e = p[(int64_t)i * stride]; to[i] = number; }        \
         return;                                                                                    \
     }
@@ -970,8 +982,9 @@ NPU__REF_INLINE uint64_t npu__ref_to_u64(double x)
         }                                                                                          \
         switch (dtype) {                                                                           \
         LOADS(NPU__REF_LOAD_DENSE, T, FROM_FLOAT)                                                  \
-        default: memset(to, 0, n * sizeof *to); return;                                            \
+        default: break;                                                                            \
         }                                                                                          \
+        memset(to, 0, n * sizeof *to);                                                             \
     }
 #define NPU__REF_DEFINE_LOAD(name, T, own, FROM_FLOAT, LOADS)                                      \
     NPU__REF_DEFINE_LOAD_DENSE(name##_dense, T, own, FROM_FLOAT, LOADS)                            \
@@ -984,8 +997,9 @@ NPU__REF_INLINE uint64_t npu__ref_to_u64(double x)
         }                                                                                          \
         switch (dtype) {                                                                           \
         LOADS(NPU__REF_LOAD_STRIDED, T, FROM_FLOAT)                                                \
-        default: memset(to, 0, n * sizeof *to); return;                                            \
+        default: break;                                                                            \
         }                                                                                          \
+        memset(to, 0, n * sizeof *to);                                                             \
     }
 
 NPU__REF_DEFINE_LOAD(npu__ref_load_f32, float, NPU_F32, NPU__REF_AS_F32, NPU__REF_LOADS)
@@ -1012,6 +1026,7 @@ NPU__REF_DEFINE_LOAD(npu__ref_load_i64, int64_t, NPU_I64, NPU__REF_AS_I64, NPU__
 #define NPU__REF_STORE_DENSE(code, type, element)                                                  \
     case code: {                                                                                   \
         type *p = (type *)to + first;                                                              \
+        if (!NPU__REF_CONVERTS(code)) { break; }                                                   \
         NPU__REF_VECTORIZE                                                                         \
         for (size_t i = 0; i < n; i++) { number e = from[i]; p[i] = element; }                     \
         return;                                                                                    \
@@ -1019,6 +1034,7 @@ NPU__REF_DEFINE_LOAD(npu__ref_load_i64, int64_t, NPU_I64, NPU__REF_AS_I64, NPU__
 #define NPU__REF_STORE_STRIDED(code, type, element)                                                \
     case code: {                                                                                   \
         type *p = (type *)to + first;                                                              \
+        if (!NPU__REF_CONVERTS(code)) { break; }                                                   \
         for (size_t i = 0; i < n; i++) { number e = from[i]; p[(int64_t)i * stride] = element; }   \
         return;                                                                                    \
     }
@@ -8306,9 +8322,17 @@ static const npu__ref_tile_loops npu__ref_tile_avx512_bf16 = {
 };
 #endif
 
+/* Products in double are of double, of whole numbers and of powers of matrices. */
+#define NPU__REF_HAS_WHOLE(bits) (NPU_IR_HAS_DTYPE(NPU_I##bits) || NPU_IR_HAS_DTYPE(NPU_U##bits))
+#define NPU__REF_HAS_DOUBLE                                                                             \
+    (NPU_IR_HAS_DTYPE(NPU_F64) || NPU_IR_HAS_DTYPE(NPU_BOOL) || NPU__REF_HAS_WHOLE(8) || NPU__REF_HAS_WHOLE(16) || \
+     NPU__REF_HAS_WHOLE(32) || NPU__REF_HAS_WHOLE(64) || NPU_IR_HAS_KERNEL(NPU_ATEN_MATRIX_POWER) ||    \
+     NPU_IR_HAS_KERNEL(NPU_ATEN_LINALG_MATRIX_POWER))
+
 /* By set: for float and for double. */
 static const npu__ref_tile_loops *const npu__ref_product_loops_of[][2] = {
-#define NPU_X(set, narrow, wide) { &npu__ref_tile_##wide##_f32, &npu__ref_tile_##wide##_f64 },
+#define NPU_X(set, narrow, wide) \
+    { &npu__ref_tile_##wide##_f32, NPU__REF_HAS_DOUBLE ? &npu__ref_tile_##wide##_f64 : NULL },
     NPU__REF_ISAS(NPU_X)
 #undef NPU_X
 };
@@ -8849,7 +8873,8 @@ static void npu__ref_gemm_tile(const npu__ref_product_plan *plan, int32_t rows, 
                                int64_t ahead_step)
 {
     union {
-#define NPU_X(set, narrow, wide) npu__ref_tile_##wide##_f32_numbers f32_##set; npu__ref_tile_##wide##_f64_numbers f64_##set;
+#define NPU_X(set, narrow, wide) \
+    npu__ref_tile_##wide##_f32_numbers f32_##set; npu__ref_tile_##wide##_f64_numbers f64_##set;
         NPU__REF_ISAS(NPU_X)
 #undef NPU_X
     } edge;
@@ -10561,7 +10586,7 @@ static npu_status npu__ref_conv_pack_images(npu_prepare *p, npu__ref_conv_state 
     }
     s->tile = tile, s->tiles = tiles;
     for (int64_t i = 0; i < s->gemm.k; i++) {
-        s->offsets[i] = i * s->pixels->pixels;
+        s->offsets[i] = (ptrdiff_t)(i * s->pixels->pixels);
     }
     s->packed_at = state->packed_bytes;
     p->before = npu__ref_conv_before;

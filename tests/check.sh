@@ -148,6 +148,7 @@ symbols() {
     step "only listed kernels are linked" only_listed_kernels $OUT/listed.o
     step "listed kernels have all their loops" listed_choices
     step "only listed ops are there" listed_ops
+    step "listed dtypes are right, others refused" listed_dtypes
     step "a listed program of one file is small" small_program 400000
     step "backends of 0.2 on a core of larger structs" grown_core
     step "debug build" compile_and_run $OUT/debug $QUICK -std=c99 -O0 $WARN -DNPU_IR_DEBUG tests/compile/implementation.c
@@ -182,6 +183,19 @@ listed_choices() { # the vectors of ops whose attributes choose the loop, with n
         -o aten.pow.Tensor_Scalar -o aten.glu.default -o aten.cumsum.default -o aten.amax.default \
         -o aten._softmax.default -o aten.avg_pool2d.default tests/vectors || return 1
     $OUT/listed_choices -j 1 -o aten.mul.Tensor tests/vectors | grep -q 'no kernel\|NOT_IMPLEMENTED' # and mul is not there
+}
+
+# Kernels for floats of at most 32 bits: what they take is right, all else is refused, and no product in double is there.
+listed_dtypes() {
+    local object=$OUT/listed_dtypes.o float='((dtype)==NPU_F32||(dtype)==NPU_F16||(dtype)==NPU_BF16)'
+    local kernels='((kind)!=NPU_ATEN_MATRIX_POWER&&(kind)!=NPU_ATEN_LINALG_MATRIX_POWER)'
+    gcc -std=c99 -O1 $WARN "-DNPU_IR_HAS_DTYPE(dtype)=$float" "-DNPU_IR_HAS_KERNEL(kind)=$kernels" \
+        -c tests/npu_ref_impl.c -o "$object" && ! nm "$object" | grep 'npu__ref_tile_base_f64_' || return 1
+    $MAKE BUILD="$BUILD" "$BUILD/npu_impl.o" &&
+        gcc -std=c99 -O1 tests/conformance/conformance.c "$BUILD/npu_impl.o" "$object" $LIBS -o $OUT/listed_dtypes || return 1
+    $OUT/listed_dtypes -j "$JOBS" -v tests/vectors > $OUT/listed_dtypes.txt
+    awk '$1 ~ /\./ && $3 > 0 && !/NPU_ERR_NOT_IMPLEMENTED/ { print; bad = 1 } / passed, / { passed = $1 }
+        END { print passed, "passed"; exit bad || passed < 2000 }' $OUT/listed_dtypes.txt
 }
 
 listed_ops() { # the program checks what is there; the object has no rule or kernel of another op
