@@ -457,7 +457,7 @@ typedef struct
 } npu_planned_quantise_words;
 /* y [outer, count] of rows of `row` bytes, out of x [outer, rows]; index [count] i32 or i64, by index_size: 4 or 8, with
    FROM_END those below 0 count from the end. scatter: x [outer, count] into y [outer, rows], where the other rows stay. */
-enum { NPU_PLANNED_FROM_END = 0x100 };
+#define NPU_PLANNED_FROM_END 0x100u
 typedef struct npu_planned_gather_words {
     uint32_t y, x, index, outer, count, rows, row, index_size;
 } npu_planned_gather_words;
