@@ -63,6 +63,29 @@ static int use_dims(int what)
     return status == want;
 }
 
+/* A program as bytes. */
+static int use_save(const npu_graph *g)
+{
+    const npu_backend *cpu = npu_ref_backend();
+    npu_plan_desc desc;
+    npu_plan *plan = NULL;
+    npu_program *program = NULL;
+    uint64_t size = 0;
+    npu_status status, want = NPU_OK;
+#ifdef NPU_IR_NO_DEVICES
+    want = NPU_ERR_UNSUPPORTED;
+#endif
+    memset(&desc, 0, sizeof desc);
+    desc.backends = &cpu;
+    desc.num_backends = 1;
+    status = npu_plan_create(&plan, g, &desc, NULL);
+    status = status ? status : npu_program_create(&program, plan, NULL);
+    status = status ? status : npu_program_save(program, NULL, &size);
+    npu_program_destroy(program);
+    npu_plan_destroy(plan);
+    return status == want;
+}
+
 /* A region that is too small is said, whether or not plans can give way to it. */
 static int use_capacity(const npu_graph *g)
 {
@@ -97,7 +120,7 @@ static int use_declarations(void)
     npu_op op = npu_emit(g, NPU_ATEN_RELU, &arg, 1);
     int ok = y.id && op.id && npu_graph_status(g) == NPU_OK && npu_ref_backend() != NULL && NPU_KIND_NUMBER(NPU_AICF_GEMM) == 2;
     npu_output(g, "y", y);
-    ok = ok && use_capacity(g);
+    ok = ok && use_capacity(g) && use_save(g);
     for (int what = USE_NOTHING; what < USE_ALL; what++) {
         ok = ok && use_plan(g, what);
     }
