@@ -23769,23 +23769,41 @@ typedef struct npu__ref_byte_gemm {
 } npu__ref_byte_gemm;
 
 #ifdef NPU__REF_HAS_AVX2
-/* Adds to the sums of a tile what the rest of its rows comes to. */
-NPU__REF_AVX2 static void npu__ref_byte_add_rest(const npu__ref_byte_gemm *g, int64_t row, int32_t rows,
-                                                 const int32_t *b, int64_t panels, int32_t *sums)
+/* Adds what the rest of a row comes to, to its sums of `panels` panels. */
+NPU__REF_INLINE NPU__REF_AVX2 void npu__ref_byte_add_rest(const npu__ref_byte_gemm *g, const npu__ref_byte_rest *rest,
+                                                          const npu__ref_byte_rest *end, const int32_t *b,
+                                                          int32_t *sums, const int32_t panels)
+{
+    const int64_t step = g->step;
+    __m256i sum[8];
+    NPU__REF_UNROLL_LOOP
+    for (int32_t i = 0; i < 2 * panels; i++) {
+        sum[i] = NPU__REF_BYTE_LOAD_avx2(sums + 8 * i);
+    }
+    for (; rest < end; rest++) {
+        const int32_t *from = b + g->offsets[rest->word];
+        const __m256i w = _mm256_set1_epi32(rest->pair);
+        NPU__REF_UNROLL_LOOP
+        for (int32_t i = 0; i < 2 * panels; i++) {
+            sum[i] = NPU__REF_BYTE_DOT_avx2_pairs(sum[i], w, NPU__REF_BYTE_LOAD_avx2(from + i / 2 * step + i % 2 * 8));
+        }
+    }
+    NPU__REF_UNROLL_LOOP
+    for (int32_t i = 0; i < 2 * panels; i++) {
+        NPU__REF_BYTE_STORE_avx2(sums + 8 * i, sum[i]);
+    }
+}
+NPU__REF_AVX2 static void npu__ref_byte_add_rests(const npu__ref_byte_gemm *g, int64_t row, int32_t rows,
+                                                  const int32_t *b, int64_t panels, int32_t *sums)
 {
     for (int32_t i = 0; i < rows; i++, sums += panels * 16) {
-        const npu__ref_byte_rest *rest = g->rest + g->rest_at[row + i];
-        int64_t n = g->rest_at[row + i + 1] - g->rest_at[row + i];
-        for (int64_t p = 0; n && p < panels; p++) {
-            __m256i left = NPU__REF_BYTE_LOAD_avx2(sums + 16 * p), right = NPU__REF_BYTE_LOAD_avx2(sums + 16 * p + 8);
-            for (int64_t k = 0; k < n; k++) {
-                const int32_t *from = b + p * g->step + g->offsets[rest[k].word];
-                const __m256i w = _mm256_set1_epi32(rest[k].pair);
-                left = NPU__REF_BYTE_DOT_avx2_pairs(left, w, NPU__REF_BYTE_LOAD_avx2(from));
-                right = NPU__REF_BYTE_DOT_avx2_pairs(right, w, NPU__REF_BYTE_LOAD_avx2(from + 8));
-            }
-            NPU__REF_BYTE_STORE_avx2(sums + 16 * p, left);
-            NPU__REF_BYTE_STORE_avx2(sums + 16 * p + 8, right);
+        const npu__ref_byte_rest *rest = g->rest + g->rest_at[row + i], *end = g->rest + g->rest_at[row + i + 1];
+        int64_t p = rest < end ? 0 : panels;
+        for (; p + 4 <= panels; p += 4) {
+            npu__ref_byte_add_rest(g, rest, end, b + p * g->step, sums + 16 * p, 4);
+        }
+        for (; p < panels; p++) {
+            npu__ref_byte_add_rest(g, rest, end, b + p * g->step, sums + 16 * p, 1);
         }
     }
 }
@@ -23808,7 +23826,7 @@ static void npu__ref_byte_gemm_run(const npu__ref_byte_gemm *g, int64_t row, int
             l->product[g->x_is_a](rows, g->words, g->a + i * g->words, b, g->offsets, g->step, panels, sums);
 #ifdef NPU__REF_HAS_AVX2
             if (g->rest) {
-                npu__ref_byte_add_rest(g, i, rows, b, panels, sums);
+                npu__ref_byte_add_rests(g, i, rows, b, panels, sums);
             }
 #endif
             g->finish(g, i, rows, col, cols, sums, panels * l->cols);
@@ -25171,35 +25189,69 @@ NPU__REF_AVX512 static size_t npu__ref_join_near_avx512(const npu__ref_byte_pair
     }
     return n;
 }
-NPU__REF_INLINE NPU__REF_AVX2 __m256 npu__ref_near_avx2(const npu__ref_byte_pair *s, const uint8_t *x, uint32_t k)
+/* Eight nearest whole numbers, and how far from them the numbers are: in any other mode of rounding too far. */
+NPU__REF_INLINE NPU__REF_AVX2 __m256i npu__ref_near_eight(__m256 real, __m256 *most)
+{
+    __m256i whole = _mm256_cvtps_epi32(real);
+    __m256 rest = _mm256_sub_ps(real, _mm256_cvtepi32_ps(whole));
+    *most = _mm256_max_ps(*most, _mm256_andnot_ps(_mm256_set1_ps(-0.0f), rest));
+    return whole;
+}
+NPU__REF_INLINE NPU__REF_AVX2 bool npu__ref_is_near_avx2(__m256 most, float near)
+{
+    return _mm256_movemask_ps(_mm256_cmp_ps(most, _mm256_set1_ps(near), _CMP_GT_OQ)) != 0;
+}
+NPU__REF_INLINE NPU__REF_AVX2 void npu__ref_near_store(uint8_t *y, const __m256i whole[4], const npu__ref_quantised *q)
+{
+    const int32_t flip = q->low < 0 ? 128 : 0;
+    const __m256i zero = _mm256_set1_epi16((int16_t)(q->zero + flip)), sign = _mm256_set1_epi8((char)flip);
+    const __m256i low = _mm256_set1_epi8((char)(q->low + flip)), high = _mm256_set1_epi8((char)(q->high + flip));
+    __m256i a = _mm256_adds_epi16(_mm256_packs_epi32(whole[0], whole[1]), zero);
+    __m256i b = _mm256_adds_epi16(_mm256_packs_epi32(whole[2], whole[3]), zero);
+    a = _mm256_min_epu8(_mm256_max_epu8(_mm256_packus_epi16(a, b), low), high);
+    a = _mm256_permutevar8x32_epi32(a, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+    NPU__REF_BYTE_STORE_avx2(y, _mm256_xor_si256(a, sign));
+}
+NPU__REF_INLINE NPU__REF_AVX2 __m256 npu__ref_near_avx2(const uint8_t *x, int32_t zero, const bool is_signed)
 {
     __m128i bytes = _mm_loadl_epi64((const __m128i *)(const void *)x);
-    __m256i e = s->is_signed ? _mm256_cvtepi8_epi32(bytes) : _mm256_cvtepu8_epi32(bytes);
-    return _mm256_cvtepi32_ps(_mm256_sub_epi32(e, _mm256_set1_epi32(s->zeros[k])));
+    __m256i e = is_signed ? _mm256_cvtepi8_epi32(bytes) : _mm256_cvtepu8_epi32(bytes);
+    return _mm256_cvtepi32_ps(_mm256_sub_epi32(e, _mm256_set1_epi32(zero)));
+}
+NPU__REF_INLINE NPU__REF_AVX2 size_t npu__ref_join_blocks_avx2(const npu__ref_byte_pair *s, const uint8_t *a,
+    const uint8_t *b, uint8_t *y, size_t n, const bool is_product, const bool is_signed)
+{
+    const npu__ref_quantised q = s->q; /* as above */
+    const int32_t zeros[2] = { s->zeros[0], s->zeros[1] };
+    const float reals[2] = { s->real[0], s->real[1] }, near = s->near;
+    const __m256 low = _mm256_set1_ps((float)(q.low - q.zero)), high = _mm256_set1_ps((float)(q.high - q.zero));
+    const __m256 fa = _mm256_set1_ps(reals[0]), fb = _mm256_set1_ps(reals[1]);
+    size_t first = 0;
+    for (; first + 32 <= n; first += 32, a += 32, b += 32) {
+        __m256 most = _mm256_setzero_ps();
+        __m256i whole[4];
+        NPU__REF_UNROLL_LOOP
+        for (int32_t i = 0; i < 4; i++) {
+            __m256 p = npu__ref_near_avx2(a + 8 * i, zeros[0], is_signed);
+            __m256 r = npu__ref_near_avx2(b + 8 * i, zeros[1], is_signed);
+            p = is_product ? _mm256_mul_ps(_mm256_mul_ps(p, r), fa) : _mm256_fmadd_ps(p, fa, _mm256_mul_ps(r, fb));
+            p = is_product ? _mm256_min_ps(_mm256_max_ps(p, low), high) : p; /* sums fit 32 bits */
+            whole[i] = npu__ref_near_eight(p, &most);
+        }
+        if (npu__ref_is_near_avx2(most, near)) {
+            npu__ref_join_row(s, a, b, y + first, 32);
+        } else {
+            npu__ref_near_store(y + first, whole, &q);
+        }
+    }
+    return first;
 }
 NPU__REF_AVX2 static size_t npu__ref_join_near_avx2(const npu__ref_byte_pair *s, const uint8_t *a, const uint8_t *b,
                                                     uint8_t *y, size_t n)
 {
-    const __m256 low = _mm256_set1_ps((float)(s->q.low - s->q.zero)), fa = _mm256_set1_ps(s->real[0]);
-    const __m256 high = _mm256_set1_ps((float)(s->q.high - s->q.zero)), fb = _mm256_set1_ps(s->real[1]);
-    const __m256 magnitude = _mm256_castsi256_ps(_mm256_set1_epi32(INT32_MAX)), near = _mm256_set1_ps(s->near);
-    size_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        __m256 p = npu__ref_near_avx2(s, a + i, 0), q = npu__ref_near_avx2(s, b + i, 1), whole, rest;
-        p = s->is_product ? _mm256_mul_ps(_mm256_mul_ps(p, q), fa) : _mm256_fmadd_ps(p, fa, _mm256_mul_ps(q, fb));
-        p = _mm256_min_ps(_mm256_max_ps(p, low), high);
-        whole = _mm256_round_ps(p, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-        rest = _mm256_and_ps(_mm256_sub_ps(p, whole), magnitude);
-        if (_mm256_movemask_ps(_mm256_cmp_ps(rest, near, _CMP_GT_OQ))) {
-            npu__ref_join_row(s, a + i, b + i, y + i, 8);
-        } else {
-            __m256i e = _mm256_add_epi32(_mm256_cvttps_epi32(whole), _mm256_set1_epi32(s->q.zero));
-            e = _mm256_shuffle_epi8(e, _mm256_set1_epi32(0x0c080400));
-            _mm_storel_epi64((__m128i *)(void *)(y + i),
-                             _mm_unpacklo_epi32(_mm256_castsi256_si128(e), _mm256_extracti128_si256(e, 1)));
-        }
-    }
-    return i;
+    return s->is_product  ? npu__ref_join_blocks_avx2(s, a, b, y, n, true, s->is_signed)
+           : s->is_signed ? npu__ref_join_blocks_avx2(s, a, b, y, n, false, true)
+                          : npu__ref_join_blocks_avx2(s, a, b, y, n, false, false);
 }
 #endif
 static size_t npu__ref_join_near_base(const npu__ref_byte_pair *s, const uint8_t *a, const uint8_t *b, uint8_t *y,
@@ -25978,44 +26030,33 @@ NPU__REF_AVX512 static void npu__ref_byte_near_avx512(uint8_t *y, const int32_t 
         npu__ref_byte_near_block(y + i, sums + i, n - i, q, s, first + (is_row ? 0 : i), is_row, false);
     }
 }
-/* Eight, and how far they are from a half. */
-NPU__REF_INLINE NPU__REF_AVX2 __m256i npu__ref_byte_near_eight(const int32_t *sums, __m256i offset, __m256 factor,
-                                                               __m256 *most)
+/* In blocks of 32; the last ones of more are made with some before them, again. */
+NPU__REF_INLINE NPU__REF_AVX2 void npu__ref_byte_near_blocks(uint8_t *y, const int32_t *sums, size_t n,
+    const npu__ref_quantised *result, const npu__ref_byte_scales *s, size_t first, const bool is_row)
 {
-    __m256 real = _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_add_epi32(NPU__REF_BYTE_LOAD_avx2(sums), offset)), factor);
-    __m256i whole = _mm256_cvtps_epi32(real);
-    __m256 rest = _mm256_sub_ps(real, _mm256_cvtepi32_ps(whole));
-    *most = _mm256_max_ps(*most, _mm256_andnot_ps(_mm256_set1_ps(-0.0f), rest));
-    return whole;
-}
-NPU__REF_INLINE NPU__REF_AVX2 void npu__ref_byte_near_32(uint8_t *y, const int32_t *sums, const npu__ref_quantised *q,
-                                                         const npu__ref_byte_scales *s, size_t first, bool is_row)
-{
-    const int32_t flip = q->low < 0 ? 128 : 0;
-    const __m256i zero = _mm256_set1_epi16((int16_t)(q->zero + flip));
-    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    const __m256i low = _mm256_set1_epi8((char)(q->low + flip)), high = _mm256_set1_epi8((char)(q->high + flip));
+    const npu__ref_quantised q = *result; /* which bytes that are written might change */
     const float *factors = s->factors + first;
     const int32_t *offsets = s->offsets + first;
-    __m256 most = _mm256_setzero_ps();
-    __m256i e[4];
-    NPU__REF_UNROLL_LOOP
-    for (int32_t k = 0; k < 32; k += 8) {
-        __m256 factor = is_row ? _mm256_set1_ps(*factors) : _mm256_loadu_ps(factors + k);
-        __m256i offset = is_row ? _mm256_set1_epi32(*offsets) : NPU__REF_BYTE_LOAD_avx2(offsets + k);
-        e[k / 8] = npu__ref_byte_near_eight(sums + k, offset, factor, &most);
+    const __m256 one_factor = _mm256_set1_ps(*factors);
+    const __m256i one_offset = _mm256_set1_epi32(*offsets);
+    for (size_t i = 0; i < n; i += 32) {
+        const size_t at = i + 32 <= n ? i : n - 32;
+        __m256 most = _mm256_setzero_ps();
+        __m256i whole[4];
+        NPU__REF_UNROLL_LOOP
+        for (size_t k = 0; k < 4; k++) {
+            __m256 factor = is_row ? one_factor : _mm256_loadu_ps(factors + at + 8 * k);
+            __m256i offset = is_row ? one_offset : NPU__REF_BYTE_LOAD_avx2(offsets + at + 8 * k);
+            __m256i sum = _mm256_add_epi32(NPU__REF_BYTE_LOAD_avx2(sums + at + 8 * k), offset);
+            whole[k] = npu__ref_near_eight(_mm256_mul_ps(_mm256_cvtepi32_ps(sum), factor), &most);
+        }
+        if (npu__ref_is_near_avx2(most, NPU__REF_BYTE_NEAR)) {
+            npu__ref_byte_finish_avx2(y + at, sums + at, 32, result, s, first + (is_row ? 0 : at), is_row);
+        } else {
+            npu__ref_near_store(y + at, whole, &q);
+        }
     }
-    if (_mm256_movemask_ps(_mm256_cmp_ps(most, _mm256_set1_ps(NPU__REF_BYTE_NEAR), _CMP_GT_OQ))) {
-        npu__ref_byte_finish_avx2(y, sums, 32, q, s, first, is_row);
-        return;
-    }
-    e[0] = _mm256_adds_epi16(_mm256_packs_epi32(e[0], e[1]), zero);
-    e[2] = _mm256_adds_epi16(_mm256_packs_epi32(e[2], e[3]), zero);
-    e[0] = _mm256_min_epu8(_mm256_max_epu8(_mm256_packus_epi16(e[0], e[2]), low), high);
-    e[0] = _mm256_xor_si256(_mm256_permutevar8x32_epi32(e[0], order), _mm256_set1_epi8((char)flip));
-    NPU__REF_BYTE_STORE_avx2(y, e[0]);
 }
-/* The last ones of more than 32 are made with some before them, again. */
 NPU__REF_AVX2 static void npu__ref_byte_near_avx2(uint8_t *y, const int32_t *sums, size_t n,
     const npu__ref_quantised *q, const npu__ref_byte_scales *s, size_t first, bool is_row)
 {
@@ -26025,13 +26066,12 @@ NPU__REF_AVX2 static void npu__ref_byte_near_avx2(uint8_t *y, const int32_t *sum
         int32_t line[32] = { 0 };
         uint8_t bytes[32];
         memcpy(line, sums, n * sizeof *sums);
-        npu__ref_byte_near_32(bytes, line, q, s, first, true);
+        npu__ref_byte_near_blocks(bytes, line, 32, q, s, first, true);
         memcpy(y, bytes, n);
+    } else if (is_row) {
+        npu__ref_byte_near_blocks(y, sums, n, q, s, first, true);
     } else {
-        for (size_t i = 0; i < n; i += 32) {
-            size_t at = i + 32 <= n ? i : n - 32;
-            npu__ref_byte_near_32(y + at, sums + at, q, s, first + (is_row ? 0 : at), is_row);
-        }
+        npu__ref_byte_near_blocks(y, sums, n, q, s, first, false);
     }
 }
 #endif
