@@ -25201,7 +25201,8 @@ NPU__REF_INLINE NPU__REF_AVX2 bool npu__ref_is_near_avx2(__m256 most, float near
 {
     return _mm256_movemask_ps(_mm256_cmp_ps(most, _mm256_set1_ps(near), _CMP_GT_OQ)) != 0;
 }
-NPU__REF_INLINE NPU__REF_AVX2 void npu__ref_near_store(uint8_t *y, const __m256i whole[4], const npu__ref_quantised *q)
+/* As npu__ref_near_bytes: byte 16 i + 4 j + k is of lane 4 i + k of vector j. */
+NPU__REF_INLINE NPU__REF_AVX2 __m256i npu__ref_near_bytes_avx2(const __m256i whole[4], const npu__ref_quantised *q)
 {
     const int32_t flip = q->low < 0 ? 128 : 0;
     const __m256i zero = _mm256_set1_epi16((int16_t)(q->zero + flip)), sign = _mm256_set1_epi8((char)flip);
@@ -25209,8 +25210,12 @@ NPU__REF_INLINE NPU__REF_AVX2 void npu__ref_near_store(uint8_t *y, const __m256i
     __m256i a = _mm256_adds_epi16(_mm256_packs_epi32(whole[0], whole[1]), zero);
     __m256i b = _mm256_adds_epi16(_mm256_packs_epi32(whole[2], whole[3]), zero);
     a = _mm256_min_epu8(_mm256_max_epu8(_mm256_packus_epi16(a, b), low), high);
-    a = _mm256_permutevar8x32_epi32(a, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
-    NPU__REF_BYTE_STORE_avx2(y, _mm256_xor_si256(a, sign));
+    return _mm256_xor_si256(a, sign);
+}
+NPU__REF_INLINE NPU__REF_AVX2 void npu__ref_near_store(uint8_t *y, const __m256i whole[4], const npu__ref_quantised *q)
+{
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    NPU__REF_BYTE_STORE_avx2(y, _mm256_permutevar8x32_epi32(npu__ref_near_bytes_avx2(whole, q), order));
 }
 NPU__REF_INLINE NPU__REF_AVX2 __m256 npu__ref_near_avx2(const uint8_t *x, int32_t zero, const bool is_signed)
 {
@@ -27281,23 +27286,26 @@ static bool npu__ref_byte_plane_fits(const npu_op_info *op)
     return npu__ref_byte_slab_fits(op) && op->in[1]->rank == 4 && op->in[1]->dims[1] == 1 && op->in[1]->dims[2] > 1;
 }
 
-#ifdef NPU__REF_HAS_VNNI
+#ifdef NPU__REF_HAS_AVX2
 /* ---- convolution: depthwise, channels side by side ----
 
-   Sixteen channels of a band of rows are a lane, four lanes a block: a vector has a place of the input in each of them.
-   Blocks are turned so that channels lie side by side, and their results back; between the two, nothing depends on how
-   long rows are. Words are as above, of what the next taps of a column read, but of sixteen channels each: the k-th of
-   four vectors has channels 4 k to 4 k + 3 of every lane, the order in which bytes are unpacked, and packed again. */
+   Sixteen channels of a band of rows are a lane, the lanes of a vector a block: a vector has a place of the input in
+   each of them. Blocks are turned so that channels lie side by side, and their results back; between the two, nothing
+   depends on how long rows are. Words are as above, of what the next taps of a column read, but of sixteen channels
+   each: the k-th of four vectors has channels 4 k to 4 k + 3 of every lane, the order in which bytes are unpacked, and
+   packed again. AVX2 multiplies words of two taps: pairs of bytes would saturate. */
 
 enum {
-    NPU__REF_LANE_CHANNELS = 16, NPU__REF_BLOCK_LANES = 4, NPU__REF_BLOCK_BYTES = 64,
+    NPU__REF_LANE_CHANNELS = 16, NPU__REF_BLOCK_LANES = 4, NPU__REF_BLOCK_BYTES = 64, /* of the largest vector */
     NPU__REF_LANES_FIT = 160 << 10 /* bytes of a block that stays in the second-level cache */
 };
 
 typedef struct npu__ref_byte_lanes {
     npu__ref_byte_planes planes; /* first: what runs where these do not, and the words of weights */
+    npu__ref_byte_planes shape;  /* the same with the words of these */
     npu__ref_byte_scales scales; /* of the channels of each block, in the order of words */
     int32_t *packed;             /* weights: [block, row of the tile, word, 64]; NULL = the planes run */
+    int64_t lanes, bytes;        /* of a block's vectors */
     int64_t blocks, bands, band; /* blocks of an image; bands of results, and rows of one */
     int64_t tile;                /* rows of results that words serve */
     int64_t rows, row;           /* of a block */
@@ -27305,12 +27313,23 @@ typedef struct npu__ref_byte_lanes {
     size_t words_at, out_at;     /* in a worker's memory, behind the block: words of a tile, results of a band */
 } npu__ref_byte_lanes;
 
+/* Lanes of the vectors of an instruction set; 0 = the planes run. */
+static int64_t npu__ref_byte_lanes_of(uint32_t isa)
+{
+#ifdef NPU__REF_HAS_VNNI
+    if (isa >= NPU__REF_ISA_avx512_vnni) {
+        return 4;
+    }
+#endif
+    return isa == NPU__REF_ISA_avx2 ? 2 : 0;
+}
+
 /* A lane of a block: its first channel and row of results. */
 typedef struct npu__ref_byte_lane { int64_t channel, row; } npu__ref_byte_lane;
 
 static npu__ref_byte_lane npu__ref_byte_lane_of(const npu__ref_byte_lanes *s, int64_t block, int64_t i)
 {
-    int64_t channels = s->planes.plain.c.groups, at = block * NPU__REF_BLOCK_LANES + i;
+    int64_t channels = s->planes.plain.c.groups, at = block * s->lanes + i;
     int64_t lanes = npu__ref_ceil_div(channels, NPU__REF_LANE_CHANNELS) * s->bands;
     npu__ref_byte_lane lane;
     at = npu__ref_min(at, lanes - 1); /* the last one again */
@@ -27322,8 +27341,9 @@ static npu__ref_byte_lane npu__ref_byte_lane_of(const npu__ref_byte_lanes *s, in
 /* The channel at place i of a block's words. */
 static int64_t npu__ref_byte_lanes_channel(const npu__ref_byte_lanes *s, int64_t block, int64_t i)
 {
-    npu__ref_byte_lane lane = npu__ref_byte_lane_of(s, block, i % 16 / 4);
-    return npu__ref_min(lane.channel + i / 16 * 4 + i % 4, s->planes.plain.c.groups - 1);
+    int64_t vector = 4 * s->lanes;
+    npu__ref_byte_lane lane = npu__ref_byte_lane_of(s, block, i % vector / 4);
+    return npu__ref_min(lane.channel + i / vector * 4 + i % 4, s->planes.plain.c.groups - 1);
 }
 
 /* Bands whose block stays in the second-level cache, as many as leave no lane without work. */
@@ -27334,26 +27354,29 @@ static bool npu__ref_byte_lanes_cut(npu__ref_byte_lanes *s)
     int64_t reach = (c->kernel[1] - 1) * c->dilation[1] + 1, fit;
     s->row = npu__ref_max((c->out[2] - 1) * c->stride[2] + (c->kernel[2] - 1) * c->dilation[2] + 1,
                           c->in[2] + c->pad[2]);
-    fit = NPU__REF_LANES_FIT / NPU__REF_BLOCK_BYTES / s->row;
+    fit = NPU__REF_LANES_FIT / s->bytes / s->row;
     fit = npu__ref_max(1, (fit - reach) / c->stride[1] + 1);
-    for (s->bands = npu__ref_ceil_div(c->out[1], fit); lanes * s->bands % NPU__REF_BLOCK_LANES;) {
+    for (s->bands = npu__ref_ceil_div(c->out[1], fit); lanes * s->bands % s->lanes;) {
         s->bands++;
     }
     s->bands = npu__ref_min(s->bands, c->out[1]);
     s->band = npu__ref_ceil_div(npu__ref_ceil_div(c->out[1], s->bands), s->tile) * s->tile;
     s->bands = npu__ref_ceil_div(c->out[1], s->band);
     s->rows = (s->band - 1) * c->stride[1] + reach;
-    s->blocks = npu__ref_ceil_div(lanes * s->bands, NPU__REF_BLOCK_LANES);
-    return s->row <= 8192 && s->rows * s->row * NPU__REF_BLOCK_BYTES <= 4 * NPU__REF_LANES_FIT;
+    s->blocks = npu__ref_ceil_div(lanes * s->bands, s->lanes);
+    return s->row <= 8192 && s->rows * s->row * s->bytes <= 4 * NPU__REF_LANES_FIT;
 }
 
 static npu_status npu__ref_byte_lanes_pack(npu_prepare *p, npu__ref_byte_lanes *s)
 {
-    npu__ref_byte_planes planes = s->planes;
+    npu__ref_byte_planes *shape = &s->shape;
     const npu__ref_byte_scales *from = &s->planes.scales;
     npu__ref_byte_scales *to = &s->scales;
-    size_t n = (size_t)s->blocks * 64, words = (size_t)(planes.words * s->tile), taps = planes.plain.depth;
-    int32_t *word = (int32_t *)npu_prepare_alloc(p, words * sizeof *word);
+    size_t block = (size_t)s->bytes, n = (size_t)s->blocks * block, words, taps = shape->plain.depth;
+    int32_t *word;
+    shape->tile = s->tile;
+    words = (size_t)(shape->words * s->tile);
+    word = (int32_t *)npu_prepare_alloc(p, words * sizeof *word);
     to->reals = (double *)npu_prepare_alloc(p, n * (sizeof *to->reals + 4 * sizeof *to->offsets));
     s->packed = (int32_t *)npu_prepare_alloc(p, n * words * sizeof *s->packed);
     if (!word || !to->reals || !s->packed) {
@@ -27363,16 +27386,18 @@ static npu_status npu__ref_byte_lanes_pack(npu_prepare *p, npu__ref_byte_lanes *
     to->offsets = to->shifts + n;
     to->factors = (float *)(void *)(to->offsets + n);
     to->is_exact = from->is_exact, to->is_small = from->is_small;
-    planes.tile = s->tile;
     for (size_t i = 0; i < n; i++) {
-        size_t channel = (size_t)npu__ref_byte_lanes_channel(s, (int64_t)(i / 64), (int64_t)(i % 64));
+        size_t channel = (size_t)npu__ref_byte_lanes_channel(s, (int64_t)(i / block), (int64_t)(i % block));
+        const int8_t *w = (const int8_t *)p->op->in_data[1] + channel * taps;
+        npu__ref_byte_matrix m = { w, 1, (int64_t)taps, (int64_t)taps, 1, true, 0 };
         to->reals[i] = from->reals[channel], to->factors[i] = from->factors[channel];
         to->multipliers[i] = from->multipliers[channel], to->shifts[i] = from->shifts[channel];
         to->offsets[i] = from->offsets[channel];
-        npu__ref_byte_plane_weights(&planes, (const int8_t *)p->op->in_data[1] + channel * taps, word);
+        npu__ref_byte_offsets(&m, s->planes.off - shape->off, to->offsets + i);
+        npu__ref_byte_plane_weights(shape, w, word);
         for (size_t k = 0; k < words; k++) {
-            size_t row = k % (size_t)s->tile * (size_t)planes.words + k / (size_t)s->tile;
-            s->packed[(i / 64 * words + row) * 64 + i % 64] = word[k];
+            size_t row = k % (size_t)s->tile * (size_t)shape->words + k / (size_t)s->tile;
+            s->packed[(i / block * words + row) * block + i % block] = word[k];
         }
     }
     return NPU_OK;
@@ -27390,18 +27415,22 @@ static npu_status npu__ref_byte_lanes_prepare(npu_prepare *p)
     *planes = *(const npu__ref_byte_planes *)p->state;
     p->state = s;
     c = &planes->plain.c;
-    if (p->isa < NPU__REF_ISA_avx512_vnni || !planes->packed || planes->scales.is_bias_apart || c->groups < 12) {
+    s->lanes = npu__ref_byte_lanes_of(p->isa);
+    if (!s->lanes || !planes->packed || planes->scales.is_bias_apart || c->groups < 12) {
         return NPU_OK;
     }
-    s->tile = c->stride[1] * c->dilation[1] == 1 && c->kernel[1] % 4 != 0 && c->out[1] > 1 ? 2 : 1;
+    s->bytes = NPU__REF_LANE_CHANNELS * s->lanes;
+    s->shape = *planes;
+    s->tile = c->stride[1] * c->dilation[1] == 1 && c->kernel[1] % planes->loops->depth != 0 && c->out[1] > 1 ? 2 : 1;
     if (!npu__ref_byte_lanes_cut(s)) {
         return NPU_OK;
     }
-    s->flip = planes->off % 256 ? 0x80 : 0;
-    s->words_at = (size_t)(s->rows * s->row) * NPU__REF_BLOCK_BYTES;
-    s->out_at = s->words_at + (size_t)(planes->quads * s->row) * 64 * sizeof(int32_t);
+    s->shape.off = planes->plain.is_signed ? -128 : 0; /* bytes without a sign in any words */
+    s->flip = planes->plain.is_signed ? 0x80 : 0;
+    s->words_at = (size_t)(s->rows * s->row * s->bytes);
+    s->out_at = s->words_at + (size_t)(planes->quads * s->row * s->bytes) * sizeof(int32_t);
     p->workspace = 0;
-    p->worker_workspace = s->out_at + (size_t)(npu__ref_ceil_div(s->band * c->out[2], 16) * 16) * NPU__REF_BLOCK_BYTES;
+    p->worker_workspace = s->out_at + (size_t)(npu__ref_ceil_div(s->band * c->out[2], 16) * 16 * s->bytes);
     p->parts = (uint32_t)npu__ref_max(1, npu__ref_min(c->images * s->blocks, p->parts));
     return npu__ref_byte_lanes_pack(p, s);
 }
@@ -27413,6 +27442,7 @@ typedef struct npu__ref_byte_run {
     size_t step[NPU__REF_BLOCK_LANES];      /* to the next place; 0 = what is padded */
 } npu__ref_byte_run;
 
+#ifdef NPU__REF_HAS_VNNI
 /* n places into rows of `width`, `gap` bytes apart. */
 NPU__REF_AVX512_VNNI static void npu__ref_byte_lanes_take(const npu__ref_byte_run *run, size_t n, uint8_t flip,
                                                           uint8_t *to, int64_t width, int64_t gap)
@@ -27448,39 +27478,107 @@ NPU__REF_AVX512_VNNI static void npu__ref_byte_lanes_take(const npu__ref_byte_ru
     }
 }
 
+#endif
+
+/* As npu__ref_byte_turn. */
+NPU__REF_INLINE NPU__REF_AVX2 void npu__ref_byte_turn_avx2(__m256i x[16])
+{
+    NPU__REF_UNROLL_LOOP
+    for (int32_t round = 0; round < 4; round++) {
+        __m256i y[16];
+        NPU__REF_UNROLL_LOOP
+        for (int32_t i = 0; i < 8; i++) {
+            y[2 * i] = _mm256_unpacklo_epi8(x[i], x[i + 8]);
+            y[2 * i + 1] = _mm256_unpackhi_epi8(x[i], x[i + 8]);
+        }
+        NPU__REF_UNROLL_LOOP
+        for (int32_t i = 0; i < 16; i++) {
+            x[i] = y[i];
+        }
+    }
+}
+/* Sixteen bytes, of which those from `end` on are not read. */
+NPU__REF_INLINE NPU__REF_AVX2 __m128i npu__ref_byte_before(const uint8_t *x, const uint8_t *end)
+{
+    uint8_t bytes[16] = { 0 };
+    if (end - x >= 16) {
+        return npu__ref_byte_sixteen(x);
+    }
+    memcpy(bytes, x, (size_t)(end - x));
+    return npu__ref_byte_sixteen(bytes);
+}
+/* As npu__ref_byte_lanes_take; the input ends at `end`. */
+NPU__REF_AVX2 static void npu__ref_byte_lanes_take_avx2(const npu__ref_byte_run *run, size_t n, uint8_t flip,
+                                                        uint8_t *to, int64_t width, int64_t gap, const uint8_t *end)
+{
+    const __m256i flips = _mm256_set1_epi8((char)flip);
+    const uint8_t *ends[2] = { run->step[0] ? end : run->x[0] + 16, run->step[1] ? end : run->x[1] + 16 };
+    int64_t left = width;
+    for (size_t first = 0; first < n; first += 16) {
+        const uint8_t *low = run->x[0] + first * run->step[0], *high = run->x[1] + first * run->step[1];
+        __m256i x[16];
+        NPU__REF_UNROLL_LOOP
+        for (int32_t i = 0; i < 16; i++) {
+            __m128i lane = npu__ref_byte_before(low + run->at[0][i], ends[0]);
+            x[i] = _mm256_inserti128_si256(_mm256_castsi128_si256(lane),
+                                           npu__ref_byte_before(high + run->at[1][i], ends[1]), 1);
+            x[i] = _mm256_xor_si256(x[i], flips);
+        }
+        npu__ref_byte_turn_avx2(x);
+        NPU__REF_UNROLL_LOOP
+        for (size_t i = 0; i < 16; i++) {
+            if (first + i < n) {
+                NPU__REF_BYTE_STORE_avx2(to, x[i]);
+                to += 32;
+                left--;
+                to += left ? 0 : gap;
+                left = left ? left : width;
+            }
+        }
+    }
+}
+
 /* The block's input: as one run where a lane has all rows, else row by row, with what is padded above and below. */
 static void npu__ref_byte_lanes_fill(const npu__ref_byte_lanes *s, const uint8_t *x, int64_t block, uint8_t *to)
 {
+    const uint8_t *end = x + s->planes.plain.c.groups * npu__ref_volume(s->planes.plain.c.in);
     const npu__ref_conv_shape *c = &s->planes.plain.c;
     const uint8_t zero = (uint8_t)s->planes.plain.zero;
     size_t at[NPU__REF_BLOCK_LANES][NPU__REF_LANE_CHANNELS], nowhere[NPU__REF_LANE_CHANNELS] = { 0 };
     size_t plane = (size_t)(c->in[1] * c->in[2]), run_len;
     uint8_t padded[NPU__REF_LANE_CHANNELS];
-    int64_t gap = (s->row - c->in[2]) * NPU__REF_BLOCK_BYTES, rows = s->bands == 1 ? 1 : s->rows;
+    int64_t gap = (s->row - c->in[2]) * s->bytes, rows = s->bands == 1 ? 1 : s->rows;
     int64_t skip = s->bands == 1 ? c->pad[1] * s->row : 0;
     npu__ref_byte_run run;
     run_len = (size_t)c->in[2] * (size_t)(s->bands == 1 ? npu__ref_max(npu__ref_min(c->in[1], s->rows - c->pad[1]), 0)
                                                         : 1);
     memset(padded, zero, sizeof padded);
-    for (int64_t i = 0; i < NPU__REF_BLOCK_LANES; i++) {
+    for (int64_t i = 0; i < s->lanes; i++) {
         npu__ref_byte_lane lane = npu__ref_byte_lane_of(s, block, i);
         for (int64_t k = 0; k < NPU__REF_LANE_CHANNELS; k++) {
             at[i][k] = (size_t)npu__ref_min(lane.channel + k, c->groups - 1) * plane;
         }
     }
-    for (int64_t row = 0; row < rows; row++, to += s->row * NPU__REF_BLOCK_BYTES) {
-        for (int64_t i = 0; i < NPU__REF_BLOCK_LANES; i++) {
+    for (int64_t row = 0; row < rows; row++, to += s->row * s->bytes) {
+        uint8_t *first = to + (skip + c->pad[2]) * s->bytes;
+        for (int64_t i = 0; i < s->lanes; i++) {
             int64_t y = npu__ref_byte_lane_of(s, block, i).row * c->stride[1] + row - (s->bands == 1 ? 0 : c->pad[1]);
             bool is_there = y >= 0 && y < c->in[1];
             run.x[i] = is_there ? x + y * c->in[2] : padded;
             run.at[i] = is_there ? at[i] : nowhere;
             run.step[i] = is_there;
         }
-        npu__ref_byte_lanes_take(&run, run_len, s->flip, to + (skip + c->pad[2]) * NPU__REF_BLOCK_BYTES, c->in[2],
-                                 gap);
+        if (s->lanes == 2) {
+            npu__ref_byte_lanes_take_avx2(&run, run_len, s->flip, first, c->in[2], gap, end);
+            continue;
+        }
+#ifdef NPU__REF_HAS_VNNI
+        npu__ref_byte_lanes_take(&run, run_len, s->flip, first, c->in[2], gap);
+#endif
     }
 }
 
+#ifdef NPU__REF_HAS_VNNI
 /* Words of all columns for the tile of results whose first row is `row` of the band. */
 NPU__REF_AVX512_VNNI static void npu__ref_byte_lanes_words(const npu__ref_byte_lanes *s, const uint8_t *block,
                                                            int64_t row, int32_t *to)
@@ -27506,12 +27604,48 @@ NPU__REF_AVX512_VNNI static void npu__ref_byte_lanes_words(const npu__ref_byte_l
     }
 }
 
-/* 64 sums that have their offsets, in the order of words, as bytes of the lanes: in double, or by the loops for sums in
+#endif
+NPU__REF_AVX2 static void npu__ref_byte_lanes_words_avx2(const npu__ref_byte_lanes *s, const uint8_t *block,
+                                                         int64_t row, int32_t *to)
+{
+    const npu__ref_conv_shape *c = &s->planes.plain.c;
+    const __m256i none = _mm256_setzero_si256();
+    int64_t last = c->kernel[1] + s->tile - 2, step = s->row * 32;
+    for (int64_t pair = 0; pair < s->shape.quads; pair++) {
+        const uint8_t *a = block + (row * c->stride[1] + 2 * pair * c->dilation[1]) * step;
+        const uint8_t *b = 2 * pair < last ? a + c->dilation[1] * step : a;
+        for (int64_t i = 0; i < step; i += 32, to += 32) {
+            __m256i p = NPU__REF_BYTE_LOAD_avx2(a + i), q = NPU__REF_BYTE_LOAD_avx2(b + i);
+            __m256i low = _mm256_unpacklo_epi8(p, q), high = _mm256_unpackhi_epi8(p, q);
+            NPU__REF_BYTE_STORE_avx2(to, _mm256_unpacklo_epi8(low, none));
+            NPU__REF_BYTE_STORE_avx2(to + 8, _mm256_unpackhi_epi8(low, none));
+            NPU__REF_BYTE_STORE_avx2(to + 16, _mm256_unpacklo_epi8(high, none));
+            NPU__REF_BYTE_STORE_avx2(to + 24, _mm256_unpackhi_epi8(high, none));
+        }
+    }
+}
+
+/* Sums of a block that have their offsets, in the order of words, as bytes of the lanes: by the loops for sums in
    memory. */
+static void npu__ref_byte_lanes_loops(const npu__ref_byte_lanes *s, int64_t block, int32_t *sums, uint8_t *y)
+{
+    uint8_t bytes[NPU__REF_BLOCK_BYTES];
+    int64_t vector = 4 * s->lanes;
+    for (int64_t i = 0; i < s->bytes; i++) {
+        sums[i] = (int32_t)((uint32_t)sums[i] - (uint32_t)s->scales.offsets[block * s->bytes + i]);
+    }
+    npu__ref_byte_finish(&s->planes.plain.q, s->planes.isa, bytes, sums, (size_t)s->bytes, &s->scales,
+                         (size_t)(block * s->bytes), false);
+    for (int64_t i = 0; i < s->bytes; i++) {
+        y[i % vector / 4 * 16 + i / vector * 4 + i % 4] = bytes[i];
+    }
+}
+
+#ifdef NPU__REF_HAS_VNNI
+/* The same in double, where it may be. */
 NPU__REF_AVX512_VNNI static void npu__ref_byte_lanes_exact(const npu__ref_byte_lanes *s, int64_t block, int32_t *sums,
                                                            uint8_t *y)
 {
-    uint8_t bytes[64];
     if (s->scales.is_exact && s->scales.is_small && !s->planes.plain.q.is_twice) {
         const double *reals = s->scales.reals + block * 64;
         __m512i whole[4];
@@ -27521,13 +27655,7 @@ NPU__REF_AVX512_VNNI static void npu__ref_byte_lanes_exact(const npu__ref_byte_l
         _mm512_storeu_si512(y, npu__ref_near_bytes(whole, &s->planes.plain.q));
         return;
     }
-    for (int64_t i = 0; i < 64; i++) {
-        sums[i] = (int32_t)((uint32_t)sums[i] - (uint32_t)s->scales.offsets[block * 64 + i]);
-    }
-    npu__ref_byte_finish(&s->planes.plain.q, s->planes.isa, bytes, sums, 64, &s->scales, (size_t)(block * 64), false);
-    for (int64_t i = 0; i < 64; i++) {
-        y[i % 16 / 4 * 16 + i / 16 * 4 + i % 4] = bytes[i];
-    }
+    npu__ref_byte_lanes_loops(s, block, sums, y);
 }
 
 /* The same by way of float, as npu__ref_byte_near_avx512, where it cannot err. */
@@ -27597,21 +27725,106 @@ NPU__REF_AVX512_VNNI static void npu__ref_byte_lanes_two(const npu__ref_byte_lan
     npu__ref_byte_lanes_tile(s, block, words, y, 2);
 }
 
-/* The results of a block to where they belong: each channel's in a run. */
+#endif
+
+/* As npu__ref_byte_lanes_finish and npu__ref_byte_lanes_tile. */
+NPU__REF_INLINE NPU__REF_AVX2 void npu__ref_byte_lanes_finish_avx2(const npu__ref_byte_lanes *s,
+    const npu__ref_quantised *q, bool is_near, int64_t block, const __m256i sums[4], uint8_t *y)
+{
+    __m256 most = _mm256_setzero_ps();
+    __m256i whole[4];
+    NPU__REF_UNROLL_LOOP
+    for (int32_t i = 0; i < 4; i++) {
+        __m256 factor = _mm256_loadu_ps(s->scales.factors + block * 32 + i * 8);
+        whole[i] = npu__ref_near_eight(_mm256_mul_ps(_mm256_cvtepi32_ps(sums[i]), factor), &most);
+    }
+    if (!is_near || npu__ref_is_near_avx2(most, NPU__REF_BYTE_NEAR)) {
+        int32_t in_memory[32];
+        for (int32_t i = 0; i < 4; i++) {
+            NPU__REF_BYTE_STORE_avx2(in_memory + i * 8, sums[i]);
+        }
+        npu__ref_byte_lanes_loops(s, block, in_memory, y);
+    } else {
+        NPU__REF_BYTE_STORE_avx2(y, npu__ref_near_bytes_avx2(whole, q));
+    }
+}
+NPU__REF_INLINE NPU__REF_AVX2 void npu__ref_byte_lanes_tile_avx2(const npu__ref_byte_lanes *s, int64_t block,
+                                                                 const int32_t *words, uint8_t *y, const int32_t tile)
+{
+    const npu__ref_conv_shape *c = &s->planes.plain.c;
+    const npu__ref_quantised q = s->planes.plain.q; /* which bytes that are written might change */
+    const bool is_near = !q.is_twice && s->scales.is_small;
+    const int32_t *offsets = s->scales.offsets + block * 32, *weights;
+    const int64_t quads = s->shape.quads, taps = c->kernel[2], row = s->row * 32, width = c->out[2];
+    const int64_t next = s->shape.words * 32, step = c->dilation[2] * 32, stride = c->stride[2] * 32;
+    weights = s->packed + block * tile * next;
+    for (int64_t x = 0; x < width; x++, words += stride, y += 32) {
+        const int32_t *w = weights;
+        __m256i sums[2][4];
+        NPU__REF_UNROLL_LOOP
+        for (int32_t i = 0; i < 4 * tile; i++) {
+            sums[i / 4][i % 4] = NPU__REF_BYTE_LOAD_avx2(offsets + i % 4 * 8);
+        }
+        for (int64_t pair = 0; pair < quads; pair++) {
+            const int32_t *from = words + pair * row;
+            for (int64_t tap = 0; tap < taps; tap++, from += step, w += 32) {
+                NPU__REF_UNROLL_LOOP
+                for (int32_t i = 0; i < 4; i++) {
+                    __m256i word = NPU__REF_BYTE_LOAD_avx2(from + i * 8);
+                    NPU__REF_UNROLL_LOOP
+                    for (int32_t k = 0; k < tile; k++) {
+                        sums[k][i] = NPU__REF_BYTE_DOT_avx2(sums[k][i], word,
+                                                            NPU__REF_BYTE_LOAD_avx2(w + k * next + i * 8));
+                    }
+                }
+            }
+        }
+        NPU__REF_UNROLL_LOOP
+        for (int32_t k = 0; k < tile; k++) {
+            npu__ref_byte_lanes_finish_avx2(s, &q, is_near, block, sums[k], y + k * width * 32);
+        }
+    }
+}
+NPU__REF_AVX2 static void npu__ref_byte_lanes_tiles_avx2(const npu__ref_byte_lanes *s, int64_t block,
+                                                         const int32_t *words, uint8_t *y)
+{
+    if (s->tile == 1) {
+        npu__ref_byte_lanes_tile_avx2(s, block, words, y, 1);
+    } else {
+        npu__ref_byte_lanes_tile_avx2(s, block, words, y, 2);
+    }
+}
+
+/* Where the results of a block belong: each channel's in a run. */
+typedef struct npu__ref_byte_ends {
+    uint8_t *to[NPU__REF_BLOCK_LANES];
+    int64_t left[NPU__REF_BLOCK_LANES], channels[NPU__REF_BLOCK_LANES]; /* places and channels of each lane */
+} npu__ref_byte_ends;
+
+static npu__ref_byte_ends npu__ref_byte_lanes_ends(const npu__ref_byte_lanes *s, int64_t block, uint8_t *y)
+{
+    const npu__ref_conv_shape *c = &s->planes.plain.c;
+    int64_t plane = c->out[1] * c->out[2], num = npu__ref_ceil_div(c->groups, NPU__REF_LANE_CHANNELS) * s->bands;
+    npu__ref_byte_ends ends;
+    for (int64_t i = 0; i < s->lanes; i++) {
+        npu__ref_byte_lane lane = npu__ref_byte_lane_of(s, block, i);
+        int64_t channels = npu__ref_min(NPU__REF_LANE_CHANNELS, c->groups - lane.channel);
+        ends.to[i] = y + lane.channel * plane + lane.row * c->out[2];
+        ends.left[i] = npu__ref_min(s->band, c->out[1] - lane.row) * c->out[2];
+        ends.channels[i] = block * s->lanes + i < num ? channels : 0;
+    }
+    return ends;
+}
+
+#ifdef NPU__REF_HAS_VNNI
 NPU__REF_AVX512_VNNI static void npu__ref_byte_lanes_give(const npu__ref_byte_lanes *s, const uint8_t *from,
                                                           int64_t block, uint8_t *y)
 {
     const npu__ref_conv_shape *c = &s->planes.plain.c;
-    int64_t plane = c->out[1] * c->out[2], num = npu__ref_ceil_div(c->groups, NPU__REF_LANE_CHANNELS) * s->bands;
-    int64_t left[NPU__REF_BLOCK_LANES], channels[NPU__REF_BLOCK_LANES];
-    uint8_t *to[NPU__REF_BLOCK_LANES];
-    for (int64_t i = 0; i < NPU__REF_BLOCK_LANES; i++) {
-        npu__ref_byte_lane lane = npu__ref_byte_lane_of(s, block, i);
-        to[i] = y + lane.channel * plane + lane.row * c->out[2];
-        left[i] = npu__ref_min(s->band, c->out[1] - lane.row) * c->out[2];
-        channels[i] = npu__ref_min(NPU__REF_LANE_CHANNELS, c->groups - lane.channel);
-        channels[i] = block * NPU__REF_BLOCK_LANES + i < num ? channels[i] : 0;
-    }
+    const int64_t plane = c->out[1] * c->out[2];
+    const npu__ref_byte_ends ends = npu__ref_byte_lanes_ends(s, block, y);
+    const int64_t *left = ends.left, *channels = ends.channels;
+    uint8_t *const *to = ends.to;
     for (int64_t first = 0; first < s->band * c->out[2]; first += 16, from += 16 * NPU__REF_BLOCK_BYTES) {
         __m512i x[16];
         NPU__REF_UNROLL_LOOP
@@ -27632,6 +27845,66 @@ NPU__REF_AVX512_VNNI static void npu__ref_byte_lanes_give(const npu__ref_byte_la
         }
     }
 }
+#endif
+NPU__REF_INLINE NPU__REF_AVX2 void npu__ref_byte_lanes_store_avx2(uint8_t *y, __m128i x, int64_t n)
+{
+    uint8_t bytes[16];
+    if (n >= 16) {
+        NPU__REF_BYTE_STORE_sse2(y, x);
+    } else if (n > 0) {
+        NPU__REF_BYTE_STORE_sse2(bytes, x);
+        npu__ref_byte_copy(y, bytes, (size_t)n);
+    }
+}
+NPU__REF_AVX2 static void npu__ref_byte_lanes_give_avx2(const npu__ref_byte_lanes *s, const uint8_t *from,
+                                                        int64_t block, uint8_t *y)
+{
+    const npu__ref_conv_shape *c = &s->planes.plain.c;
+    const int64_t plane = c->out[1] * c->out[2];
+    const npu__ref_byte_ends e = npu__ref_byte_lanes_ends(s, block, y);
+    for (int64_t first = 0; first < s->band * c->out[2]; first += 16, from += 16 * 32) {
+        __m256i x[16];
+        NPU__REF_UNROLL_LOOP
+        for (int32_t i = 0; i < 16; i++) {
+            x[i] = NPU__REF_BYTE_LOAD_avx2(from + i * 32);
+        }
+        npu__ref_byte_turn_avx2(x);
+        NPU__REF_UNROLL_LOOP
+        for (int64_t i = 0; i < 16; i++) {
+            const int64_t at = i * plane + first;
+            npu__ref_byte_lanes_store_avx2(e.to[0] + at, _mm256_castsi256_si128(x[i]),
+                                           i < e.channels[0] ? e.left[0] - first : 0);
+            npu__ref_byte_lanes_store_avx2(e.to[1] + at, _mm256_extracti128_si256(x[i], 1),
+                                           i < e.channels[1] ? e.left[1] - first : 0);
+        }
+    }
+}
+
+/* Results of a band of a block, whose input is there, at `out`, and from there to y. */
+static void npu__ref_byte_lanes_run(const npu__ref_byte_lanes *s, uint8_t *in, int64_t block, uint8_t *y)
+{
+    int32_t *words = (int32_t *)(void *)(in + s->words_at);
+    uint8_t *out = in + s->out_at;
+    int64_t step = s->planes.plain.c.out[2] * s->bytes;
+    for (int64_t row = 0; row < s->band; row += s->tile) {
+        if (s->lanes == 2) {
+            npu__ref_byte_lanes_words_avx2(s, in, row, words);
+            npu__ref_byte_lanes_tiles_avx2(s, block, words, out + row * step);
+            continue;
+        }
+#ifdef NPU__REF_HAS_VNNI
+        npu__ref_byte_lanes_words(s, in, row, words);
+        (s->tile == 1 ? npu__ref_byte_lanes_one : npu__ref_byte_lanes_two)(s, block, words, out + row * step);
+#endif
+    }
+    if (s->lanes == 2) {
+        npu__ref_byte_lanes_give_avx2(s, out, block, y);
+        return;
+    }
+#ifdef NPU__REF_HAS_VNNI
+    npu__ref_byte_lanes_give(s, out, block, y);
+#endif
+}
 
 static npu_status npu__ref_byte_lanes_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
@@ -27639,23 +27912,15 @@ static npu_status npu__ref_byte_lanes_launch(const npu_launch *l, uint32_t part,
     const npu__ref_conv_shape *c = &s->planes.plain.c;
     uint8_t *block = (uint8_t *)l->worker_workspace;
     size_t begin, end, blocks = (size_t)s->blocks;
-    int32_t *words;
     if (!s->packed) {
         return npu__ref_byte_plane_launch(l, part, parts);
     }
-    words = (int32_t *)(void *)(block + s->words_at);
     memset(block, (uint8_t)s->planes.plain.zero ^ s->flip, s->words_at);
     npu__ref_share((size_t)c->images * blocks, part, parts, &begin, &end);
     for (size_t i = begin; i < end; i++) {
         int64_t image = (int64_t)(i / blocks), at = (int64_t)(i % blocks);
-        uint8_t *out = block + s->out_at;
         npu__ref_byte_lanes_fill(s, (const uint8_t *)l->x[0] + image * c->groups * npu__ref_volume(c->in), at, block);
-        for (int64_t row = 0; row < s->band; row += s->tile) {
-            npu__ref_byte_lanes_words(s, block, row, words);
-            (s->tile == 1 ? npu__ref_byte_lanes_one : npu__ref_byte_lanes_two)(
-                s, at, words, out + row * c->out[2] * NPU__REF_BLOCK_BYTES);
-        }
-        npu__ref_byte_lanes_give(s, out, at, (uint8_t *)l->y[0] + image * c->groups * npu__ref_volume(c->out));
+        npu__ref_byte_lanes_run(s, block, at, (uint8_t *)l->y[0] + image * c->groups * npu__ref_volume(c->out));
     }
     return NPU_OK;
 }
