@@ -23355,14 +23355,17 @@ enum {
     NPU__REF_BYTE_GRAIN = 1 << 23  /* multiplications that are worth a part */
 };
 
-/* sums[i][j] of rows x panels of columns; B's word w of panel p is at b + p * step + offsets[w], A is [words, rows]. */
+/* sums[i][j] of rows x panels of columns, `next` from row to row; B's word w of panel p is at
+   b + p * step + offsets[w], A is [words, rows]. */
 typedef void (*npu__ref_byte_product_fn)(int32_t rows, int64_t words, const int32_t *a, const int32_t *b,
-                                         const int64_t *offsets, int64_t step, int64_t panels, int32_t *sums);
+                                         const int64_t *offsets, int64_t step, int64_t panels, int32_t *sums,
+                                         int64_t next);
 
 typedef struct npu__ref_byte_loops {
     int32_t rows, cols, depth; /* of the largest tile; elements of a word */
     int32_t least;             /* of x in words, where they are bytes */
     npu__ref_byte_product_fn product[2]; /* [1]: x is A */
+    npu__ref_byte_product_fn half;       /* the same for the first half of a panel; NULL = there is none */
     /* n elements of i8 or u8, `off` taken off. */
     void (*widen)(int16_t *to, const void *from, bool is_signed, int32_t off, size_t n);
     /* n words of every stride-th element of `depth` rows. */
@@ -23408,9 +23411,8 @@ typedef struct npu__ref_byte_loops {
         }                                                                                                       \
     }                                                                                                           \
     TARGET static void npu__ref_byte_##NAME##_product(int32_t rows, int64_t words, const int32_t *a, const int32_t *b, \
-        const int64_t *offsets, int64_t step, int64_t panels, int32_t *sums)                                    \
+        const int64_t *offsets, int64_t step, int64_t panels, int32_t *sums, int64_t next)                      \
     {                                                                                                           \
-        int64_t row = panels * (WIDTH * VECTORS);                                                               \
         for (; panels > 0; panels--, b += step, sums += WIDTH * VECTORS) {                                      \
             switch (rows) {                                                                                     \
             NPU__REF_BYTE_CASE(NAME, 1)                                                                         \
@@ -23422,7 +23424,7 @@ typedef struct npu__ref_byte_loops {
         }                                                                                                       \
     }
 #define NPU__REF_BYTE_CASE(NAME, n) \
-    case n: npu__ref_byte_##NAME##_rows(n, words, a, b, offsets, sums, row); break;
+    case n: npu__ref_byte_##NAME##_rows(n, words, a, b, offsets, sums, next); break;
 #define NPU__REF_BYTE_ROWS_4(NAME)
 #define NPU__REF_BYTE_ROWS_6(NAME) NPU__REF_BYTE_CASE(NAME, 6)
 #define NPU__REF_BYTE_ROWS_8(NAME) NPU__REF_BYTE_CASE(NAME, 8)
@@ -23438,11 +23440,11 @@ typedef struct npu__ref_byte_loops {
 #define NPU__REF_BYTE_DOT_sse2(s, a, b) _mm_add_epi32(s, _mm_madd_epi16(a, b))
 NPU__REF_BYTE_TILE(base, , __m128i, 4, 4, 2, NPU__REF_BYTE_LOAD_sse2, NPU__REF_BYTE_STORE_sse2, _mm_set1_epi32,
                    NPU__REF_BYTE_DOT_sse2)
-#define NPU__REF_BYTE_OF_base 4, 8, 2, 0, { npu__ref_byte_base_product, npu__ref_byte_base_product }
+#define NPU__REF_BYTE_OF_base 4, 8, 2, 0, { npu__ref_byte_base_product, npu__ref_byte_base_product }, NULL
 #else
 NPU__REF_BYTE_TILE(base, , int32_t, 1, 4, 4, NPU__REF_SCALAR_LOAD, NPU__REF_SCALAR_STORE, NPU__REF_SCALAR_SET,
                    NPU__REF_BYTE_DOT_base)
-#define NPU__REF_BYTE_OF_base 4, 4, 2, 0, { npu__ref_byte_base_product, npu__ref_byte_base_product }
+#define NPU__REF_BYTE_OF_base 4, 4, 2, 0, { npu__ref_byte_base_product, npu__ref_byte_base_product }, NULL
 #endif
 #ifdef NPU__REF_X86
 #define NPU__REF_BYTE_LOAD_avx2(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
@@ -23450,17 +23452,19 @@ NPU__REF_BYTE_TILE(base, , int32_t, 1, 4, 4, NPU__REF_SCALAR_LOAD, NPU__REF_SCAL
 #define NPU__REF_BYTE_DOT_avx2(s, a, b) _mm256_add_epi32(s, _mm256_madd_epi16(a, b))
 NPU__REF_BYTE_TILE(avx2, __attribute__((target("avx2"))), __m256i, 8, 6, 2, NPU__REF_BYTE_LOAD_avx2,
                    NPU__REF_BYTE_STORE_avx2, _mm256_set1_epi32, NPU__REF_BYTE_DOT_avx2)
-#define NPU__REF_BYTE_OF_avx2 6, 16, 2, 0, { npu__ref_byte_avx2_product, npu__ref_byte_avx2_product }
+#define NPU__REF_BYTE_OF_avx2 6, 16, 2, 0, { npu__ref_byte_avx2_product, npu__ref_byte_avx2_product }, NULL
 /* Words of four bytes: the sums of two products fit 16 bits where the positive of a pair of weights are at most 128
    together, and the negative ones at least -128. */
 #define NPU__REF_BYTE_DOT_avx2_pairs(s, w, x) \
     _mm256_add_epi32(s, _mm256_madd_epi16(_mm256_maddubs_epi16(x, w), _mm256_set1_epi16(1)))
 NPU__REF_BYTE_TILE(avx2_pairs, __attribute__((target("avx2"))), __m256i, 8, 6, 2, NPU__REF_BYTE_LOAD_avx2,
                    NPU__REF_BYTE_STORE_avx2, _mm256_set1_epi32, NPU__REF_BYTE_DOT_avx2_pairs)
+NPU__REF_BYTE_TILE(avx2_half, __attribute__((target("avx2"))), __m256i, 8, 6, 1, NPU__REF_BYTE_LOAD_avx2,
+                   NPU__REF_BYTE_STORE_avx2, _mm256_set1_epi32, NPU__REF_BYTE_DOT_avx2_pairs)
 #define NPU__REF_BYTE_DOT_avx512(s, a, b) _mm512_add_epi32(s, _mm512_madd_epi16(a, b))
 NPU__REF_BYTE_TILE(avx512, __attribute__((target("avx512f,avx512bw"))), __m512i, 16, 12, 2, _mm512_loadu_si512,
                    _mm512_storeu_si512, _mm512_set1_epi32, NPU__REF_BYTE_DOT_avx512)
-#define NPU__REF_BYTE_OF_avx512 12, 32, 2, 0, { npu__ref_byte_avx512_product, npu__ref_byte_avx512_product }
+#define NPU__REF_BYTE_OF_avx512 12, 32, 2, 0, { npu__ref_byte_avx512_product, npu__ref_byte_avx512_product }, NULL
 #endif
 #ifdef NPU__REF_HAS_VNNI /* the first factor is unsigned, sums do not saturate */
 #define NPU__REF_BYTE_SWAPPED_avx2_vnni(s, a, b) _mm256_dpbusd_avx_epi32(s, b, a)
@@ -23472,21 +23476,22 @@ NPU__REF_BYTE_VNNI(avx2_vnni, __attribute__((target("avx2,avxvnni"))), __m256i, 
                    NPU__REF_BYTE_STORE_avx2, _mm256_set1_epi32, _mm256_dpbusd_avx_epi32)
 NPU__REF_BYTE_VNNI(avx512_vnni, __attribute__((target("avx512f,avx512bw,avx512vnni"))), __m512i, 16, 12,
                    _mm512_loadu_si512, _mm512_storeu_si512, _mm512_set1_epi32, _mm512_dpbusd_epi32)
-#define NPU__REF_BYTE_OF_avx2_vnni 6, 16, 4, 0, { npu__ref_byte_avx2_vnni_b_product, npu__ref_byte_avx2_vnni_a_product }
+#define NPU__REF_BYTE_OF_avx2_vnni \
+    6, 16, 4, 0, { npu__ref_byte_avx2_vnni_b_product, npu__ref_byte_avx2_vnni_a_product }, NULL
 #define NPU__REF_BYTE_OF_avx512_vnni \
-    12, 32, 4, 0, { npu__ref_byte_avx512_vnni_b_product, npu__ref_byte_avx512_vnni_a_product }
+    12, 32, 4, 0, { npu__ref_byte_avx512_vnni_b_product, npu__ref_byte_avx512_vnni_a_product }, NULL
 #define NPU__REF_BYTE_OF_avx512_bf16 NPU__REF_BYTE_OF_avx512_vnni
 #endif
 #ifdef NPU__REF_ARM64
 #ifdef __ARM_FEATURE_DOTPROD
 #define NPU__REF_BYTE_DOT_neon(s, a, b) vdotq_s32(s, vreinterpretq_s8_s32(a), vreinterpretq_s8_s32(b))
-#define NPU__REF_BYTE_OF_neon 8, 8, 4, -128, { npu__ref_byte_neon_product, npu__ref_byte_neon_product }
+#define NPU__REF_BYTE_OF_neon 8, 8, 4, -128, { npu__ref_byte_neon_product, npu__ref_byte_neon_product }, NULL
 #else
 #define NPU__REF_BYTE_HALF(half, a) vget_##half##_s16(vreinterpretq_s16_s32(a))
 #define NPU__REF_BYTE_DOT_neon(s, a, b)                                                              \
     vaddq_s32(s, vpaddq_s32(vmull_s16(NPU__REF_BYTE_HALF(low, a), NPU__REF_BYTE_HALF(low, b)),       \
                             vmull_s16(NPU__REF_BYTE_HALF(high, a), NPU__REF_BYTE_HALF(high, b))))
-#define NPU__REF_BYTE_OF_neon 8, 8, 2, 0, { npu__ref_byte_neon_product, npu__ref_byte_neon_product }
+#define NPU__REF_BYTE_OF_neon 8, 8, 2, 0, { npu__ref_byte_neon_product, npu__ref_byte_neon_product }, NULL
 #endif
 NPU__REF_BYTE_TILE(neon, , int32x4_t, 4, 8, 2, vld1q_s32, vst1q_s32, vdupq_n_s32, NPU__REF_BYTE_DOT_neon)
 #endif
@@ -23820,16 +23825,20 @@ static void npu__ref_byte_gemm_run(const npu__ref_byte_gemm *g, int64_t row, int
         int32_t rows;
         cols = npu__ref_min(fit, end_col - col);
         for (int64_t i = row; i < end; i += rows) {
-            int64_t panels = npu__ref_ceil_div(cols, l->cols);
-            const int32_t *b = g->b + col / l->cols * g->step;
+            int64_t panels = npu__ref_ceil_div(cols, l->cols), next = panels * l->cols;
+            int64_t whole = l->half && next - cols >= l->cols / 2 ? panels - 1 : panels;
+            const int32_t *b = g->b + col / l->cols * g->step, *a = g->a + i * g->words;
             rows = npu__ref_byte_tile_rows(l, g->m - i);
-            l->product[g->x_is_a](rows, g->words, g->a + i * g->words, b, g->offsets, g->step, panels, sums);
+            l->product[g->x_is_a](rows, g->words, a, b, g->offsets, g->step, whole, sums, next);
+            if (whole < panels) {
+                l->half(rows, g->words, a, b + whole * g->step, g->offsets, g->step, 1, sums + whole * l->cols, next);
+            }
 #ifdef NPU__REF_HAS_AVX2
             if (g->rest) {
                 npu__ref_byte_add_rests(g, i, rows, b, panels, sums);
             }
 #endif
-            g->finish(g, i, rows, col, cols, sums, panels * l->cols);
+            g->finish(g, i, rows, col, cols, sums, next);
         }
     }
 }
@@ -24690,8 +24699,7 @@ static void npu__ref_dyn_tile(const npu_launch *l, const npu__ref_dyn *s, int64_
     float sums[NPU__REF_BYTE_ROWS * 32] = { 0 };
     for (int64_t g = 0; g < s->groups; g++) {
         s->loops->product[1](rows, s->words, a + g * s->words * rows, s->packed + col * all + g * s->words * width,
-                             s->steps,
-                             0, 1, products);
+                             s->steps, 0, 1, products, width);
         for (int32_t i = 0; i < rows; i++) {
             npu__ref_dyn_add(s, sums + i * width, products + i * width, g, col, cols,
                              npu__ref_dyn_rows(l, lean)[row + i].zero - s->off);
@@ -26159,6 +26167,8 @@ typedef struct npu__ref_byte_slab {
     /* of a plane of the slab, which is for one of the quads and one phase of rows and columns */
     int64_t phases[2], rows, row, plane;
     int64_t band, bands, chunk, chunks, items;
+    bool is_apart;            /* a plane for each tap of a row, whose rows are no longer than the result's */
+    int64_t steps, wide;      /* phases of columns; bytes of a row of one */
     int64_t line, *offsets;
     int64_t turned;           /* places of a tile's rows; 0 = output channels are */
     bool is_fused;            /* sums become results in registers */
@@ -26196,9 +26206,9 @@ static void npu__ref_byte_slab_offsets(npu__ref_byte_slab *s)
             int64_t y = k1 * c->dilation[1];
             for (int64_t k2 = 0; k2 < cols; k2++) {
                 int64_t x = s->by_taps ? 0 : k2 * c->dilation[2], quad = s->by_taps ? outer * s->quads + k2 : outer;
-                int64_t phase = y % c->stride[1] * s->phases[1] + x % c->stride[2];
+                int64_t phase = y % c->stride[1] * s->phases[1] + (s->is_apart ? k2 : x % c->stride[2]);
                 *to++ = (quad * s->phases[0] * s->phases[1] + phase) * plane + y / c->stride[1] * s->row +
-                        x / c->stride[2];
+                        (s->is_apart ? 0 : x / c->stride[2]);
             }
         }
     }
@@ -26247,7 +26257,7 @@ static int64_t npu__ref_byte_halve(int8_t *w, int64_t words, npu__ref_byte_rest 
 }
 
 static const npu__ref_byte_loops npu__ref_byte_pairs_loops = {
-    6, 16, 4, 0, { npu__ref_byte_avx2_pairs_product, NULL }, npu__ref_byte_widen_avx2, npu__ref_byte_pack4_avx2,
+    6, 16, 4, 0, { npu__ref_byte_avx2_pairs_product, NULL }, npu__ref_byte_avx2_half_product, npu__ref_byte_widen_avx2, npu__ref_byte_pack4_avx2,
     npu__ref_byte_columns4_avx2
 };
 
@@ -26324,6 +26334,18 @@ static void npu__ref_byte_slab_cut(npu__ref_byte_slab *s)
     s->plane = s->rows * s->row + (s->phases[1] > 1 ? 15 : 0); /* written behind the last row: into no other phase */
 }
 
+/* Not where sums are made in registers: their tiles are chosen by how long rows are. */
+static bool npu__ref_byte_is_apart(uint32_t isa)
+{
+#ifdef NPU__REF_HAS_VNNI
+    return isa < NPU__REF_ISA_avx512_vnni;
+#else
+    (void)isa;
+    return true;
+#endif
+}
+
+/* What of a slab's rows is no result's is summed for nothing, unless there is a plane for each tap of a row. */
 static void npu__ref_byte_slab_shape(npu__ref_byte_slab *s)
 {
     const npu__ref_conv_shape *c = &s->c;
@@ -26334,16 +26356,19 @@ static void npu__ref_byte_slab_shape(npu__ref_byte_slab *s)
     s->words = s->by_taps ? s->words : by_channels;
     s->quads = npu__ref_ceil_div(s->by_taps ? c->kernel[2] : c->in_channels, depth);
     s->phases[0] = c->kernel[1] > 1 ? c->stride[1] : 1;
-    s->phases[1] = c->kernel[2] > 1 && !s->by_taps ? c->stride[2] : 1;
-    s->row = c->out[2] + (s->by_taps ? 0 : (c->kernel[2] - 1) * c->dilation[2] / c->stride[2]);
-    s->line = (s->row - 1) * c->stride[2] + (s->by_taps ? s->quads * depth * c->dilation[2] : s->phases[1]) + 1;
+    s->steps = c->kernel[2] > 1 && !s->by_taps ? c->stride[2] : 1;
+    s->wide = c->out[2] + (s->by_taps ? 0 : (c->kernel[2] - 1) * c->dilation[2] / c->stride[2]);
+    s->is_apart = npu__ref_byte_is_apart(s->isa) && s->wide * 100 > c->out[2] * 102 && c->out_channels >= 32;
+    s->phases[1] = s->is_apart ? c->kernel[2] : s->steps;
+    s->row = s->is_apart ? c->out[2] : s->wide;
+    s->line = (s->wide - 1) * c->stride[2] + (s->by_taps ? s->quads * depth * c->dilation[2] : s->steps) + 1;
 }
 
 #if defined(NPU__REF_HAS_VNNI)
 /* Of tiles whose sums become results before they leave the registers: rows, and columns of the wider ones. */
 enum { NPU__REF_FUSED_ROWS = 4, NPU__REF_FUSED_COLS = 64 };
 static const npu__ref_byte_loops npu__ref_byte_fused_loops = {
-    NPU__REF_FUSED_ROWS, NPU__REF_FUSED_COLS, 4, 0, { NULL, NULL }, npu__ref_byte_widen_avx512,
+    NPU__REF_FUSED_ROWS, NPU__REF_FUSED_COLS, 4, 0, { NULL, NULL }, NULL, npu__ref_byte_widen_avx512,
     NPU__REF_BYTE_PACK_avx512_vnni
 };
 #endif
@@ -26425,11 +26450,11 @@ static void npu__ref_byte_slab_split(const npu__ref_byte_slab *s, uint8_t *to, i
 {
     int64_t step = s->c.stride[2];
     if (step == 2) {
-        npu__ref_byte_split(to, to + next, line, (size_t)s->row);
+        npu__ref_byte_split(to, to + next, line, (size_t)s->wide);
         return;
     }
-    for (int64_t phase = 0; phase < s->phases[1]; phase++, to += next) {
-        for (int64_t i = 0; i < s->row; i++) {
+    for (int64_t phase = 0; phase < s->steps; phase++, to += next) {
+        for (int64_t i = 0; i < s->wide; i++) {
             to[i] = line[i * step + phase];
         }
     }
@@ -26442,8 +26467,9 @@ static void npu__ref_byte_slab_row(const npu__ref_byte_slab *s, const uint8_t *x
 {
     const npu__ref_conv_shape *c = &s->c;
     int64_t depth = s->loops->depth, size = c->in[1] * c->in[2], step = s->line + 64, first = 0;
-    int64_t n = npu__ref_min(c->in[2], s->line - c->pad[2]), next = s->row + 64;
-    bool is_dense = c->stride[2] == 1 && c->pad[2] == 0 && c->in[2] >= s->row, is_split = c->stride[2] > 1;
+    int64_t n = npu__ref_min(c->in[2], s->line - c->pad[2]), next = s->wide + 64;
+    bool is_dense = !s->is_apart && c->stride[2] == 1 && c->pad[2] == 0 && c->in[2] >= s->row;
+    bool is_split = c->stride[2] > 1;
     uint8_t *split = lines + depth * step;
     const uint8_t *rows[4], *from = x + quad * depth * size + y * c->in[2];
     int64_t channels = npu__ref_min(depth, c->in_channels - quad * depth);
@@ -26462,15 +26488,18 @@ static void npu__ref_byte_slab_row(const npu__ref_byte_slab *s, const uint8_t *x
         }
         rows[i] = line;
         if (is_split) {
-            rows[i] = split + i * s->phases[1] * next;
-            npu__ref_byte_slab_split(s, split + i * s->phases[1] * next, next, line);
+            rows[i] = split + i * s->steps * next;
+            npu__ref_byte_slab_split(s, split + i * s->steps * next, next, line);
         }
     }
     for (int64_t phase = 0; phase < s->phases[1] && first < s->row; phase++, to += s->plane) {
-        s->loops->columns(to, rows, s->plain.is_signed, s->off, (size_t)(s->row - first));
+        int64_t col = phase * c->dilation[2];
+        int64_t at = s->is_apart ? col % s->steps * next + col / s->steps : phase * next;
+        const uint8_t *tap[4];
         for (int64_t i = 0; i < depth; i++) {
-            rows[i] += next;
+            tap[i] = rows[i] + at;
         }
+        s->loops->columns(to, tap, s->plain.is_signed, s->off, (size_t)(s->row - first));
     }
 }
 
@@ -26544,7 +26573,7 @@ static void npu__ref_byte_slab_memory(npu_prepare *p, npu__ref_byte_slab *s)
 {
     size_t slabs = s->chunks > 1 ? (size_t)(s->items / s->chunks) : 0;
     s->slab_bytes = (s->slab_bytes + (size_t)npu__ref_max(s->loops->cols, 16) * 4 + 63) / 64 * 64;
-    s->lines_bytes = (size_t)(s->line + 64 + (s->row + 64) * s->phases[1]) * 4 + (size_t)s->row + 64;
+    s->lines_bytes = (size_t)(s->line + 64 + (s->wide + 64) * s->steps) * 4 + (size_t)s->wide + 64;
     s->lines_bytes = s->by_taps ? (size_t)s->line * 8 : s->lines_bytes;
     s->lines_at = slabs * s->slab_bytes;
     p->workspace = slabs ? s->lines_at + s->lines_bytes : 0;
@@ -27249,7 +27278,7 @@ static void npu__ref_byte_plane_run(const npu__ref_byte_planes *s, const npu__re
                 int64_t panels = npu__ref_ceil_div(npu__ref_min(cols - col, NPU__REF_BYTE_COLS), s->loops->cols);
                 n = npu__ref_min(cols - col, NPU__REF_BYTE_COLS);
                 s->loops->product[0]((int32_t)s->tile, s->words, s->packed + channel * s->words * s->tile, words + col,
-                                     s->offsets, s->loops->cols, panels, sums);
+                                     s->offsets, s->loops->cols, panels, sums, panels * s->loops->cols);
                 npu__ref_byte_plane_finish(s, scales, sums, panels * s->loops->cols, n, tile, tiles, col,
                                            (size_t)channel, y + i * npu__ref_volume(c->out));
             }
