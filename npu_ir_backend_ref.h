@@ -23452,14 +23452,17 @@ NPU__REF_BYTE_TILE(base, , int32_t, 1, 4, 4, NPU__REF_SCALAR_LOAD, NPU__REF_SCAL
 #define NPU__REF_BYTE_DOT_avx2(s, a, b) _mm256_add_epi32(s, _mm256_madd_epi16(a, b))
 NPU__REF_BYTE_TILE(avx2, __attribute__((target("avx2"))), __m256i, 8, 6, 2, NPU__REF_BYTE_LOAD_avx2,
                    NPU__REF_BYTE_STORE_avx2, _mm256_set1_epi32, NPU__REF_BYTE_DOT_avx2)
-#define NPU__REF_BYTE_OF_avx2 6, 16, 2, 0, { npu__ref_byte_avx2_product, npu__ref_byte_avx2_product }, NULL
+NPU__REF_BYTE_TILE(avx2_half, __attribute__((target("avx2"))), __m256i, 8, 6, 1, NPU__REF_BYTE_LOAD_avx2,
+                   NPU__REF_BYTE_STORE_avx2, _mm256_set1_epi32, NPU__REF_BYTE_DOT_avx2)
+#define NPU__REF_BYTE_OF_avx2 \
+    6, 16, 2, 0, { npu__ref_byte_avx2_product, npu__ref_byte_avx2_product }, npu__ref_byte_avx2_half_product
 /* Words of four bytes: the sums of two products fit 16 bits where the positive of a pair of weights are at most 128
    together, and the negative ones at least -128. */
 #define NPU__REF_BYTE_DOT_avx2_pairs(s, w, x) \
     _mm256_add_epi32(s, _mm256_madd_epi16(_mm256_maddubs_epi16(x, w), _mm256_set1_epi16(1)))
 NPU__REF_BYTE_TILE(avx2_pairs, __attribute__((target("avx2"))), __m256i, 8, 6, 2, NPU__REF_BYTE_LOAD_avx2,
                    NPU__REF_BYTE_STORE_avx2, _mm256_set1_epi32, NPU__REF_BYTE_DOT_avx2_pairs)
-NPU__REF_BYTE_TILE(avx2_half, __attribute__((target("avx2"))), __m256i, 8, 6, 1, NPU__REF_BYTE_LOAD_avx2,
+NPU__REF_BYTE_TILE(avx2_pairs_half, __attribute__((target("avx2"))), __m256i, 8, 6, 1, NPU__REF_BYTE_LOAD_avx2,
                    NPU__REF_BYTE_STORE_avx2, _mm256_set1_epi32, NPU__REF_BYTE_DOT_avx2_pairs)
 #define NPU__REF_BYTE_DOT_avx512(s, a, b) _mm512_add_epi32(s, _mm512_madd_epi16(a, b))
 NPU__REF_BYTE_TILE(avx512, __attribute__((target("avx512f,avx512bw"))), __m512i, 16, 12, 2, _mm512_loadu_si512,
@@ -23814,6 +23817,19 @@ NPU__REF_AVX2 static void npu__ref_byte_add_rests(const npu__ref_byte_gemm *g, i
 }
 #endif
 
+/* `cols` columns from the first of a panel on. */
+static void npu__ref_byte_panels(const npu__ref_byte_loops *l, bool x_is_a, int32_t rows, int64_t words,
+                                  const int32_t *a, const int32_t *b, const int64_t *offsets, int64_t step,
+                                  int64_t cols, int32_t *sums, int64_t next)
+{
+    int64_t panels = npu__ref_ceil_div(cols, l->cols);
+    int64_t whole = l->half && panels * l->cols - cols >= l->cols / 2 ? panels - 1 : panels;
+    l->product[x_is_a](rows, words, a, b, offsets, step, whole, sums, next);
+    if (whole < panels) {
+        l->half(rows, words, a, b + whole * step, offsets, step, 1, sums + whole * l->cols, next);
+    }
+}
+
 /* Rows row .. end, row being a multiple of the loops' rows, and columns col .. end_col, col the first of a panel. */
 static void npu__ref_byte_gemm_run(const npu__ref_byte_gemm *g, int64_t row, int64_t end, int64_t col, int64_t end_col)
 {
@@ -23826,13 +23842,9 @@ static void npu__ref_byte_gemm_run(const npu__ref_byte_gemm *g, int64_t row, int
         cols = npu__ref_min(fit, end_col - col);
         for (int64_t i = row; i < end; i += rows) {
             int64_t panels = npu__ref_ceil_div(cols, l->cols), next = panels * l->cols;
-            int64_t whole = l->half && next - cols >= l->cols / 2 ? panels - 1 : panels;
             const int32_t *b = g->b + col / l->cols * g->step, *a = g->a + i * g->words;
             rows = npu__ref_byte_tile_rows(l, g->m - i);
-            l->product[g->x_is_a](rows, g->words, a, b, g->offsets, g->step, whole, sums, next);
-            if (whole < panels) {
-                l->half(rows, g->words, a, b + whole * g->step, g->offsets, g->step, 1, sums + whole * l->cols, next);
-            }
+            npu__ref_byte_panels(l, g->x_is_a, rows, g->words, a, b, g->offsets, g->step, cols, sums, next);
 #ifdef NPU__REF_HAS_AVX2
             if (g->rest) {
                 npu__ref_byte_add_rests(g, i, rows, b, panels, sums);
@@ -26257,8 +26269,8 @@ static int64_t npu__ref_byte_halve(int8_t *w, int64_t words, npu__ref_byte_rest 
 }
 
 static const npu__ref_byte_loops npu__ref_byte_pairs_loops = {
-    6, 16, 4, 0, { npu__ref_byte_avx2_pairs_product, NULL }, npu__ref_byte_avx2_half_product, npu__ref_byte_widen_avx2, npu__ref_byte_pack4_avx2,
-    npu__ref_byte_columns4_avx2
+    6, 16, 4, 0, { npu__ref_byte_avx2_pairs_product, NULL }, npu__ref_byte_avx2_pairs_half_product,
+    npu__ref_byte_widen_avx2, npu__ref_byte_pack4_avx2, npu__ref_byte_columns4_avx2
 };
 
 /* Are the weights multiplied in pairs? Not where many of these would be halved. Makes room for the halves. */
@@ -27057,6 +27069,337 @@ static bool npu__ref_byte_slab_fits(const npu_op_info *op)
     for (uint32_t i = 0; i < 2; i++) {
         fits = fits && npu_op_int_at(op, "stride", i) <= 16 && npu_op_int_at(op, "dilation", i) <= 64 &&
                npu_op_int_at(op, "padding", i) <= 1024;
+    }
+    return fits;
+}
+
+/* ---- convolution: 3 x 3, squares ----
+
+   Winograd's squares of 2 x 2 results, as of f32, but exact: with twice its weights' matrix, whose elements are whole
+   numbers then, sums are four times the results. Inputs and weights fit 16 bits once they are transformed, and sums the
+   32 that they may have without: 16 products where there were 36, worth it where an instruction multiplies words of two.
+
+   A channel's rows and columns are taken apart by what is even and odd, so that all squares of a band are transformed
+   in one loop; words are pairs of channels. Each of 16 places of a square is a product of matrices, whose columns are
+   squares. */
+
+enum {
+    NPU__REF_SQUARE_COLS = 64,      /* squares that are summed before they are finished */
+    NPU__REF_SQUARE_BAND = 3 << 17, /* bytes of a band's words, in the second-level cache */
+    NPU__REF_SQUARE_CHANNELS = 32,  /* less than that are not worth it */
+    NPU__REF_SQUARE_MOST = 1820     /* input channels whose sums fit */
+};
+
+typedef struct npu__ref_byte_squares {
+    npu__ref_byte_slab slab;  /* first: what runs where these do not, its plain part in any case */
+    const npu__ref_byte_loops *loops;
+    const int32_t *packed;    /* weights: [rows of a tile][place of a square][word, row]; NULL = the slab runs */
+    int64_t *offsets;         /* of words */
+    int64_t rows, cols;       /* of squares */
+    int64_t band, bands, chunk, chunks;
+    int64_t words, row, step; /* pairs of channels; columns of a parity; of a band: squares and what is behind them */
+    size_t words_bytes, lines_bytes, sums_bytes; /* of a band; of what makes it; of a tile */
+} npu__ref_byte_squares;
+
+/* u[k][i], `next` apart: places k of squares i, of rows and columns of a parity: even and odd have the even rows, then,
+   a plane behind, the odd ones. t: 8 such lines. */
+NPU__REF_INLINE void npu__ref_byte_square_in_body(int16_t *u, int16_t *t, const int16_t *even, const int16_t *odd,
+                                                  size_t plane, size_t row, size_t n, size_t next)
+{
+    for (size_t k = 0; k < 2; k++) {
+        const int16_t *a = k ? odd : even, *b = a + plane;
+        int16_t *to = t + 4 * k * next;
+        NPU__REF_EACH(n + 1, to[i] = (int16_t)(a[i] - a[i + row]); to[next + i] = (int16_t)(b[i] + a[i + row]);
+                      to[2 * next + i] = (int16_t)(a[i + row] - b[i]); to[3 * next + i] = (int16_t)(b[i] - b[i + row]))
+    }
+    for (size_t k = 0; k < 4; k++, u += 4 * next) {
+        const int16_t *e = t + k * next, *o = e + 4 * next;
+        NPU__REF_EACH(n, u[i] = (int16_t)(e[i] - e[i + 1]); u[next + i] = (int16_t)(o[i] + e[i + 1]);
+                      u[2 * next + i] = (int16_t)(e[i + 1] - o[i]); u[3 * next + i] = (int16_t)(o[i] - o[i + 1]))
+    }
+}
+/* y[2 * row + column][i] of squares i, n apart, from their 16 sums, `next` apart. They wrap; their quarters do not. */
+NPU__REF_INLINE void npu__ref_byte_square_out_body(int32_t *y, const int32_t *sums, size_t next, size_t n)
+{
+    const uint32_t *m = (const uint32_t *)(const void *)sums;
+    NPU__REF_EACH(n, uint32_t low[4]; uint32_t high[4];
+                  for (size_t k = 0; k < 4; k++) {
+                      uint32_t a = m[k * next + i], b = m[(4 + k) * next + i], c = m[(8 + k) * next + i];
+                      low[k] = a + b + c;
+                      high[k] = b - c - m[(12 + k) * next + i];
+                  } y[i] = (int32_t)(low[0] + low[1] + low[2]) >> 2;
+                  y[n + i] = (int32_t)(low[1] - low[2] - low[3]) >> 2;
+                  y[2 * n + i] = (int32_t)(high[0] + high[1] + high[2]) >> 2;
+                  y[3 * n + i] = (int32_t)(high[1] - high[2] - high[3]) >> 2)
+}
+NPU__REF_ON_WIDE(NPU__REF_LOOP_OF, byte_square_in,
+                 (int16_t *u, int16_t *t, const int16_t *even, const int16_t *odd, size_t plane, size_t row, size_t n,
+                  size_t next), (u, t, even, odd, plane, row, n, next))
+NPU__REF_ON_WIDE(NPU__REF_LOOP_OF, byte_square_out, (int32_t *y, const int32_t *sums, size_t next, size_t n),
+                 (y, sums, next, n))
+typedef struct npu__ref_byte_square_loops {
+    void (*in)(int16_t *u, int16_t *t, const int16_t *even, const int16_t *odd, size_t plane, size_t row, size_t n,
+               size_t next);
+    void (*out)(int32_t *y, const int32_t *sums, size_t next, size_t n);
+} npu__ref_byte_square_loops;
+static const npu__ref_byte_square_loops npu__ref_byte_square_loops_of[] = {
+#define NPU_X(set, narrow, wide) { npu__ref_byte_square_in_##wide, npu__ref_byte_square_out_##wide },
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+};
+
+/* The 16 weights that nine become: four times Winograd's. */
+static void npu__ref_byte_square_weights(const int8_t *w, int16_t *to)
+{
+    int32_t t[4][3];
+    for (int32_t k = 0; k < 3; k++) {
+        int32_t ends = w[k] + w[6 + k];
+        t[0][k] = 2 * w[k], t[1][k] = ends + w[3 + k], t[2][k] = ends - w[3 + k], t[3][k] = 2 * w[6 + k];
+    }
+    for (int32_t k = 0; k < 4; k++, to += 4) {
+        int32_t ends = t[k][0] + t[k][2];
+        to[0] = (int16_t)(2 * t[k][0]), to[1] = (int16_t)(ends + t[k][1]);
+        to[2] = (int16_t)(ends - t[k][1]), to[3] = (int16_t)(2 * t[k][2]);
+    }
+}
+
+static npu_status npu__ref_byte_squares_pack(npu_prepare *p, npu__ref_byte_squares *s)
+{
+    const npu__ref_conv_shape *c = &s->slab.plain.c;
+    size_t size = (size_t)(c->out_channels * s->words * 16);
+    int32_t *to = (int32_t *)npu_prepare_alloc(p, size * sizeof *to), rows;
+    const int8_t *w = (const int8_t *)p->op->in_data[1];
+    if (!to) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    s->packed = to;
+    for (int64_t first = 0; first < c->out_channels; first += rows, to += 16 * rows * s->words) {
+        rows = npu__ref_byte_tile_rows(s->loops, c->out_channels - first);
+        for (int64_t i = 0; i < rows * s->words; i++) {
+            int64_t channel = i / rows * 2;
+            const int8_t *from = w + ((first + i % rows) * c->in_channels + channel) * 9;
+            int16_t a[16], b[16] = { 0 };
+            npu__ref_byte_square_weights(from, a);
+            if (channel + 1 < c->in_channels) {
+                npu__ref_byte_square_weights(from + 9, b);
+            }
+            for (int64_t k = 0; k < 16; k++) {
+                to[k * rows * s->words + i] = (int32_t)((uint32_t)(uint16_t)a[k] | (uint32_t)(uint16_t)b[k] << 16);
+            }
+        }
+    }
+    return NPU_OK;
+}
+
+/* Bands of rows of squares that leave few columns unused, then chunks of output channels. */
+static void npu__ref_byte_squares_cut(npu_prepare *p, npu__ref_byte_squares *s)
+{
+    const npu__ref_conv_shape *c = &s->slab.plain.c;
+    int64_t half = s->loops->half ? s->loops->cols / 2 : s->loops->cols, least = INT64_MAX, lines;
+    double work = (double)c->images * (double)c->out_channels * (double)npu__ref_volume(c->out) * 4.0 *
+                  (double)c->in_channels;
+    int64_t wanted = npu__ref_max(1, npu__ref_min((int64_t)(work / NPU__REF_BYTE_GRAIN), 64));
+    for (int64_t band = s->rows; band > 0; band--) {
+        int64_t cols = npu__ref_ceil_div(band * s->cols, half) * half, left = s->rows % band * s->cols;
+        int64_t all = s->rows / band * cols + npu__ref_ceil_div(left, half) * half;
+        if (all < least && (cols * s->words * 64 <= NPU__REF_SQUARE_BAND || band == 1)) {
+            least = all, s->band = band;
+        }
+    }
+    s->bands = npu__ref_ceil_div(s->rows, s->band);
+    s->chunks = npu__ref_max(1, npu__ref_min(wanted / npu__ref_max(c->images * s->bands, 1), c->out_channels / 96));
+    s->chunk = npu__ref_ceil_div(npu__ref_ceil_div(c->out_channels, s->chunks), s->loops->rows) * s->loops->rows;
+    s->chunks = npu__ref_ceil_div(c->out_channels, s->chunk);
+    s->row = s->cols + 1;
+    s->step = npu__ref_ceil_div(s->band * s->cols, s->loops->cols) * s->loops->cols;
+    lines = 2 * (s->band + 1) * s->row + 64;
+    s->words_bytes = (size_t)(16 * s->words * s->step + 64) * sizeof(int32_t);
+    s->lines_bytes = (size_t)(52 * lines + 63) / 64 * 64;
+    s->sums_bytes = (size_t)(16 * s->loops->rows * NPU__REF_SQUARE_COLS) * sizeof(int32_t);
+    p->parts = (uint32_t)npu__ref_max(1, npu__ref_min(c->images * s->bands * s->chunks, p->parts));
+}
+
+/* The words of a channel pair's squares. x: the first of its planes, `channels` of them. Lines: bytes as they lie and
+   by their parity, then the same in 16 bits, then what is made of these. */
+static void npu__ref_byte_squares_pair(const npu__ref_byte_squares *s, const uint8_t *x, int64_t channels, int64_t band,
+                                       int64_t rows, char *lines, int32_t *to)
+{
+    const npu__ref_byte_conv *plain = &s->slab.plain;
+    const npu__ref_conv_shape *c = &plain->c;
+    const npu__ref_byte_square_loops *loops = &npu__ref_byte_square_loops_of[s->slab.isa];
+    int64_t width = 2 * s->row, plane = (rows + 1) * s->row, all = 2 * (s->band + 1) * s->row + 64;
+    int64_t n = npu__ref_min(c->in[2], width - c->pad[2]);
+    uint8_t *bytes = (uint8_t *)lines, *split = bytes + 2 * all;
+    int16_t *wide = (int16_t *)(void *)(lines + 4 * all), *t = wide + 2 * all, *u = t + 4 * all;
+    int32_t *line = (int32_t *)(void *)(u + 32 * all / 2);
+    for (int64_t channel = 0; channel < channels; channel++, x += c->in[1] * c->in[2]) {
+        for (int64_t i = 0, y = 2 * band - c->pad[1]; i < 2 * (rows + 1) && n > 0; i++, y++) {
+            if (y >= 0 && y < c->in[1]) {
+                npu__ref_byte_copy(bytes + i % 2 * 2 * plane + i / 2 * width + c->pad[2], x + y * c->in[2], (size_t)n);
+            }
+        }
+        npu__ref_byte_split(split, split + all, bytes, (size_t)(2 * plane));
+        s->loops->widen(wide, split, plain->is_signed, plain->zero, (size_t)(2 * plane));
+        s->loops->widen(wide + all, split + all, plain->is_signed, plain->zero, (size_t)(2 * plane));
+        loops->in(u + channel * 8 * all, t, wide, wide + all, (size_t)plane, (size_t)s->row, (size_t)(rows * s->row - 1),
+                  (size_t)all / 2);
+    }
+    for (int64_t k = 0; k < 16; k++, to += s->words * s->step) {
+        const int16_t *pair[2] = { u + k * (all / 2), u + (k + 16 * (channels - 1)) * (all / 2) };
+        s->loops->pack(line, pair, 1, (size_t)(rows * s->row - 1));
+        for (int64_t i = 0; i < rows; i++) {
+            for (int64_t j = 0; j < s->cols; j += 8) { /* what is written behind a row is written again */
+                int64_t left = (rows - i) * s->cols - j, some = left >= 8 ? 8 : npu__ref_min(s->cols - j, 8);
+                memcpy(to + i * s->cols + j, line + i * s->row + j, (size_t)some * sizeof *to);
+            }
+        }
+    }
+}
+
+/* Band number `at` of the images. */
+static void npu__ref_byte_squares_make(const npu__ref_byte_squares *s, const npu_launch *l, int64_t at, char *to,
+                                       char *lines)
+{
+    const npu__ref_conv_shape *c = &s->slab.plain.c;
+    int64_t plane = c->in[1] * c->in[2], band = at % s->bands * s->band, rows = npu__ref_min(s->band, s->rows - band);
+    const uint8_t *x = (const uint8_t *)l->x[0] + at / s->bands * c->in_channels * plane;
+    memset(lines, s->slab.plain.zero, (size_t)(4 * (rows + 1) * s->row));
+    for (int64_t i = 0; i < s->words; i++) {
+        npu__ref_byte_squares_pair(s, x + 2 * i * plane, npu__ref_min(2, c->in_channels - 2 * i), band, rows, lines,
+                                   (int32_t *)(void *)to + i * s->step);
+    }
+}
+
+static npu_status npu__ref_byte_squares_before(const npu_launch *l)
+{
+    const npu__ref_byte_squares *s = (const npu__ref_byte_squares *)l->state;
+    int64_t num = s->slab.plain.c.images * s->bands;
+    for (int64_t i = 0; i < num; i++) {
+        npu__ref_byte_squares_make(s, l, i, (char *)l->workspace + (size_t)i * s->words_bytes,
+                                   (char *)l->workspace + (size_t)num * s->words_bytes);
+    }
+    return NPU_OK;
+}
+
+/* Bytes [4][n] of a channel's n squares from `first` of a band on, whose rows begin with y. */
+static void npu__ref_byte_squares_place(const npu__ref_byte_squares *s, const uint8_t *bytes, int64_t n, int64_t first,
+                                        int64_t rows, uint8_t *y)
+{
+    int64_t width = s->slab.plain.c.out[2];
+    uint8_t line[2][2 * NPU__REF_SQUARE_COLS];
+    for (int64_t k = 0; k < 2; k++, bytes += 2 * n) {
+        NPU__REF_EACH((size_t)n, line[k][2 * i] = bytes[i]; line[k][2 * i + 1] = bytes[n + (int64_t)i])
+    }
+    for (int64_t i = 0, some; i < n; i += some) {
+        int64_t row = (first + i) / s->cols * 2, col = (first + i) % s->cols;
+        some = npu__ref_min(n - i, s->cols - col);
+        for (int64_t k = 0; k < 2 && row + k < rows; k++) {
+            npu__ref_byte_copy(y + (row + k) * width + 2 * col, line[k] + 2 * i,
+                               (size_t)npu__ref_min(2 * some, width - 2 * col));
+        }
+    }
+}
+
+/* Output channels first .. end of band number `at`, whose words are at b. */
+static void npu__ref_byte_squares_run(const npu__ref_byte_squares *s, const npu_launch *l, int64_t at, const int32_t *b,
+                                      int64_t first, int64_t end, int32_t *sums)
+{
+    const npu__ref_byte_conv *plain = &s->slab.plain;
+    const npu__ref_conv_shape *c = &plain->c;
+    int64_t band = at % s->bands * s->band, places = npu__ref_volume(c->out), n;
+    int64_t squares = npu__ref_min(s->band, s->rows - band) * s->cols;
+    uint8_t *y = (uint8_t *)l->y[0] + at / s->bands * c->out_channels * places + 2 * band * c->out[2];
+    npu__ref_byte_scales scales = s->slab.scales;
+    int32_t rows;
+    scales.bias = scales.is_bias_apart ? (const int32_t *)l->x[2] : NULL;
+    for (int64_t i = first; i < end; i += rows) {
+        rows = npu__ref_byte_tile_rows(s->loops, c->out_channels - i);
+        for (int64_t col = 0; col < squares; col += n) {
+            const int32_t *a = s->packed + i * 16 * s->words;
+            n = npu__ref_min(squares - col, NPU__REF_SQUARE_COLS);
+            for (int64_t k = 0; k < 16; k++) {
+                npu__ref_byte_panels(s->loops, false, rows, s->words, a + k * rows * s->words,
+                                      b + k * s->words * s->step + col, s->offsets, s->loops->cols, n,
+                                      sums + k * rows * NPU__REF_SQUARE_COLS, NPU__REF_SQUARE_COLS);
+            }
+            for (int32_t k = 0; k < rows; k++) {
+                int32_t results[4 * NPU__REF_SQUARE_COLS];
+                uint8_t bytes[4 * NPU__REF_SQUARE_COLS];
+                npu__ref_byte_square_loops_of[s->slab.isa].out(results, sums + k * NPU__REF_SQUARE_COLS,
+                                                               (size_t)rows * NPU__REF_SQUARE_COLS, (size_t)n);
+                npu__ref_byte_finish(&plain->q, s->slab.isa, bytes, results, (size_t)(4 * n), &scales, (size_t)(i + k),
+                                     true);
+                npu__ref_byte_squares_place(s, bytes, n, col, c->out[1] - 2 * band, y + (i + k) * places);
+            }
+        }
+    }
+}
+
+static npu_status npu__ref_byte_squares_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_byte_squares *s = (const npu__ref_byte_squares *)l->state;
+    const npu__ref_conv_shape *c = &s->slab.plain.c;
+    char *sums = (char *)l->worker_workspace, *own = sums + s->sums_bytes;
+    size_t begin, end;
+    if (!s->packed) {
+        return npu__ref_byte_slab_launch(l, part, parts);
+    }
+    npu__ref_share((size_t)(c->images * s->bands * s->chunks), part, parts, &begin, &end);
+    for (size_t i = begin; i < end; i++) {
+        int64_t at = (int64_t)i / s->chunks, chunk = (int64_t)i % s->chunks * s->chunk;
+        char *words = s->chunks > 1 ? (char *)l->workspace + (size_t)at * s->words_bytes : own;
+        if (s->chunks == 1) {
+            npu__ref_byte_squares_make(s, l, at, own, own + s->words_bytes);
+        }
+        npu__ref_byte_squares_run(s, l, at, (const int32_t *)(const void *)words, chunk,
+                                  npu__ref_min(chunk + s->chunk, c->out_channels), (int32_t *)(void *)sums);
+    }
+    return NPU_OK;
+}
+
+static npu_status npu__ref_byte_squares_prepare(npu_prepare *p)
+{
+    npu__ref_byte_squares *s = (npu__ref_byte_squares *)npu_prepare_alloc(p, sizeof *s);
+    const npu__ref_conv_shape *c;
+    bool is_wanted = npu__ref_byte_loops_of[p->isa].depth == 2 && p->op->in_data && p->op->in_data[1] &&
+                     npu__ref_len(&p->out[0]) > 0;
+    npu_status status = !s ? NPU_ERR_NO_MEMORY : is_wanted ? npu__ref_byte_conv_prepare(p) : npu__ref_byte_slab_prepare(p);
+    if (status) {
+        return status;
+    }
+    if (!is_wanted) {
+        s->slab = *(const npu__ref_byte_slab *)p->state;
+        p->state = s;
+        return NPU_OK;
+    }
+    s->slab.plain = *(const npu__ref_byte_conv *)p->state;
+    p->state = s;
+    c = &s->slab.plain.c;
+    s->slab.isa = p->isa;
+    s->loops = &npu__ref_byte_loops_of[p->isa];
+    s->rows = npu__ref_ceil_div(c->out[1], 2), s->cols = npu__ref_ceil_div(c->out[2], 2);
+    s->words = npu__ref_ceil_div(c->in_channels, 2);
+    npu__ref_byte_squares_cut(p, s);
+    p->workspace = s->chunks > 1 ? (size_t)(c->images * s->bands) * s->words_bytes + s->lines_bytes : 0;
+    p->worker_workspace = s->sums_bytes + (s->chunks > 1 ? 0 : s->words_bytes + s->lines_bytes);
+    p->before = s->chunks > 1 ? npu__ref_byte_squares_before : NULL;
+    s->offsets = (int64_t *)npu_prepare_alloc(p, (size_t)s->words * sizeof *s->offsets);
+    status = s->offsets ? npu__ref_byte_scales_init(p, &s->slab.scales, &s->slab.plain) : NPU_ERR_NO_MEMORY;
+    for (int64_t i = 0; status == NPU_OK && i < s->words; i++) {
+        s->offsets[i] = i * s->step;
+    }
+    return status ? status : npu__ref_byte_squares_pack(p, s);
+}
+
+static bool npu__ref_byte_squares_fits(const npu_op_info *op)
+{
+    const npu_spec *w = op->in[1];
+    bool fits = npu__ref_byte_slab_fits(op) && w->rank == 4 && w->dims[2] == 3 && w->dims[3] == 3 &&
+                npu_op_int(op, "groups", 1) == 1 && w->dims[0] >= NPU__REF_SQUARE_CHANNELS &&
+                w->dims[1] >= NPU__REF_SQUARE_CHANNELS && w->dims[1] <= NPU__REF_SQUARE_MOST &&
+                op->out[0]->dims[2] <= 4096 && op->out[0]->dims[3] <= 4096;
+    for (uint32_t i = 0; i < 2; i++) {
+        fits = fits && npu_op_int_at(op, "stride", i) == 1 && npu_op_int_at(op, "dilation", i) == 1;
     }
     return fits;
 }
@@ -28041,6 +28384,8 @@ static npu_status npu__ref_byte_rows_launch(const npu_launch *l, uint32_t part, 
     NPU__REF_BYTE_LANES                                                                                               \
     NPU__REF_ROW(NPU_NPU_QCONV, "planes", 20, npu__ref_byte_plane_fits, npu__ref_byte_plane_prepare,                  \
                  npu__ref_byte_plane_launch),                                                                         \
+    NPU__REF_ROW(NPU_NPU_QCONV, "squares", 15, npu__ref_byte_squares_fits, npu__ref_byte_squares_prepare,             \
+                 npu__ref_byte_squares_launch),                                                                       \
     NPU__REF_ROW(NPU_NPU_QCONV, "packed", 10, npu__ref_byte_slab_fits, npu__ref_byte_slab_prepare,                    \
                  npu__ref_byte_slab_launch),                                                                          \
     NPU__REF_ROW(NPU_NPU_QCONV, "plain", 0, NULL, npu__ref_byte_conv_prepare, npu__ref_byte_conv_launch),             \
