@@ -27098,6 +27098,7 @@ typedef struct npu__ref_byte_squares {
     int64_t rows, cols;       /* of squares */
     int64_t band, bands, chunk, chunks;
     int64_t words, row, step; /* pairs of channels; columns of a parity; of a band: squares and what is behind them */
+    int64_t place;            /* from place to place of the squares, the last of which may be written beyond */
     size_t words_bytes, lines_bytes, sums_bytes; /* of a band; of what makes it; of a tile */
 } npu__ref_byte_squares;
 
@@ -27212,8 +27213,9 @@ static void npu__ref_byte_squares_cut(npu_prepare *p, npu__ref_byte_squares *s)
     s->chunks = npu__ref_ceil_div(c->out_channels, s->chunk);
     s->row = s->cols + 1;
     s->step = npu__ref_ceil_div(s->band * s->cols, s->loops->cols) * s->loops->cols;
+    s->place = s->words * s->step + 16;
     lines = 2 * (s->band + 1) * s->row + 64;
-    s->words_bytes = (size_t)(16 * s->words * s->step + 64) * sizeof(int32_t);
+    s->words_bytes = (size_t)(16 * s->place + 64) / 16 * 16 * sizeof(int32_t);
     s->lines_bytes = (size_t)(52 * lines + 63) / 64 * 64;
     s->sums_bytes = (size_t)(16 * s->loops->rows * NPU__REF_SQUARE_COLS) * sizeof(int32_t);
     p->parts = (uint32_t)npu__ref_max(1, npu__ref_min(c->images * s->bands * s->chunks, p->parts));
@@ -27244,13 +27246,12 @@ static void npu__ref_byte_squares_pair(const npu__ref_byte_squares *s, const uin
         loops->in(u + channel * 8 * all, t, wide, wide + all, (size_t)plane, (size_t)s->row, (size_t)(rows * s->row - 1),
                   (size_t)all / 2);
     }
-    for (int64_t k = 0; k < 16; k++, to += s->words * s->step) {
+    for (int64_t k = 0; k < 16; k++, to += s->place) {
         const int16_t *pair[2] = { u + k * (all / 2), u + (k + 16 * (channels - 1)) * (all / 2) };
         s->loops->pack(line, pair, 1, (size_t)(rows * s->row - 1));
         for (int64_t i = 0; i < rows; i++) {
             for (int64_t j = 0; j < s->cols; j += 8) { /* what is written behind a row is written again */
-                int64_t left = (rows - i) * s->cols - j, some = left >= 8 ? 8 : npu__ref_min(s->cols - j, 8);
-                memcpy(to + i * s->cols + j, line + i * s->row + j, (size_t)some * sizeof *to);
+                memcpy(to + i * s->cols + j, line + i * s->row + j, 32);
             }
         }
     }
@@ -27319,7 +27320,7 @@ static void npu__ref_byte_squares_run(const npu__ref_byte_squares *s, const npu_
             n = npu__ref_min(squares - col, NPU__REF_SQUARE_COLS);
             for (int64_t k = 0; k < 16; k++) {
                 npu__ref_byte_panels(s->loops, false, rows, s->words, a + k * rows * s->words,
-                                      b + k * s->words * s->step + col, s->offsets, s->loops->cols, n,
+                                      b + k * s->place + col, s->offsets, s->loops->cols, n,
                                       sums + k * rows * NPU__REF_SQUARE_COLS, NPU__REF_SQUARE_COLS);
             }
             for (int32_t k = 0; k < rows; k++) {
@@ -27873,10 +27874,7 @@ NPU__REF_INLINE NPU__REF_AVX2 void npu__ref_byte_turn_avx2(__m256i x[16])
 NPU__REF_INLINE NPU__REF_AVX2 __m128i npu__ref_byte_before(const uint8_t *x, const uint8_t *end)
 {
     uint8_t bytes[16] = { 0 };
-    if (end - x >= 16) {
-        return npu__ref_byte_sixteen(x);
-    }
-    memcpy(bytes, x, (size_t)(end - x));
+    memcpy(bytes, x, (size_t)npu__ref_min(16, end - x));
     return npu__ref_byte_sixteen(bytes);
 }
 /* As npu__ref_byte_lanes_take; the input ends at `end`. */
@@ -27884,19 +27882,28 @@ NPU__REF_AVX2 static void npu__ref_byte_lanes_take_avx2(const npu__ref_byte_run 
                                                         uint8_t *to, int64_t width, int64_t gap, const uint8_t *end)
 {
     const __m256i flips = _mm256_set1_epi8((char)flip);
+    const size_t *at = run->at[0], *next = run->at[1];
     const uint8_t *ends[2] = { run->step[0] ? end : run->x[0] + 16, run->step[1] ? end : run->x[1] + 16 };
     int64_t left = width;
     for (size_t first = 0; first < n; first += 16) {
         const uint8_t *low = run->x[0] + first * run->step[0], *high = run->x[1] + first * run->step[1];
+        bool is_whole = ends[0] - low >= (int64_t)at[15] + 16 && ends[1] - high >= (int64_t)next[15] + 16;
         __m256i x[16];
         NPU__REF_UNROLL_LOOP
         for (int32_t i = 0; i < 16; i++) {
-            __m128i lane = npu__ref_byte_before(low + run->at[0][i], ends[0]);
-            x[i] = _mm256_inserti128_si256(_mm256_castsi128_si256(lane),
-                                           npu__ref_byte_before(high + run->at[1][i], ends[1]), 1);
-            x[i] = _mm256_xor_si256(x[i], flips);
+            __m128i a = is_whole ? npu__ref_byte_sixteen(low + at[i]) : npu__ref_byte_before(low + at[i], ends[0]);
+            __m128i b = is_whole ? npu__ref_byte_sixteen(high + next[i]) : npu__ref_byte_before(high + next[i], ends[1]);
+            x[i] = _mm256_xor_si256(_mm256_inserti128_si256(_mm256_castsi128_si256(a), b, 1), flips);
         }
         npu__ref_byte_turn_avx2(x);
+        if (n - first >= 16 && left > 16) {
+            NPU__REF_UNROLL_LOOP
+            for (int32_t i = 0; i < 16; i++) {
+                NPU__REF_BYTE_STORE_avx2(to + 32 * i, x[i]);
+            }
+            to += 16 * 32, left -= 16;
+            continue;
+        }
         NPU__REF_UNROLL_LOOP
         for (size_t i = 0; i < 16; i++) {
             if (first + i < n) {
