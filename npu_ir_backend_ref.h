@@ -26324,6 +26324,10 @@ static npu_status npu__ref_byte_slab_pack(npu_prepare *p, npu__ref_byte_slab *s)
     return NPU_OK;
 }
 
+/* So many words or more from word to word of a column: whole lines of the cache, and an odd number, which meets all of
+   its sets. */
+static int64_t npu__ref_byte_stride(int64_t words) { return npu__ref_ceil_div(words - 16, 32) * 32 + 16; }
+
 /* Bands of rows whose slab stays in the second-level cache, and fewer where parts are wanted; then output channels. */
 static void npu__ref_byte_slab_cut(npu__ref_byte_slab *s)
 {
@@ -26343,7 +26347,7 @@ static void npu__ref_byte_slab_cut(npu__ref_byte_slab *s)
     s->chunks = npu__ref_ceil_div(c->out_channels, s->chunk);
     s->items = outer * s->bands * s->chunks;
     s->rows = s->band + reach;
-    s->plane = s->rows * s->row + (s->phases[1] > 1 ? 15 : 0); /* written behind the last row: into no other phase */
+    s->plane = npu__ref_byte_stride(s->rows * s->row + (s->phases[1] > 1 ? 15 : 0)); /* written behind the last row */
 }
 
 /* Not where sums are made in registers: their tiles are chosen by how long rows are. */
@@ -27212,7 +27216,7 @@ static void npu__ref_byte_squares_cut(npu_prepare *p, npu__ref_byte_squares *s)
     s->chunk = npu__ref_ceil_div(npu__ref_ceil_div(c->out_channels, s->chunks), s->loops->rows) * s->loops->rows;
     s->chunks = npu__ref_ceil_div(c->out_channels, s->chunk);
     s->row = s->cols + 1;
-    s->step = npu__ref_ceil_div(s->band * s->cols, s->loops->cols) * s->loops->cols;
+    s->step = npu__ref_byte_stride(npu__ref_ceil_div(s->band * s->cols, s->loops->cols) * s->loops->cols);
     s->place = s->words * s->step + 16;
     lines = 2 * (s->band + 1) * s->row + 64;
     s->words_bytes = (size_t)(16 * s->place + 64) / 16 * 16 * sizeof(int32_t);
