@@ -26326,7 +26326,7 @@ static npu_status npu__ref_byte_slab_pack(npu_prepare *p, npu__ref_byte_slab *s)
 
 /* So many words or more from word to word of a column: whole lines of the cache, and an odd number, which meets all of
    its sets. */
-static int64_t npu__ref_byte_stride(int64_t words) { return npu__ref_ceil_div(words - 16, 32) * 32 + 16; }
+static int64_t npu__ref_byte_stride(int64_t words) { return npu__ref_ceil_div(words + 16, 32) * 32 - 16; }
 
 /* Bands of rows whose slab stays in the second-level cache, and fewer where parts are wanted; then output channels. */
 static void npu__ref_byte_slab_cut(npu__ref_byte_slab *s)
