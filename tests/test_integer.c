@@ -836,6 +836,34 @@ static void test_fast_small_images(void)
     }
 }
 
+/* Kernels of 3 x 3 at every place, which squares of results do; rows and columns of squares that overlap the end, input
+   channels without a pair, bands, and sums that 32 bits just hold. */
+static void test_fast_squares(void)
+{
+    for (int i = 0; i < 60; i++) {
+        numbers n = pick_numbers();
+        bool is_deep = i % 6 == 1, is_high = i % 6 == 2;
+        int64_t in = is_deep ? pick(800, 900) : pick(32, is_high ? 36 : 130), out = pick(32, is_deep ? 32 : 120), pad[2];
+        int64_t size[2], images = pick(1, 2), most = is_deep ? 5 : is_high ? 50 : LARGE / (images * in) > 400 ? 20 : 14;
+        char what[120];
+        for (int d = 0; d < 2; d++) {
+            pad[d] = pick(0, 3);
+            size[d] = pick(pad[d] ? 1 : 3, (int)most);
+        }
+        while (images * in * size[0] * size[1] > LARGE) {
+            size[0]--;
+        }
+        snprintf(what, sizeof what, "squares %d x %dx%dx%d to %d, pad %d,%d", (int)images, (int)in, (int)size[0],
+                 (int)size[1], (int)out, (int)pad[0], (int)pad[1]);
+        const int64_t none[2] = { 0 }, ones[2] = { 1, 1 };
+        const npu_arg list[] = { npu_arg_ints("stride", ones, 2), npu_arg_ints("padding", pad, 2),
+                                 npu_arg_ints("dilation", ones, 2), npu_arg_bool("transposed", false),
+                                 npu_arg_ints("output_padding", none, 2), npu_arg_int("groups", 1) };
+        check_fast(NPU_NPU_QCONV, &n, npu_spec_tensor(NPU_I8, 4, (int64_t[]){ images, in, size[0], size[1] }),
+                   npu_spec_tensor(NPU_I8, 4, (int64_t[]){ out, in, 3, 3 }), list, sizeof list / sizeof *list, what);
+    }
+}
+
 /* Channels that share vectors, and bands of rows that share them with others. */
 static void test_fast_depthwise(void)
 {
@@ -1090,6 +1118,7 @@ int main(void)
     NPU_RUN(test_fast_linear);
     NPU_RUN(test_fast_convolution);
     NPU_RUN(test_fast_small_images);
+    NPU_RUN(test_fast_squares);
     NPU_RUN(test_fast_depthwise);
     NPU_RUN(test_fast_int_mm);
     NPU_RUN(test_quantise);
