@@ -27090,7 +27090,8 @@ static bool npu__ref_byte_slab_fits(const npu_op_info *op)
 enum {
     NPU__REF_SQUARE_COLS = 64,      /* squares that are summed before they are finished */
     NPU__REF_SQUARE_BAND = 3 << 17, /* bytes of a band's words, in the second-level cache */
-    NPU__REF_SQUARE_CHANNELS = 32,  /* less than that are not worth it */
+    NPU__REF_SQUARE_CHANNELS = 32,  /* less than that are not worth it, nor are fewer squares: weights are 7 times */
+    NPU__REF_SQUARE_LEAST = 32,     /* as many bytes as they were */
     NPU__REF_SQUARE_MOST = 1820     /* input channels whose sums fit */
 };
 
@@ -27402,7 +27403,9 @@ static bool npu__ref_byte_squares_fits(const npu_op_info *op)
     bool fits = npu__ref_byte_slab_fits(op) && w->rank == 4 && w->dims[2] == 3 && w->dims[3] == 3 &&
                 npu_op_int(op, "groups", 1) == 1 && w->dims[0] >= NPU__REF_SQUARE_CHANNELS &&
                 w->dims[1] >= NPU__REF_SQUARE_CHANNELS && w->dims[1] <= NPU__REF_SQUARE_MOST &&
-                op->out[0]->dims[2] <= 4096 && op->out[0]->dims[3] <= 4096;
+                op->out[0]->dims[2] <= 4096 && op->out[0]->dims[3] <= 4096 &&
+                op->out[0]->dims[0] * ((op->out[0]->dims[2] + 1) / 2) * ((op->out[0]->dims[3] + 1) / 2) >=
+                    NPU__REF_SQUARE_LEAST;
     for (uint32_t i = 0; i < 2; i++) {
         fits = fits && npu_op_int_at(op, "stride", i) == 1 && npu_op_int_at(op, "dilation", i) == 1;
     }

@@ -844,11 +844,11 @@ static void test_fast_squares(void)
         numbers n = pick_numbers();
         bool is_deep = i % 6 == 1, is_high = i % 6 == 2;
         int64_t in = is_deep ? pick(800, 900) : pick(32, is_high ? 36 : 130), out = pick(32, is_deep ? 32 : 120), pad[2];
-        int64_t size[2], images = pick(1, 2), most = is_deep ? 5 : is_high ? 50 : LARGE / (images * in) > 400 ? 20 : 14;
+        int64_t size[2], images = pick(1, 2), most = is_deep ? 14 : is_high ? 50 : LARGE / (images * in) > 400 ? 20 : 14;
         char what[120];
         for (int d = 0; d < 2; d++) {
             pad[d] = pick(0, 3);
-            size[d] = pick(pad[d] ? 1 : 3, (int)most);
+            size[d] = pick(is_deep ? 12 : i % 3 ? 9 : pad[d] ? 1 : 3, (int)most);
         }
         while (images * in * size[0] * size[1] > LARGE) {
             size[0]--;
