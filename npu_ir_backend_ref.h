@@ -27369,7 +27369,9 @@ static npu_status npu__ref_byte_squares_prepare(npu_prepare *p)
     const npu__ref_conv_shape *c;
     bool is_wanted = npu__ref_byte_loops_of[p->isa].depth == 2 && p->op->in_data && p->op->in_data[1] &&
                      npu__ref_len(&p->out[0]) > 0;
-    npu_status status = !s ? NPU_ERR_NO_MEMORY : is_wanted ? npu__ref_byte_conv_prepare(p) : npu__ref_byte_slab_prepare(p);
+    npu_status status = !s          ? NPU_ERR_NO_MEMORY
+                        : is_wanted ? npu__ref_byte_conv_prepare(p)
+                                    : npu__ref_byte_slab_prepare(p);
     if (status) {
         return status;
     }
@@ -27898,8 +27900,9 @@ NPU__REF_AVX2 static void npu__ref_byte_lanes_take_avx2(const npu__ref_byte_run 
         __m256i x[16];
         NPU__REF_UNROLL_LOOP
         for (int32_t i = 0; i < 16; i++) {
-            __m128i a = is_whole ? npu__ref_byte_sixteen(low + at[i]) : npu__ref_byte_before(low + at[i], ends[0]);
-            __m128i b = is_whole ? npu__ref_byte_sixteen(high + next[i]) : npu__ref_byte_before(high + next[i], ends[1]);
+            const uint8_t *p = low + at[i], *q = high + next[i];
+            __m128i a = is_whole ? npu__ref_byte_sixteen(p) : npu__ref_byte_before(p, ends[0]);
+            __m128i b = is_whole ? npu__ref_byte_sixteen(q) : npu__ref_byte_before(q, ends[1]);
             x[i] = _mm256_xor_si256(_mm256_inserti128_si256(_mm256_castsi128_si256(a), b, 1), flips);
         }
         npu__ref_byte_turn_avx2(x);
