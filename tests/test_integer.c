@@ -837,18 +837,21 @@ static void test_fast_small_images(void)
 }
 
 /* Kernels of 3 x 3 at every place, which squares of results do; rows and columns of squares that overlap the end, input
-   channels without a pair, bands, and sums that 32 bits just hold. */
+   channels without a pair, bands, chunks of output channels, and sums as large as the data allows. */
 static void test_fast_squares(void)
 {
     for (int i = 0; i < 60; i++) {
         numbers n = pick_numbers();
-        bool is_deep = i % 6 == 1, is_high = i % 6 == 2;
+        bool is_deep = i % 6 == 1, is_high = i % 6 == 2, is_wide = i % 12 == 3;
         int64_t in = is_deep ? pick(800, 900) : pick(32, is_high ? 36 : 130), out = pick(32, is_deep ? 32 : 120), pad[2];
         int64_t size[2], images = pick(1, 2), most = is_deep ? 14 : is_high ? 50 : LARGE / (images * in) > 400 ? 20 : 14;
         char what[120];
+        if (is_wide) {
+            images = 1, in = pick(60, 64), out = pick(380, 400), most = 20;
+        }
         for (int d = 0; d < 2; d++) {
             pad[d] = pick(0, 3);
-            size[d] = pick(is_deep ? 12 : i % 3 ? 9 : pad[d] ? 1 : 3, (int)most);
+            size[d] = pick(is_wide ? 18 : is_deep ? 12 : i % 3 ? 9 : pad[d] ? 1 : 3, (int)most);
         }
         while (images * in * size[0] * size[1] > LARGE) {
             size[0]--;
