@@ -365,7 +365,7 @@ typedef struct npu_parallel {
 
 typedef struct npu_threads_desc {
     uint32_t width;                 /* threads, including the caller: 1..1024; required */
-    uint64_t spin_ns;               /* how long a thread looks before it sleeps: 0 = 50,000, 1 = not at all; to 10^9 */
+    uint64_t spin_ns;               /* how long a thread looks before it sleeps: 0 = 200,000, 1 = not at all; to 10^9 */
     const npu_allocator *allocator; /* copied; NULL = NPU_IR_MALLOC */
     struct npu_diag *diag;          /* where a failure is explained; NULL = nowhere */
     uint32_t _canary;               /* must be 0 */
@@ -8180,7 +8180,7 @@ NPU_IR_API npu_status npu_threads_create(npu_parallel **out, const npu_threads_d
     }
     t->allocator = a;
     t->size = size;
-    t->spin_ns = desc->spin_ns ? desc->spin_ns : 50000;
+    t->spin_ns = desc->spin_ns ? desc->spin_ns : 200000;
     t->base.size = (uint32_t)sizeof t->base;
     t->base.width = width;
     t->base.ctx = t;
@@ -12467,7 +12467,8 @@ static int64_t npu__symbol_add(npu_graph *g, const char *name, int64_t min, int6
     char *copy;
     npu__symbol *s;
     if (!NPU__HAS_SYMBOLS) {
-        npu__graph_fail(g, NPU_ERR_UNSUPPORTED, "NPU_IR_NO_SYMBOLS leaves dims that are no numbers out ('%.60s')", name);
+        npu__graph_fail(g, NPU_ERR_UNSUPPORTED, "NPU_IR_NO_SYMBOLS leaves dims that are no numbers out ('%.60s')",
+                        name);
         return 0;
     }
     if ((g->num_symbols * 2 >= g->symbol_table_size && !npu__symbol_table_grow(g)) ||
@@ -32124,8 +32125,8 @@ static bool npu__json_is_deduced(const npu__loader *l, int64_t dim)
 
 enum { NPU__JSON_NEW_SYMBOLS = 64 }; /* more than ops have dims that data decides */
 
-/* Calls a dim that an op decides what the file calls it, and takes its bound: a new symbol gets that name, an older one,
-   or one of an input, is known by it, too. */
+/* Calls a dim that an op decides what the file calls it, and takes its bound: a new symbol gets that name, an older
+   one, or one of an input, is known by it, too. */
 static npu_status npu__json_name_dim(npu__loader *l, const char *name, int64_t dim)
 {
     npu_graph *g = l->p.g;
@@ -35403,7 +35404,8 @@ static const char *npu__form_wrong(const npu_backend *b, const npu_group *group,
 static npu_status npu__check_forms(const npu_backend *b, const npu_group *group, const npu_compiled *c, npu_diag *diag)
 {
     const npu_form *all = c->forms;
-    if (c->num_forms && (!NPU__HAS_DEVICES || !all || all->size < NPU__SIZE_0_2(npu_form, bytes) || all->size % sizeof(void *))) {
+    if (c->num_forms && (!NPU__HAS_DEVICES || !all || all->size < NPU__SIZE_0_2(npu_form, bytes) ||
+                         all->size % sizeof(void *))) {
         return npu__fail(diag, NPU_ERR_BACKEND, "%s: compile gave %u forms, but %s %u", b->name,
                          (unsigned)c->num_forms, all ? "their size is" : "no array: it is",
                          all ? (unsigned)all->size : 0);
@@ -49904,7 +49906,7 @@ static npu_status npu__compile_all(npu_program *p, uint32_t *local, npu_diag *di
 {
     npu_status status = npu__fail_unplaced(p->plan, diag);
     npu__forget_forms(p);
-    if (status == NPU_OK && p->context.bytes) {
+    if (NPU__HAS_DEVICES && status == NPU_OK && p->context.bytes) {
         p->context.only = true;
         status = npu__compile_steps(p, local, diag);
         p->context.only = false;
@@ -53127,7 +53129,8 @@ static npu_status npu__fail_unbound(npu_exec *e, uint32_t input)
 static npu_status npu__run_feed(npu_exec *e, const npu__move *m, uint64_t bytes)
 {
     const npu__slot *slot = npu__source_slot(e, m->value);
-    if (NPU__HAS_DEVICES && slot && slot->buffer && slot->backend == m->to && !npu__form_of(e->program->plan, m->value, m->to)) {
+    if (NPU__HAS_DEVICES && slot && slot->buffer && slot->backend == m->to &&
+        !npu__form_of(e->program->plan, m->value, m->to)) {
         return npu__copy_buffer(e, m->to, npu__exec_buffer(e, m->to, m->target.buffer), m->target.offset, m->to,
                                 slot->buffer, slot->offset, m->value, bytes);
     }

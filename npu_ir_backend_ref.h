@@ -455,8 +455,9 @@ typedef struct
     float scale;
     npu_planned_byte_words q;
 } npu_planned_quantise_words;
-/* y [outer, count] of rows of `row` bytes, out of x [outer, rows]; index [count] i32 or i64, by index_size: 4 or 8, with
-   FROM_END those below 0 count from the end. scatter: x [outer, count] into y [outer, rows], where the other rows stay. */
+/* y [outer, count] of rows of `row` bytes, out of x [outer, rows]; index [count] i32 or i64, by index_size: 4 or 8,
+   with FROM_END those below 0 count from the end. scatter: x [outer, count] into y [outer, rows], where the other rows
+   stay. */
 #define NPU_PLANNED_FROM_END 0x100u
 typedef struct npu_planned_gather_words {
     uint32_t y, x, index, outer, count, rows, row, index_size;
@@ -9052,8 +9053,9 @@ static void npu__ref_gemm_rows(npu__ref_product_sum *s, int64_t first_row, int64
 
 /* Rows first_row .. end_row and panels first .. end of C. A panel that is cut off by the right edge is packed
    in any case, since it is read to its full width. */
-NPU__REF_APART static void npu__ref_gemm_region(const npu__ref_product *g, const npu__ref_product_plan *plan, int64_t first_row,
-                                 int64_t end_row, int64_t first, int64_t end, char *workspace)
+NPU__REF_APART static void npu__ref_gemm_region(const npu__ref_product *g, const npu__ref_product_plan *plan,
+                                                int64_t first_row, int64_t end_row, int64_t first, int64_t end,
+                                                char *workspace)
 {
     ptrdiff_t offsets[NPU__REF_GEMM_K];
     int64_t width = plan->tile->cols, panels;
@@ -9096,8 +9098,8 @@ static void npu__ref_gemm_blocked(const npu__ref_product *g, uint32_t part, uint
 /* ---- matrix product: vector times matrix ---- */
 
 /* Eight columns of B, strided by k at will, times the row A. */
-NPU__REF_APART static void npu__ref_gemv_dots(const npu__ref_product *g, const npu__ref_tile_loops *tile, int64_t col, int32_t count,
-                               void *sums)
+NPU__REF_APART static void npu__ref_gemv_dots(const npu__ref_product *g, const npu__ref_tile_loops *tile, int64_t col,
+                                              int32_t count, void *sums)
 {
     npu__ref_scalars x, b[NPU__REF_GEMV_STRIPS]; /* of doubles, or twice as many of floats */
     size_t size = npu__ref_sum_size(g->a.dtype);
@@ -9125,8 +9127,8 @@ NPU__REF_APART static void npu__ref_gemv_dots(const npu__ref_product *g, const n
 }
 
 /* Columns of B that lie side by side: rows of B are added up. */
-NPU__REF_APART static void npu__ref_gemv_rows(const npu__ref_product *g, const npu__ref_tile_loops *tile, int64_t col, int64_t cols,
-                               void *sums)
+NPU__REF_APART static void npu__ref_gemv_rows(const npu__ref_product *g, const npu__ref_tile_loops *tile, int64_t col,
+                                              int64_t cols, void *sums)
 {
     union { double f64[4]; float f32[4]; } x;
     npu__ref_scalars b;
@@ -9856,8 +9858,8 @@ typedef struct npu__ref_pixel_loops {
     /* c (count x channels) = or += x w, then + bias, then as npu_epilogue.limits says: x [count, k] has its element
        (i, j) at x[i + offsets[j]], w and c are dense. bias NULL = neither. Each j fetches one of ahead, ahead +
        ahead_step ...: weights of the next tiles. */
-    void (*product)(int32_t count, int64_t k, const float *x, const ptrdiff_t *offsets, const float *w, const float *bias,
-                    const float *limits, float *c, bool add, const float *ahead, int64_t ahead_step);
+    void (*product)(int32_t count, int64_t k, const float *x, const ptrdiff_t *offsets, const float *w,
+                    const float *bias, const float *limits, float *c, bool add, const float *ahead, int64_t ahead_step);
 } npu__ref_pixel_loops;
 
 #define NPU__REF_PIXELS_DEFINE(NAME, TARGET, vector, WIDTH, PIXELS, VECTORS, IS_FOR_LARGE, LOAD, STORE, SET, FMA, \
@@ -10861,7 +10863,7 @@ NPU__REF_COLD static npu_status npu__ref_conv_prepare(npu_prepare *p)
     }
     work = (double)state->conv.images * (double)state->conv.groups * (double)state->conv.out_channels *
            (double)state->parts[0].gemm.n * (double)state->parts[0].gemm.k;
-    work = work * 4 / NPU__REF_GEMM_GRAIN;
+    work = work * (state->conv.in_channels == 1 ? 16 : 4) / NPU__REF_GEMM_GRAIN; /* planes are mostly moved */
     p->parts = (uint32_t)npu__ref_max(npu__ref_min(state->items, work < 64 ? (int64_t)work : 64), 1);
     p->workspace = state->packed_bytes, p->worker_workspace = state->part_bytes;
     return NPU_OK;
@@ -23352,7 +23354,7 @@ enum {
     NPU__REF_BYTE_COLS = 256,      /* columns that are summed before they are finished */
     NPU__REF_BYTE_ROWS = 12,       /* of the largest tile of all sets */
     NPU__REF_BYTE_BLOCK = 1 << 18, /* bytes of B that stay in the second-level cache */
-    NPU__REF_BYTE_GRAIN = 1 << 23  /* multiplications that are worth a part */
+    NPU__REF_BYTE_GRAIN = 1 << 21  /* multiplications that are worth a part */
 };
 
 /* sums[i][j] of rows x panels of columns, `next` from row to row; B's word w of panel p is at
@@ -27080,8 +27082,9 @@ static bool npu__ref_byte_slab_fits(const npu_op_info *op)
 /* ---- convolution: 3 x 3, squares ----
 
    Winograd's squares of 2 x 2 results, as of f32, but exact: with twice its weights' matrix, whose elements are whole
-   numbers then, sums are four times the results. Inputs and weights fit 16 bits once they are transformed, and sums the
-   32 that they may have without: 16 products where there were 36, worth it where an instruction multiplies words of two.
+   numbers then, sums are four times the results. Inputs and weights fit 16 bits once they are transformed, and sums
+   the 32 that they may have without: 16 products where there were 36, worth it where an instruction multiplies words
+   of two.
 
    A channel's rows and columns are taken apart by what is even and odd, so that all squares of a band are transformed
    in one loop; words are pairs of channels. Each of 16 places of a square is a product of matrices, whose columns are
@@ -27248,8 +27251,8 @@ static void npu__ref_byte_squares_pair(const npu__ref_byte_squares *s, const uin
         npu__ref_byte_split(split, split + all, bytes, (size_t)(2 * plane));
         s->loops->widen(wide, split, plain->is_signed, plain->zero, (size_t)(2 * plane));
         s->loops->widen(wide + all, split + all, plain->is_signed, plain->zero, (size_t)(2 * plane));
-        loops->in(u + channel * 8 * all, t, wide, wide + all, (size_t)plane, (size_t)s->row, (size_t)(rows * s->row - 1),
-                  (size_t)all / 2);
+        loops->in(u + channel * 8 * all, t, wide, wide + all, (size_t)plane, (size_t)s->row,
+                  (size_t)(rows * s->row - 1), (size_t)all / 2);
     }
     for (int64_t k = 0; k < 16; k++, to += s->place) {
         const int16_t *pair[2] = { u + k * (all / 2), u + (k + 16 * (channels - 1)) * (all / 2) };
@@ -31113,8 +31116,8 @@ NPU__REF_COLD static void npu__ref_explain(const npu_launch *l)
     }
 }
 
-NPU__REF_APART static npu_status npu__ref_run_dynamic(const npu__ref_program *p, const npu__ref_op *o, const npu_binding *b,
-                                       void **table)
+NPU__REF_APART static npu_status npu__ref_run_dynamic(const npu__ref_program *p, const npu__ref_op *o,
+                                                      const npu_binding *b, void **table)
 {
     const npu_dynamic *dynamic = b->dynamic;
     npu__ref_arena arena = { NULL, 0, 0, { NULL, NULL } };
