@@ -130,18 +130,23 @@ class Dims:
 # ---- tracing: a graph of ATen calls, and what its placeholders are ---------------------------------------------------
 
 class Where:
-    """The module that runs, for messages."""
+    """Names the module whose forward() raises."""
 
     def __init__(self, net):
-        self.stack, self.handles, self.failed = [], [], None
+        self.stack, self.handles = [], []
         for name, module in net.named_modules():
             label = "%s (%s)" % (name or "the model", type(module).__name__)
             self.handles.append(module.register_forward_pre_hook(lambda m, x, label=label: self.stack.append(label)))
             self.handles.append(module.register_forward_hook(lambda m, x, y: self.stack.pop() and None))
 
-    def remove(self):
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
         for handle in self.handles:
             handle.remove()
+        if isinstance(error, Exception): # whatever the model or the tracer raises
+            fail("in %s: %s: %s" % (self.stack[-1] if self.stack else "the model", kind.__name__, error))
 
 
 def unique_state(net):
@@ -749,7 +754,7 @@ def changed_buffers(model, inputs):
     """Of a module: the names of those that forward() writes to or replaces."""
     if not isinstance(model, torch.nn.Module):
         return set(getattr(model.graph_signature, "buffers_to_mutate", {}).values())
-    with torch.no_grad(), Restored(model):
+    with Where(model), torch.no_grad(), Restored(model):
         before = {name: (tensor, tensor._version) for name, tensor in model.named_buffers()}
         model(*[x.clone() for x in inputs])
         return {name for name, tensor in model.named_buffers()
@@ -766,13 +771,8 @@ def trace(model, inputs):
         except Exception as error: # of many kinds
             words = str(error).split("\n")[0]
             print("torch.export: %s: %s; make_fx instead" % (type(error).__name__, words), file=sys.stderr)
-    where = Where(model)
-    try:
+    with Where(model):
         return trace_make_fx(model, inputs)
-    except Exception as error: # whatever the model or the tracer raises: say in which module
-        fail("in %s: %s: %s" % (where.stack[-1] if where.stack else "the model", type(error).__name__, error))
-    finally:
-        where.remove()
 
 
 # ---- the JSON form ---------------------------------------------------------------------------------------------------
