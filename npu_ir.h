@@ -50512,13 +50512,14 @@ static npu_status npu__save_refusal(const npu_program *p, const npu__compile_ref
 {
     const npu_backend *b = p->plan->backends[r->backend];
     const char *words = npu__refusal_words(p, r);
-    if (total - *at < 8 + strlen(words)) {
+    size_t size = 8 + strlen(words);
+    if (total - *at < size) {
         return NPU_ERR_BACKEND; /* a group took more than it said */
     }
     npu__put_le(bytes + *at, (uint64_t)r->status, 4);
     npu__put_le(bytes + *at + 4, r->op, 4);
-    memcpy(bytes + *at + 8, words, strlen(words));
-    npu__save_row(b, r->content, ~npu__digest_device(b), bytes, num, at, 8 + strlen(words));
+    memcpy(bytes + *at + 8, words, size - 8); /* their end is the row's */
+    npu__save_row(b, r->content, ~npu__digest_device(b), bytes, num, at, size);
     return NPU_OK;
 }
 
