@@ -231,11 +231,12 @@ extern "C" {
                                                                         max_groups of npu_plan_desc; a region that is
                                                                         too small is BUDGET at once
    NPU_IR_NO_OVERLAP    runs that overlap                               UNSUPPORTED: overlap of both descs
-   NPU_IR_NO_DEVICES    backends with memory of their own, several      UNSUPPORTED: a plan for more than one backend, or
-                        backends in one plan, programs as bytes         for one that is not NPU_BACKEND_HOST, and
+   NPU_IR_NO_DEVICES    backends with memory of their own, several      UNSUPPORTED: a plan for more than one backend,
+                        backends in one plan, programs as bytes         or for one that is not NPU_BACKEND_HOST, and
                                                                         npu_program_save
-   NPU_IR_NO_SYMBOLS    dims that are no numbers                        UNSUPPORTED: symbols, inputs and results with such
-                                                                        dims, numbers among attributes read from values
+   NPU_IR_NO_SYMBOLS    dims that are no numbers                        UNSUPPORTED: symbols, inputs and results with
+                                                                        such dims, numbers among attributes read from
+                                                                        values
    NPU_IR_NO_ISA        kernels for instruction sets that the           npu_ref_isa names "base" alone; half of the time
                         compiler is not set to                          that npu_ir_backend_ref.h takes to compile
 

@@ -23821,8 +23821,8 @@ NPU__REF_AVX2 static void npu__ref_byte_add_rests(const npu__ref_byte_gemm *g, i
 
 /* `cols` columns from the first of a panel on. */
 static void npu__ref_byte_panels(const npu__ref_byte_loops *l, bool x_is_a, int32_t rows, int64_t words,
-                                  const int32_t *a, const int32_t *b, const int64_t *offsets, int64_t step,
-                                  int64_t cols, int32_t *sums, int64_t next)
+                                 const int32_t *a, const int32_t *b, const int64_t *offsets, int64_t step,
+                                 int64_t cols, int32_t *sums, int64_t next)
 {
     int64_t panels = npu__ref_ceil_div(cols, l->cols);
     int64_t whole = l->half && panels * l->cols - cols >= l->cols / 2 ? panels - 1 : panels;
@@ -27328,8 +27328,8 @@ static void npu__ref_byte_squares_run(const npu__ref_byte_squares *s, const npu_
             n = npu__ref_min(squares - col, NPU__REF_SQUARE_COLS);
             for (int64_t k = 0; k < 16; k++) {
                 npu__ref_byte_panels(s->loops, false, rows, s->words, a + k * rows * s->words,
-                                      b + k * s->place + col, s->offsets, s->loops->cols, n,
-                                      sums + k * rows * NPU__REF_SQUARE_COLS, NPU__REF_SQUARE_COLS);
+                                     b + k * s->place + col, s->offsets, s->loops->cols, n,
+                                     sums + k * rows * NPU__REF_SQUARE_COLS, NPU__REF_SQUARE_COLS);
             }
             for (int32_t k = 0; k < rows; k++) {
                 int32_t results[4 * NPU__REF_SQUARE_COLS];
