@@ -12451,14 +12451,15 @@ static void npu__symbol_rename(npu_graph *g, uint32_t i, const char *name)
 }
 
 /* Samples for a size that nothing decides: small ones, others next to one another, which tell strides and roundings
-   apart, and some far and wide. No other symbol has the same. */
+   apart, and a quarter far and wide. No other symbol has the same. All but the wide ones are small enough for matrices
+   of them to have their bytes counted in 32 bits. */
 static void npu__symbol_sample(npu__symbol *s)
 {
     uint64_t least = s->min ? (uint64_t)s->min : 1, range = s->max ? (uint64_t)s->max - least + 1 : 1 << 20;
     uint32_t seed = npu__hash(s->name, strlen(s->name));
     for (uint32_t k = 0; k < NPU__SIZE_SAMPLES; k++) {
         uint32_t wide = (seed + k) * 2654435761u >> 8;
-        s->samples[k] = (int64_t)(least + (k % 2 ? 1000 + seed % 50000 + k / 2 : k % 4 ? wide : k / 4) % range);
+        s->samples[k] = (int64_t)(least + (k % 2 ? 100 + seed % 900 + k / 2 : k % 4 ? wide : k / 4) % range);
     }
 }
 
@@ -23390,13 +23391,26 @@ static int64_t npu__find_count(const npu_graph *g, uint32_t value)
     return 0;
 }
 
+/* Whether two symbols agree wherever both are sizes, at half of the samples or more. Where one is none its op
+   refuses the run. */
+static bool npu__symbols_agree(const npu__symbol *a, const npu__symbol *b)
+{
+    uint32_t num = 0, num_same = 0;
+    for (uint32_t k = 0; k < NPU__SIZE_SAMPLES; k++) {
+        bool both = a->samples[k] >= 0 && b->samples[k] >= 0;
+        num += both;
+        num_same += both && a->samples[k] == b->samples[k];
+    }
+    return a->max == b->max && num >= NPU__SIZE_SAMPLES / 2 && num == num_same;
+}
+
 /* Another symbol that is the same size, else the newest one, whose samples are those of dim i of result r. Functions of
    sizes that agree at all samples are taken for one; a run finds where that is wrong. Where most samples are the
    largest they tell nothing: slices that end at different places. */
 static int64_t npu__emit_same(npu_graph *g, const npu__opening *o, uint32_t r, uint32_t i)
 {
     npu__symbol *s = &g->symbols[g->num_symbols - 1];
-    uint32_t num_none = 0, num_largest = 0;
+    uint32_t num_largest = 0;
     int64_t largest = 0;
     for (uint32_t k = 0; k < NPU__SIZE_SAMPLES; k++) {
         const npu_spec *y = &o->samples[k * g->num_results + r];
@@ -23405,14 +23419,12 @@ static int64_t npu__emit_same(npu_graph *g, const npu__opening *o, uint32_t r, u
         num_largest = s->samples[k] > largest ? 0 : num_largest;
         largest = s->samples[k] > largest ? s->samples[k] : largest;
         num_largest += s->samples[k] == largest;
-        num_none += s->samples[k] < 0;
     }
-    if (num_none > NPU__SIZE_SAMPLES / 2 || num_largest > NPU__SIZE_SAMPLES / 2) {
+    if (num_largest > NPU__SIZE_SAMPLES / 2) {
         return -1 - (int64_t)g->num_symbols;
     }
     for (uint32_t k = 0; k + 1 < g->num_symbols; k++) {
-        const npu__symbol *other = &g->symbols[k];
-        if (other->max == s->max && memcmp(other->samples, s->samples, sizeof s->samples) == 0) {
+        if (npu__symbols_agree(s, &g->symbols[k])) {
             npu__symbols_truncate(g, g->num_symbols - 1);
             return -2 - (int64_t)k;
         }

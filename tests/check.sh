@@ -34,7 +34,9 @@ step() { # name, command...: passes when the command does
         echo "ok   $name ($((SECONDS - begin)) s)$(grep '^SKIP' "$log" | sed '1s/^/\n/')"
         passed=$((passed + 1))
     else
-        echo "$(tail -n 40 "$log")
+        echo "$(grep -B 3 '^FAIL' "$log" | head -n 60)
+...
+$(tail -n 20 "$log")
 FAIL $name ($((SECONDS - begin)) s, log in $log)"
         failed=$((failed + 1))
     fi
