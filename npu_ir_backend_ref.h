@@ -60,8 +60,10 @@ typedef struct npu_prepare {
     size_t workspace;
     size_t worker_workspace; /* set it: bytes for each thread that runs parts, besides, aligned so; 0 before the call */
     void *state;            /* set it: given to launch; see npu_prepare_alloc */
-    /* set it: called once, before the parts of a launch; NULL before the call */
-    npu_status (*before)(const struct npu_launch *l);
+    /* set it: called as launch is, with before_parts parts, all of which end before those of launch begin, or as part
+       0 of 1; NULL before the call */
+    npu_status (*before)(const struct npu_launch *l, uint32_t part, uint32_t parts);
+    uint32_t before_parts;  /* set it: into how many parts that may be split; 1 before the call */
     char text[96];          /* set it: why, when prepare fails; empty before the call */
     const npu_allocator *allocator;
     const npu_registry *registry; /* of the backend's desc, NULL = none */
@@ -101,7 +103,7 @@ typedef struct npu_launch {
     void *const *y;         /* addresses of the results */
     void *state;
     void *workspace;
-    void *worker_workspace; /* of the thread that runs this part; `before` has none */
+    void *worker_workspace; /* of the thread that runs this part */
     /* NULL, or where only the kernel knows how large its results are: dims[r], at first those of out[r],
        which are the largest that there is room for. launch writes what they are, and results are dense with
        the dims that it wrote. */
@@ -852,6 +854,8 @@ static inline uint32_t npu__ref_parts(size_t n, size_t grain)
     size_t parts = n / grain + (n % grain != 0);
     return (uint32_t)(parts < 1 ? 1 : parts > 64 ? 64 : parts);
 }
+
+enum { NPU__REF_BEFORE_GRAIN = 1 << 15 }; /* bytes, filled before a launch, that are worth a part */
 
 /* Part `part` of n large items: begin <= i < end, as even as can be. */
 static inline void npu__ref_share(size_t n, uint32_t part, uint32_t parts, size_t *begin, size_t *end)
@@ -10539,14 +10543,17 @@ static void npu__ref_copy_floats(float *to, const float *from, int64_t n)
     }
 }
 
-/* A group's image as the tiles that it is read in, [band, tile, k, pixel]: where it lies, each channel of a tile fills
-   a line of the cache, and with all of them there is no room for the weights. */
-static void npu__ref_conv_pack_image(const npu__ref_conv_blocked *s, const float *x, float *to)
+/* A part of a group's image as the tiles that it is read in, [band, tile, k, pixel]: where it lies, each channel of a
+   tile fills a line of the cache, and with all of them there is no room for the weights. */
+static void npu__ref_conv_pack_image(const npu__ref_conv_blocked *s, const float *x, float *to, uint32_t part,
+                                     uint32_t parts)
 {
     int64_t band = s->band * s->dim[2].out, all = s->gemm.n, near = 64; /* channels that stay near */
     for (int64_t at = 0; at < all; at += band, to += s->tiles * s->tile) {
         int64_t n = npu__ref_min(band, all - at), tiles = npu__ref_ceil_div(n, s->pixels->pixels);
-        for (int64_t i = 0; i < npu__ref_ceil_div(s->gemm.k, near) * tiles; i++) {
+        size_t begin, end;
+        npu__ref_share((size_t)(npu__ref_ceil_div(s->gemm.k, near) * tiles), part, parts, &begin, &end);
+        for (int64_t i = (int64_t)begin; i < (int64_t)end; i++) {
             int64_t first = n * (i % tiles) / tiles, count = n * (i % tiles + 1) / tiles - first;
             for (int64_t k = i / tiles * near; k < npu__ref_min((i / tiles + 1) * near, s->gemm.k); k++) {
                 npu__ref_copy_floats(to + i % tiles * s->tile + k * s->pixels->pixels, x + k * all + at + first, count);
@@ -10556,7 +10563,7 @@ static void npu__ref_conv_pack_image(const npu__ref_conv_blocked *s, const float
 }
 
 /* Before each launch: packs weights that only the run knows, or the images. */
-static npu_status npu__ref_conv_before(const npu_launch *l)
+static npu_status npu__ref_conv_before(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_conv_state *state = (const npu__ref_conv_state *)l->state;
     for (uint32_t i = 0; i < state->num_parts; i++) {
@@ -10564,9 +10571,9 @@ static npu_status npu__ref_conv_before(const npu_launch *l)
         char *to = (char *)l->workspace + s->packed_at;
         for (int64_t j = 0; s->tile && j < s->conv->images * s->conv->groups; j++) {
             npu__ref_conv_pack_image(s, (const float *)l->x[0] + j * s->gemm.k * s->gemm.n,
-                                     (float *)(void *)to + j * s->bands * s->tiles * s->tile);
+                                     (float *)(void *)to + j * s->bands * s->tiles * s->tile, part, parts);
         }
-        if (s->is_packed_late) {
+        if (s->is_packed_late && part == 0) {
             npu__ref_conv_pack_weights(s, l->x[1], to);
         }
     }
@@ -10592,6 +10599,7 @@ static npu_status npu__ref_conv_pack_images(npu_prepare *p, npu__ref_conv_state 
     }
     s->packed_at = state->packed_bytes;
     p->before = npu__ref_conv_before;
+    p->before_parts = npu__ref_parts(bytes, NPU__REF_BEFORE_GRAIN);
     return npu_size_add(state->packed_bytes, (bytes + 63) / 64 * 64, &state->packed_bytes) ? NPU_OK : NPU_ERR_OVERFLOW;
 }
 
@@ -11166,15 +11174,15 @@ static npu_status npu__ref_conv_launch(const npu_launch *l, uint32_t part, uint3
 typedef struct npu__ref_pointwise {
     void *state;
     npu__ref_launch_op_fn launch;
-    npu_status (*before)(const npu_launch *l);
+    npu__ref_launch_op_fn before;
 } npu__ref_pointwise;
 
-static npu_status npu__ref_conv_before_pointwise(const npu_launch *l)
+static npu_status npu__ref_conv_before_pointwise(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_pointwise *s = (const npu__ref_pointwise *)l->state;
     npu_launch inner = *l;
     inner.state = s->state;
-    return s->before(&inner);
+    return s->before(&inner, part, parts);
 }
 
 NPU__REF_COLD static npu_status npu__ref_conv_prepare_pointwise(npu_prepare *p)
@@ -11415,8 +11423,9 @@ static void npu__ref_winograd_pack(const npu__ref_winograd *s, const float *from
     }
 }
 
-static npu_status npu__ref_winograd_before(const npu_launch *l)
+static npu_status npu__ref_winograd_before(const npu_launch *l, uint32_t part, uint32_t parts)
 {
+    (void)part, (void)parts;
     npu__ref_winograd_pack((const npu__ref_winograd *)l->state, (const float *)l->x[1], (float *)l->workspace);
     return NPU_OK;
 }
@@ -14677,12 +14686,13 @@ static const void *npu__ref_pick_index(const npu_launch *l, int64_t *room, uint3
     return room;
 }
 
-static npu_status npu__ref_pick_check(const npu_launch *l)
+static npu_status npu__ref_pick_check(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_walk *w = (const npu__ref_walk *)l->state;
     int64_t room;
     uint32_t dtype;
     const void *index = npu__ref_pick_index(l, &room, &dtype);
+    (void)part, (void)parts;
     npu_status status =
         npu__ref_check_indices(l->isa, index, dtype, (size_t)npu__ref_len(&l->in[1]), w->wrap, w->limit);
     if (!status && w->wrap > w->limit) { /* narrow: from a start near the end a part would stick out */
@@ -23956,8 +23966,9 @@ static void npu__ref_byte_linear_run(const npu__ref_byte_linear *s, npu__ref_byt
 
 /* ---- _int_mm: i8 times i8 ---- */
 
-static npu_status npu__ref_int_mm_before(const npu_launch *l)
+static npu_status npu__ref_int_mm_before(const npu_launch *l, uint32_t part, uint32_t parts)
 {
+    (void)part, (void)parts;
     npu__ref_byte_linear_before((const npu__ref_byte_linear *)l->state, l);
     return NPU_OK;
 }
@@ -24405,12 +24416,13 @@ static float npu__ref_int4_unit(const float *x, size_t n)
 
 /* x as floats, zeros in the rows that only fill a block, and behind them what the offsets of its groups multiply: sums.
    Then x becomes what takes off how much too large weights are. Last, what sums are to be multiplied by. */
-static npu_status npu__ref_lean_before(const npu_launch *l)
+static npu_status npu__ref_lean_before(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_lean_packed *s = (const npu__ref_lean_packed *)l->state;
     const npu__ref_lean *lean = &s->lean;
-    const int64_t parts = s->loops->parts, next_part = 32 / parts;
+    const int64_t digits = s->loops->parts, next = 32 / digits;
     float *x = (float *)l->workspace, *sums = x + s->rows * lean->k, unit;
+    (void)part, (void)parts;
     memset(x, 0, (size_t)(s->rows * (lean->k + s->groups)) * sizeof *x);
     npu__ref_load_f32(x, l->x[0], s->dtype, 0, 1, (size_t)(lean->m * lean->k));
     if (!s->words) {
@@ -24428,10 +24440,10 @@ static npu_status npu__ref_lean_before(const npu_launch *l)
         sums[i] = (float)(s->is_symmetric ? -8.0 * sum : sum);
     }
     sums[s->rows * s->groups] = unit;
-    for (int64_t i = 0; i < lean->m * lean->k && parts > 2; i += next_part) {
-        const float part = 1.0f / (float)(1 << i / next_part % parts * 4);
-        for (int64_t k = 0; k < next_part; k++) {
-            x[i + k] *= part;
+    for (int64_t i = 0; i < lean->m * lean->k && digits > 2; i += next) {
+        const float digit = 1.0f / (float)(1 << i / next % digits * 4);
+        for (int64_t k = 0; k < next; k++) {
+            x[i + k] *= digit;
         }
     }
     return NPU_OK;
@@ -24536,8 +24548,9 @@ static npu__ref_lean_row *npu__ref_dyn_rows(const npu_launch *l, const npu__ref_
     return (npu__ref_lean_row *)(void *)((char *)l->workspace + npu__ref_lean_stride(s->k) * (size_t)s->m);
 }
 
-static npu_status npu__ref_dyn_before(const npu_launch *l)
+static npu_status npu__ref_dyn_before(const npu_launch *l, uint32_t part, uint32_t parts)
 {
+    (void)part, (void)parts;
     const npu__ref_lean *s = (const npu__ref_lean *)l->state;
     for (int64_t m = 0; m < s->m; m++) {
         int8_t *row = (int8_t *)l->workspace + npu__ref_lean_stride(s->k) * (size_t)m;
@@ -24614,11 +24627,11 @@ typedef struct npu__ref_dyn {
     size_t x_at; /* of rows as words, in the workspace */
 } npu__ref_dyn;
 
-static npu_status npu__ref_dyn_before_packed(const npu_launch *l)
+static npu_status npu__ref_dyn_before_packed(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_dyn *s = (const npu__ref_dyn *)l->state;
     npu__ref_byte_matrix x = { 0 };
-    npu__ref_dyn_before(l);
+    npu__ref_dyn_before(l, part, parts);
     x.x = l->workspace;
     x.n = s->lean.m, x.k = s->lean.k, x.row = (int64_t)npu__ref_lean_stride(s->lean.k), x.col = 1;
     x.is_signed = true, x.off = s->off;
@@ -26190,7 +26203,7 @@ typedef struct npu__ref_byte_slab {
     npu__ref_byte_rest *rest; /* of weights of pairs, see npu__ref_byte_gemm */
     int64_t *rest_at;
     int32_t off, left;
-    size_t slab_bytes, lines_bytes, lines_at; /* lines_at: in the workspace, behind the slabs that chunks share */
+    size_t slab_bytes, lines_bytes;
     size_t turned_at;         /* of results, in a worker's workspace */
 } npu__ref_byte_slab;
 
@@ -26330,6 +26343,13 @@ static npu_status npu__ref_byte_slab_pack(npu_prepare *p, npu__ref_byte_slab *s)
    its sets. */
 static int64_t npu__ref_byte_stride(int64_t words) { return npu__ref_ceil_div(words + 16, 32) * 32 - 16; }
 
+/* Output channels in chunks where bands are too few for the parts that are wanted. Chunks share what is made of the
+   input, which then leaves the near cache: not for a few channels, unless nothing else makes parts. */
+static int64_t npu__ref_byte_chunks(int64_t channels, int64_t wanted, int64_t bands)
+{
+    return npu__ref_max(1, npu__ref_min(wanted / npu__ref_max(bands, 1), channels / (bands > 1 ? 96 : 16)));
+}
+
 /* Bands of rows whose slab stays in the second-level cache, and fewer where parts are wanted; then output channels. */
 static void npu__ref_byte_slab_cut(npu__ref_byte_slab *s)
 {
@@ -26339,17 +26359,19 @@ static void npu__ref_byte_slab_cut(npu__ref_byte_slab *s)
     int64_t row = s->quads * (s->by_taps ? c->in_channels : 1) * s->phases[0] * s->phases[1] * s->row;
     int64_t fit = npu__ref_max(NPU__REF_GEMM_SLAB / 4 / npu__ref_max(row, 1) - reach, 1), wanted, most;
     double work = (double)outer * (double)c->out_channels * (double)npu__ref_volume(c->out) * (double)s->plain.depth;
+    bool is_apart;
     wanted = npu__ref_max(1, npu__ref_min((int64_t)(work / NPU__REF_BYTE_GRAIN), 64));
     most = npu__ref_max(npu__ref_ceil_div(2 * s->loops->cols, npu__ref_max(s->row, 1)), reach);
     s->band = npu__ref_ceil_div(c->out[1], npu__ref_ceil_div(wanted, npu__ref_max(outer, 1)));
     s->band = npu__ref_min(npu__ref_min(npu__ref_max(s->band, most), fit), c->out[1]);
     s->bands = npu__ref_ceil_div(c->out[1], s->band);
-    s->chunks = npu__ref_max(1, npu__ref_min(wanted / npu__ref_max(outer * s->bands, 1), c->out_channels / 96));
+    s->chunks = npu__ref_byte_chunks(c->out_channels, wanted, outer * s->bands);
     s->chunk = npu__ref_ceil_div(npu__ref_ceil_div(c->out_channels, s->chunks), rows) * rows;
     s->chunks = npu__ref_ceil_div(c->out_channels, s->chunk);
     s->items = outer * s->bands * s->chunks;
     s->rows = s->band + reach;
-    s->plane = npu__ref_byte_stride(s->rows * s->row + (s->phases[1] > 1 ? 15 : 0)); /* written behind the last row */
+    is_apart = s->phases[1] > 1 || s->chunks > 1; /* what is written behind a plane is no other's */
+    s->plane = npu__ref_byte_stride(s->rows * s->row + (is_apart ? 15 : 0));
 }
 
 /* Not where sums are made in registers: their tiles are chosen by how long rows are. */
@@ -26547,11 +26569,14 @@ static void npu__ref_byte_slab_outside(const npu__ref_byte_slab *s, int32_t *to)
 /* The slab of `rows` output rows from `row` on; x: the first channel of the group. Rows in the order in which they lie:
    up to 15 words are written behind each. */
 static void npu__ref_byte_slab_fill(const npu__ref_byte_slab *s, const uint8_t *x, int64_t row, int64_t rows,
-                                    int32_t *to, void *lines)
+                                    int32_t *slab, void *lines, uint32_t part, uint32_t parts)
 {
     const npu__ref_conv_shape *c = &s->c;
     int64_t reach = s->rows - s->band, channels = s->by_taps ? c->in_channels : 1, step = s->quads * s->phases[0];
-    for (int64_t i = 0; i < channels * step; i++, to += s->phases[1] * s->plane) {
+    size_t begin, end;
+    npu__ref_share((size_t)(channels * step), part, parts, &begin, &end);
+    for (int64_t i = (int64_t)begin; i < (int64_t)end; i++) {
+        int32_t *to = slab + i * s->phases[1] * s->plane;
         int64_t y = row * c->stride[1] + i % s->phases[0] - c->pad[1], quad = i / s->phases[0] % s->quads;
         const uint8_t *from = x + i / step * c->in[1] * c->in[2];
         for (int64_t j = 0; j < rows + reach; j++, y += c->stride[1]) {
@@ -26566,22 +26591,23 @@ static void npu__ref_byte_slab_fill(const npu__ref_byte_slab *s, const uint8_t *
     }
 }
 
-/* Slab number `at`: bands of the groups of the images. */
+/* A part of slab number `at`: bands of the groups of the images. */
 static void npu__ref_byte_slab_make(const npu__ref_byte_slab *s, const npu_launch *l, int64_t at, int32_t *slab,
-                                    void *lines)
+                                    void *lines, uint32_t part, uint32_t parts)
 {
     int64_t outer = at / s->bands, row = at % s->bands * s->band;
     const uint8_t *x = (const uint8_t *)l->x[0] + outer * s->c.in_channels * npu__ref_volume(s->c.in);
-    npu__ref_byte_slab_fill(s, x, row, npu__ref_min(s->band, s->c.out[1] - row), slab, lines);
+    npu__ref_byte_slab_fill(s, x, row, npu__ref_min(s->band, s->c.out[1] - row), slab, lines, part, parts);
 }
 
-static npu_status npu__ref_byte_slab_before(const npu_launch *l)
+static npu_status npu__ref_byte_slab_before(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_byte_slab *s = (const npu__ref_byte_slab *)l->state;
     char *slab = (char *)l->workspace;
-    npu__ref_byte_slab_lines(s, slab + s->lines_at);
+    npu__ref_byte_slab_lines(s, l->worker_workspace);
     for (int64_t i = 0; i < s->items / s->chunks; i++) {
-        npu__ref_byte_slab_make(s, l, i, (int32_t *)(void *)(slab + (size_t)i * s->slab_bytes), slab + s->lines_at);
+        npu__ref_byte_slab_make(s, l, i, (int32_t *)(void *)(slab + (size_t)i * s->slab_bytes), l->worker_workspace,
+                                part, parts);
     }
     return NPU_OK;
 }
@@ -26593,10 +26619,10 @@ static void npu__ref_byte_slab_memory(npu_prepare *p, npu__ref_byte_slab *s)
     s->slab_bytes = (s->slab_bytes + (size_t)npu__ref_max(s->loops->cols, 16) * 4 + 63) / 64 * 64;
     s->lines_bytes = (size_t)(s->line + 64 + (s->wide + 64) * s->steps) * 4 + (size_t)s->wide + 64;
     s->lines_bytes = s->by_taps ? (size_t)s->line * 8 : s->lines_bytes;
-    s->lines_at = slabs * s->slab_bytes;
-    p->workspace = slabs ? s->lines_at + s->lines_bytes : 0;
-    p->worker_workspace = slabs ? 0 : s->slab_bytes + s->lines_bytes;
+    p->workspace = slabs * s->slab_bytes;
+    p->worker_workspace = slabs ? s->lines_bytes : s->slab_bytes + s->lines_bytes;
     p->before = slabs ? npu__ref_byte_slab_before : NULL;
+    p->before_parts = npu__ref_parts(p->workspace, NPU__REF_BEFORE_GRAIN);
     p->parts = (uint32_t)npu__ref_max(1, npu__ref_min(s->items, p->parts));
     if (s->turned) {
         s->turned_at = (p->worker_workspace + 63) / 64 * 64;
@@ -27025,7 +27051,7 @@ static void npu__ref_byte_slab_item(const npu__ref_byte_slab *s, const npu_launc
     npu__ref_byte_gemm g = { 0 };
     char *slab = s->chunks > 1 ? (char *)l->workspace + (size_t)at * s->slab_bytes : (char *)l->worker_workspace;
     if (s->chunks == 1) {
-        npu__ref_byte_slab_make(s, l, at, (int32_t *)(void *)slab, slab + s->slab_bytes);
+        npu__ref_byte_slab_make(s, l, at, (int32_t *)(void *)slab, slab + s->slab_bytes, 0, 1);
     }
     band.scales.bias = s->scales.is_bias_apart ? (const int32_t *)l->x[2] : NULL;
     band.y += outer * c->out_channels * npu__ref_volume(c->out) + row * c->out[2];
@@ -27216,7 +27242,7 @@ static void npu__ref_byte_squares_cut(npu_prepare *p, npu__ref_byte_squares *s)
         }
     }
     s->bands = npu__ref_ceil_div(s->rows, s->band);
-    s->chunks = npu__ref_max(1, npu__ref_min(wanted / npu__ref_max(c->images * s->bands, 1), c->out_channels / 96));
+    s->chunks = npu__ref_byte_chunks(c->out_channels, wanted, c->images * s->bands);
     s->chunk = npu__ref_ceil_div(npu__ref_ceil_div(c->out_channels, s->chunks), s->loops->rows) * s->loops->rows;
     s->chunks = npu__ref_ceil_div(c->out_channels, s->chunk);
     s->row = s->cols + 1;
@@ -27257,35 +27283,38 @@ static void npu__ref_byte_squares_pair(const npu__ref_byte_squares *s, const uin
     for (int64_t k = 0; k < 16; k++, to += s->place) {
         const int16_t *pair[2] = { u + k * (all / 2), u + (k + 16 * (channels - 1)) * (all / 2) };
         s->loops->pack(line, pair, 1, (size_t)(rows * s->row - 1));
-        for (int64_t i = 0; i < rows; i++) {
+        for (int64_t i = 0; i + 1 < rows; i++) {
             for (int64_t j = 0; j < s->cols; j += 8) { /* what is written behind a row is written again */
                 memcpy(to + i * s->cols + j, line + i * s->row + j, 32);
             }
         }
+        memcpy(to + (rows - 1) * s->cols, line + (rows - 1) * s->row, (size_t)s->cols * sizeof *to);
     }
 }
 
-/* Band number `at` of the images. */
+/* A part of band number `at` of the images. */
 static void npu__ref_byte_squares_make(const npu__ref_byte_squares *s, const npu_launch *l, int64_t at, char *to,
-                                       char *lines)
+                                       char *lines, uint32_t part, uint32_t parts)
 {
     const npu__ref_conv_shape *c = &s->slab.plain.c;
     int64_t plane = c->in[1] * c->in[2], band = at % s->bands * s->band, rows = npu__ref_min(s->band, s->rows - band);
     const uint8_t *x = (const uint8_t *)l->x[0] + at / s->bands * c->in_channels * plane;
+    size_t begin, end;
+    npu__ref_share((size_t)s->words, part, parts, &begin, &end);
     memset(lines, s->slab.plain.zero, (size_t)(4 * (rows + 1) * s->row));
-    for (int64_t i = 0; i < s->words; i++) {
+    for (int64_t i = (int64_t)begin; i < (int64_t)end; i++) {
         npu__ref_byte_squares_pair(s, x + 2 * i * plane, npu__ref_min(2, c->in_channels - 2 * i), band, rows, lines,
                                    (int32_t *)(void *)to + i * s->step);
     }
 }
 
-static npu_status npu__ref_byte_squares_before(const npu_launch *l)
+static npu_status npu__ref_byte_squares_before(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_byte_squares *s = (const npu__ref_byte_squares *)l->state;
     int64_t num = s->slab.plain.c.images * s->bands;
     for (int64_t i = 0; i < num; i++) {
         npu__ref_byte_squares_make(s, l, i, (char *)l->workspace + (size_t)i * s->words_bytes,
-                                   (char *)l->workspace + (size_t)num * s->words_bytes);
+                                   (char *)l->worker_workspace + s->sums_bytes, part, parts);
     }
     return NPU_OK;
 }
@@ -27358,7 +27387,7 @@ static npu_status npu__ref_byte_squares_launch(const npu_launch *l, uint32_t par
         int64_t at = (int64_t)i / s->chunks, chunk = (int64_t)i % s->chunks * s->chunk;
         char *words = s->chunks > 1 ? (char *)l->workspace + (size_t)at * s->words_bytes : own;
         if (s->chunks == 1) {
-            npu__ref_byte_squares_make(s, l, at, own, own + s->words_bytes);
+            npu__ref_byte_squares_make(s, l, at, own, own + s->words_bytes, 0, 1);
         }
         npu__ref_byte_squares_run(s, l, at, (const int32_t *)(const void *)words, chunk,
                                   npu__ref_min(chunk + s->chunk, c->out_channels), (int32_t *)(void *)sums);
@@ -27391,9 +27420,10 @@ static npu_status npu__ref_byte_squares_prepare(npu_prepare *p)
     s->rows = npu__ref_ceil_div(c->out[1], 2), s->cols = npu__ref_ceil_div(c->out[2], 2);
     s->words = npu__ref_ceil_div(c->in_channels, 2);
     npu__ref_byte_squares_cut(p, s);
-    p->workspace = s->chunks > 1 ? (size_t)(c->images * s->bands) * s->words_bytes + s->lines_bytes : 0;
-    p->worker_workspace = s->sums_bytes + (s->chunks > 1 ? 0 : s->words_bytes + s->lines_bytes);
+    p->workspace = s->chunks > 1 ? (size_t)(c->images * s->bands) * s->words_bytes : 0;
+    p->worker_workspace = s->sums_bytes + s->lines_bytes + (s->chunks > 1 ? 0 : s->words_bytes);
     p->before = s->chunks > 1 ? npu__ref_byte_squares_before : NULL;
+    p->before_parts = npu__ref_parts(p->workspace, NPU__REF_BEFORE_GRAIN);
     s->offsets = (int64_t *)npu_prepare_alloc(p, (size_t)s->words * sizeof *s->offsets);
     status = s->offsets ? npu__ref_byte_scales_init(p, &s->slab.scales, &s->slab.plain) : NPU_ERR_NO_MEMORY;
     for (int64_t i = 0; status == NPU_OK && i < s->words; i++) {
@@ -28336,8 +28366,9 @@ typedef struct npu__ref_byte_rows {
     uint32_t isa;
 } npu__ref_byte_rows;
 
-static npu_status npu__ref_byte_rows_before(const npu_launch *l)
+static npu_status npu__ref_byte_rows_before(const npu_launch *l, uint32_t part, uint32_t parts)
 {
+    (void)part, (void)parts;
     npu__ref_byte_linear_before(&((const npu__ref_byte_rows *)l->state)->linear, l);
     return NPU_OK;
 }
@@ -29978,13 +30009,12 @@ static void npu__ref_unmap(void *ctx, npu_buffer *buffer)
 /* ---- programs ---- */
 
 typedef struct npu__ref_op {
-    npu_status (*launch)(const npu_launch *l, uint32_t part, uint32_t parts);
-    npu_status (*before)(const npu_launch *l); /* NULL = nothing to do */
+    npu__ref_launch_op_fn launch, before; /* before NULL = nothing to do */
     const npu_tensor *tensors;  /* operands, then results; as the state that of several ops, where they are alike */
     void *state;
     uint32_t num_in, num_out;
     uint32_t first_ref;         /* index of its operands and results in refs */
-    uint32_t parts;
+    uint32_t parts, before_parts;
     uint32_t scratch;           /* index + 1 of that which it works in; 0 = it needs none */
     uint32_t id;                /* of the op in the graph */
     bool is_dynamic;            /* it has runtime dims: nothing of it is prepared */
@@ -30174,7 +30204,7 @@ static npu_status npu__ref_prepare(const npu__ref *ref, const npu_kernel *kernel
     p->op = op;
     p->in = tensors;
     p->out = tensors + op->num_in;
-    p->parts = 1;
+    p->parts = p->before_parts = 1;
     p->allocator = a;
     p->blocks = blocks;
     p->shared = shared;
@@ -30561,6 +30591,7 @@ static npu_status npu__ref_prepare_op(const npu__ref *ref, npu__ref_program *p, 
     }
     o->launch = (*kernel)->launch;
     o->before = prepare.before;
+    o->before_parts = prepare.before_parts;
     o->tensors = tensors;
     o->state = prepare.state;
     o->num_in = op->num_in;
@@ -30985,7 +31016,7 @@ typedef struct npu__ref_workers {
 } npu__ref_workers;
 
 typedef struct npu__ref_task {
-    const npu__ref_op *op;
+    npu__ref_launch_op_fn run;
     const npu_launch *launch;
     const npu__ref_workers *workers;
     npu_status status;    /* of the first part that failed, and its number */
@@ -31024,7 +31055,7 @@ static void npu__ref_run_part(void *arg, uint32_t part, uint32_t parts, uint32_t
     l.failed_text = text;
     l.failed_text_size = sizeof text;
     l.worker_workspace = npu__ref_worker_memory(t->workers, part, worker);
-    status = t->op->launch(&l, part, parts);
+    status = t->run(&l, part, parts);
     if (status) {
         npu__ref_part_failed(t, part, status, text);
     }
@@ -31034,20 +31065,19 @@ static npu_status npu__ref_run_parts(const npu__ref_op *o, const npu_launch *l, 
                                      const npu_parallel *parallel)
 {
     npu__ref_task task;
-    task.op = o;
     task.launch = l;
     task.workers = workers;
     task.failed_part = 0;
     task.lock = 0;
-    task.status = o->before ? o->before(l) : NPU_OK;
-    if (task.status) {
-        return task.status;
-    }
-    if (parallel && parallel->width > 1) {
-        parallel->run(parallel->ctx, npu__ref_run_part, &task, o->parts);
-    } else {
-        for (uint32_t i = 0; i < o->parts; i++) {
-            npu__ref_run_part(&task, i, o->parts, 0);
+    task.status = NPU_OK;
+    for (uint32_t round = o->before ? 0 : 1; round < 2 && !task.status; round++) {
+        uint32_t parts = round ? o->parts : o->before_parts;
+        task.run = round ? o->launch : o->before;
+        if (parallel && parallel->width > 1 && parts > 1) {
+            parallel->run(parallel->ctx, npu__ref_run_part, &task, parts);
+        }
+        for (uint32_t i = 0; (!parallel || parallel->width <= 1 || parts == 1) && i < parts; i++) {
+            npu__ref_run_part(&task, i, parts, 0);
         }
     }
     return task.status;
@@ -31150,6 +31180,7 @@ NPU__REF_APART static npu_status npu__ref_run_dynamic(const npu__ref_program *p,
         npu__ref_heard_by(&l, b);
         now.launch = ready.kernel->launch;
         now.before = ready.prepare.before;
+        now.before_parts = 1; /* there is memory for the threads of its other parts alone */
         now.parts = ready.prepare.parts ? ready.prepare.parts : 1;
         workers.own = (char *)ready.workspace + ready.own;
         workers.step = npu__ref_round_up(ready.prepare.worker_workspace);
@@ -31282,7 +31313,7 @@ static npu_status npu__ref_op_call(void *ctx, const npu_call *call)
         l.isa = prepare.isa;
         l.failed_text = NPU_HAS(call, failed_text_size) ? call->failed_text : NULL;
         l.failed_text_size = l.failed_text ? (size_t)call->failed_text_size : 0;
-        status = prepare.before ? prepare.before(&l) : NPU_OK;
+        status = prepare.before ? prepare.before(&l, 0, 1) : NPU_OK;
         for (uint32_t i = 0; i < prepare.parts && status == NPU_OK; i++) {
             status = kernel->launch(&l, i, prepare.parts);
         }
@@ -31798,9 +31829,10 @@ static npu_status npu__ref_tiles_alloc(npu__ref_tiles_making *m)
 }
 
 /* Results begin as the operands that they are stored over. */
-static npu_status npu__ref_tiles_before(const npu_launch *l)
+static npu_status npu__ref_tiles_before(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_tiles *s = (const npu__ref_tiles *)l->state;
+    (void)part, (void)parts;
     for (uint32_t i = 0; i < l->num_out; i++) {
         if (l->y[i] != l->x[s->inputs[i]] && s->bytes[i]) {
             memcpy(l->y[i], l->x[s->inputs[i]], s->bytes[i]);
@@ -31930,8 +31962,7 @@ static const npu_kernel npu__ref_kernels_launch[] = {
 /* ---- composites: an op without a kernel of its own, by those of the ops that it stands for ---- */
 
 typedef struct npu__ref_composite_step {
-    npu__ref_launch_op_fn launch;
-    npu_status (*before)(const npu_launch *l);
+    npu__ref_launch_op_fn launch, before;
     npu_tensor *tensors;
     uint32_t *values; /* of operands and results, 0 = hole */
     void *state;
@@ -32107,7 +32138,7 @@ static npu_status npu__ref_composite_launch(const npu_launch *l, uint32_t part, 
         sub.state = step->state;
         sub.workspace = inner + s->inner;
         sub.dims = NULL;
-        status = step->before ? step->before(&sub) : NPU_OK;
+        status = step->before ? step->before(&sub, 0, 1) : NPU_OK;
         for (uint32_t k = 0; k < step->parts && !status; k++) {
             status = step->launch(&sub, k, step->parts);
         }
@@ -32153,8 +32184,7 @@ static bool npu__ref_cast_first_supported(const npu_op_info *op)
 typedef struct npu__ref_cast_first {
     npu_tensor x; /* the operand as the kernel gets it, at the start of the workspace */
     size_t bytes;
-    npu_status (*before)(const npu_launch *l);
-    npu__ref_launch_op_fn launch;
+    npu__ref_launch_op_fn launch, before;
     void *state;
 } npu__ref_cast_first;
 
@@ -32171,13 +32201,13 @@ static npu_launch npu__ref_cast_first_inner(const npu_launch *l, const void **x)
     return inner;
 }
 
-static npu_status npu__ref_cast_first_before(const npu_launch *l)
+static npu_status npu__ref_cast_first_before(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_cast_first *s = (const npu__ref_cast_first *)l->state;
     const void *x;
     npu_launch inner = npu__ref_cast_first_inner(l, &x);
     npu__ref_convert_run(l->workspace, s->x.dtype, 0, 1, l->x[0], l->in[0].dtype, 0, 1, (size_t)npu__ref_len(&s->x));
-    return s->before ? s->before(&inner) : NPU_OK;
+    return s->before ? s->before(&inner, part, parts) : NPU_OK;
 }
 
 static npu_status npu__ref_cast_first_launch(const npu_launch *l, uint32_t part, uint32_t parts)
@@ -32223,6 +32253,7 @@ NPU__REF_COLD static npu_status npu__ref_cast_first_prepare(npu_prepare *p)
     s->launch = kernel->launch;
     s->state = p->state;
     p->before = npu__ref_cast_first_before;
+    p->before_parts = 1; /* the cast comes first */
     p->state = s;
     return status || npu_size_add(p->workspace, s->bytes, &p->workspace) ? status : NPU_ERR_OVERFLOW;
 }

@@ -725,6 +725,21 @@ static void build_rows(npu_graph *g)
     npu_output(g, "y", npu_linear(g, y, npu_constant_ref(g, NULL, F32(ROWS_LEN, 1101), w), none));
 }
 
+enum { IMAGES_LEN = 20 * 7 * 7 };
+
+/* Convolutions whose images threads make tiles of before they are read. */
+static void build_images(npu_graph *g)
+{
+    static float w[512 * 512];
+    npu_conv2d_attrs attrs = { { 1, 1 }, { 0, 0 }, { 1, 1 }, 1 };
+    npu_value none = { 0 };
+    fill(w, 512 * 512, 3);
+    npu_value x = npu_input(g, "x", F32(1, 20, 7, 7));
+    x = npu_conv2d(g, x, npu_constant_ref(g, NULL, F32(512, 20, 1, 1), w), none, &attrs);
+    x = npu_conv2d(g, x, npu_constant_ref(g, NULL, F32(512, 512, 1, 1), w), none, &attrs);
+    npu_output(g, "y", npu_conv2d(g, x, npu_constant_ref(g, NULL, F32(20, 512, 1, 1), w), none, &attrs));
+}
+
 /* The same bits at any number of threads, and none at all; as many floats go in as come out. */
 static void check_widths(void (*build)(npu_graph *g), size_t num)
 {
@@ -763,6 +778,7 @@ static void test_widths(void)
 {
     check_widths(build_mixed, MIXED_IN);
     check_widths(build_rows, ROWS_LEN);
+    check_widths(build_images, IMAGES_LEN);
 }
 
 typedef struct runner {

@@ -612,7 +612,7 @@ static void test_resize(void)
 
 /* ---- fast variants: the bytes of the plain one, under every instruction set ---- */
 
-enum { LARGE = 1 << 18 };
+enum { LARGE = 1 << 18, THREADS = 3 };
 static int8_t large_w[LARGE], large_x[LARGE];
 static int32_t large_bias[512];
 static double large_scales[512];
@@ -640,20 +640,39 @@ static void fill_large(numbers *n)
     }
 }
 
-static npu_exec *run_variant(const npu_graph *g, const npu_backend *cpu, const void *x)
+typedef struct variant_run {
+    npu_program *program;
+    npu_exec *exec;
+} variant_run;
+
+static variant_run run_variant(const npu_graph *g, const npu_backend *cpu, npu_parallel *threads, const void *x)
 {
-    npu_exec *exec = NULL;
+    variant_run r = { NULL, NULL };
+    npu_plan *plan = NULL;
+    npu_plan_desc plan_desc = { .backends = &cpu, .num_backends = 1, .num_workers = THREADS };
+    npu_exec_desc exec_desc = { .parallel = threads };
     npu_diag diag = { 0 };
     size_t bits;
-    npu_status status = npu_exec_create_simple(&exec, g, &cpu, 1, &diag);
+    npu_status status = npu_plan_create(&plan, g, &plan_desc, &diag);
+    status = status ? status : npu_program_create(&r.program, plan, &diag);
+    status = status ? status : npu_exec_create(&r.exec, r.program, &exec_desc, &diag);
+    npu_plan_destroy(plan);
     for (uint32_t i = 0; status == NPU_OK && i < npu_graph_num_inputs(g); i++) {
         npu_spec_size(npu_value_spec(g, npu_graph_input(g, i)), &bits);
-        status = npu_test_input_at(exec, i, i ? large_w : x, bits);
+        status = npu_test_input_at(r.exec, i, i ? large_w : x, bits);
     }
-    status = status ? status : npu_exec_run(exec);
+    status = status ? status : npu_exec_run(r.exec);
     NPU_CHECK_THAT(status == NPU_OK, "%s: %s", npu_status_name(status), diag.message);
-    return exec;
+    return r;
 }
+
+static void end_variant(variant_run *r)
+{
+    npu_exec_destroy(r->exec);
+    npu_program_destroy(r->program);
+}
+
+static uint32_t ways = 1; /* 2 = on several threads, too */
 
 /* Every set against the plain variant. */
 static void check_variants(const npu_graph *g, const char *what, const void *x)
@@ -661,21 +680,25 @@ static void check_variants(const npu_graph *g, const char *what, const void *x)
     npu_ref_desc desc = { .variant = "plain", .with_built_in = true };
     npu_backend *plain = NULL;
     size_t size = 0, fast_size = 0;
+    npu_parallel *threads = NULL;
     NPU_CHECK_STATUS(npu_ref_create(&plain, &desc), NPU_OK);
-    npu_exec *right = run_variant(g, plain, x);
-    const uint8_t *a = (const uint8_t *)npu_exec_output(right, 0, &size);
-    for (uint32_t i = 0; isa_cpu(i); i++) {
-        npu_exec *fast = run_variant(g, isa_cpu(i), x);
-        const uint8_t *b = (const uint8_t *)npu_exec_output(fast, 0, &fast_size);
+    NPU_CHECK_STATUS(npu_threads_create(&threads, &(npu_threads_desc){ .width = THREADS }), NPU_OK);
+    variant_run right = run_variant(g, plain, NULL, x);
+    const uint8_t *a = (const uint8_t *)npu_exec_output(right.exec, 0, &size);
+    for (uint32_t i = 0; isa_cpu(i / ways); i++) {
+        variant_run fast = run_variant(g, isa_cpu(i / ways), i % ways ? threads : NULL, x);
+        const uint8_t *b = (const uint8_t *)npu_exec_output(fast.exec, 0, &fast_size);
         size_t wrong = 0;
         while (a && b && wrong < size && a[wrong] == b[wrong]) {
             wrong++;
         }
-        NPU_CHECK_THAT(size && size == fast_size && wrong == size, "%s: set %s: byte %lu of %lu is %d, expected %d", what,
-                       npu_ref_isa(i), (unsigned long)wrong, (unsigned long)size, b[wrong % size], a[wrong % size]);
-        npu_exec_destroy(fast);
+        NPU_CHECK_THAT(size && size == fast_size && wrong == size,
+                       "%s: set %s, %d threads: byte %lu of %lu is %d, expected %d", what, npu_ref_isa(i / ways),
+                       i % ways ? THREADS : 1, (unsigned long)wrong, (unsigned long)size, b[wrong % size], a[wrong % size]);
+        end_variant(&fast);
     }
-    npu_exec_destroy(right);
+    end_variant(&right);
+    npu_threads_destroy(threads);
     npu_ref_destroy(plain);
 }
 
@@ -736,15 +759,15 @@ static void check_near_halves(npu_kind kind, npu_spec x, npu_spec w, const char 
         npu_arg_int("groups", x.dims[1] / w.dims[1])
     };
     npu_output(g, "y", npu_op_result(g, npu_emit(g, kind, args, kind == NPU_NPU_QLINEAR ? 9 : 15), 0));
-    npu_exec *exec = run_variant(g, npu_ref_backend(), large_x);
-    const int8_t *y = (const int8_t *)npu_exec_output(exec, 0, &size);
+    variant_run run = run_variant(g, npu_ref_backend(), NULL, large_x);
+    const int8_t *y = (const int8_t *)npu_exec_output(run.exec, 0, &size);
     for (size_t i = 0; i < size; i++) {
         size_t k = i / (size / (size_t)channels) % NUM;
         NPU_CHECK_THAT(y[i] == near_halves[k].y, "%s: %d times %d 2^-%d is %d, expected %d", what,
                        (int)near_halves[k].sum, (int)near_halves[k].multiplier, near_halves[k].shift, y[i],
                        near_halves[k].y);
     }
-    npu_exec_destroy(exec);
+    end_variant(&run);
     check_variants(g, what, large_x);
     npu_graph_destroy(g);
 }
@@ -807,17 +830,22 @@ static void test_fast_convolution(void)
     }
 }
 
-/* Images of sevens and eights, of which rows of places leave much unused, with whole panels of output channels. */
+/* Images of sevens and eights, of which rows of places leave much unused, with whole panels of output channels; some of
+   so many channels that chunks of them share what threads make of the input before. */
 static void test_fast_small_images(void)
 {
     for (int i = 0; i < 60; i++) {
         numbers n = pick_numbers();
-        int64_t kernel = i % 3 ? 2 * pick(0, 1) + 1 : pick(1, 4), groups = kernel == 1 ? 1 : pick(1, 2);
-        int64_t in = kernel == 1 ? pick(100, 240) : pick(1, 40), out = 32 * pick(1, 5);
+        bool is_shared = i % 6 == 5, is_deep = i % 12 == 5;
+        int64_t kernel = is_shared ? 1 : i % 3 ? 2 * pick(0, 1) + 1 : pick(1, 4), groups = kernel == 1 ? 1 : pick(1, 2);
+        int64_t in = is_deep ? 1024 : is_shared ? pick(200, 240) : kernel == 1 ? pick(100, 240) : pick(1, 40);
+        int64_t out = 32 * (is_deep ? 8 : is_shared ? pick(6, 8) : pick(1, 5));
         int64_t stride[2] = { pick(1, 2), pick(1, 2) }, pad[2], dilation[2] = { 1, pick(1, 2) }, size[2];
         char what[120];
         for (int d = 0; d < 2; d++) {
-            int64_t result = d ? (i % 2 ? 7 : 8) * pick(1, 2) : pick(1, i % 4 || kernel == 1 ? 9 : 18);
+            int64_t wide = (i % 2 ? 7 : 8) * pick(1, 2), high = pick(1, i % 4 || kernel == 1 ? 9 : 18);
+            int64_t result = is_deep ? 4 : is_shared ? pick(12, 14) : d ? wide : high;
+            stride[d] = is_deep ? 2 : stride[d]; /* rows are not joined: what is written behind each is the next one's */
             pad[d] = pick(0, (int)kernel / 2);
             size[d] = (result - 1) * stride[d] + (kernel - 1) * dilation[d] + 1 - 2 * pad[d];
             pad[d] = size[d] < 1 ? 0 : pad[d];
@@ -832,7 +860,9 @@ static void test_fast_small_images(void)
                                  npu_arg_ints("output_padding", none, 2), npu_arg_int("groups", groups) };
         npu_spec x = npu_spec_tensor(NPU_I8, 4, (int64_t[]){ pick(1, 2), groups * in, size[0], size[1] });
         npu_spec w = npu_spec_tensor(NPU_I8, 4, (int64_t[]){ groups * out, in, kernel, kernel });
+        ways = is_shared ? 2 : 1;
         check_fast(NPU_NPU_QCONV, &n, x, w, list, sizeof list / sizeof *list, what);
+        ways = 1;
     }
 }
 
@@ -862,8 +892,10 @@ static void test_fast_squares(void)
         const npu_arg list[] = { npu_arg_ints("stride", ones, 2), npu_arg_ints("padding", pad, 2),
                                  npu_arg_ints("dilation", ones, 2), npu_arg_bool("transposed", false),
                                  npu_arg_ints("output_padding", none, 2), npu_arg_int("groups", 1) };
+        ways = is_wide ? 2 : 1;
         check_fast(NPU_NPU_QCONV, &n, npu_spec_tensor(NPU_I8, 4, (int64_t[]){ images, in, size[0], size[1] }),
                    npu_spec_tensor(NPU_I8, 4, (int64_t[]){ out, in, 3, 3 }), list, sizeof list / sizeof *list, what);
+        ways = 1;
     }
 }
 
@@ -933,7 +965,7 @@ static int quantised(const numbers *n, float x)
 enum { REALS = 600 };
 
 /* y = <op>_per_tensor(x); the op's own result, against every set's. */
-static npu_exec *run_affine(const numbers *n, npu_graph **g, const char *op, const char *dtype, const void *x)
+static variant_run run_affine(const numbers *n, npu_graph **g, const char *op, const char *dtype, const void *x)
 {
     char text[400];
     npu_diag diag = { 0 };
@@ -943,7 +975,7 @@ static npu_exec *run_affine(const numbers *n, npu_graph **g, const char *op, con
     npu_status status = npu_graph_parse(g, text, (size_t)len, &(npu_graph_desc){ .registry = registry }, &diag);
     NPU_CHECK_THAT(status == NPU_OK, "%s: %s", text, diag.message);
     check_variants(*g, op, x);
-    return run_variant(*g, npu_ref_backend(), x);
+    return run_variant(*g, npu_ref_backend(), NULL, x);
 }
 
 /* Halves, their neighbours, numbers beyond all integers, infinite ones and NaN. */
@@ -962,14 +994,14 @@ static void test_quantise(void)
             x[e] = e % 3 == 0 ? half : e % 3 == 1 ? nextafterf(half, pick(0, 1) ? INFINITY : -INFINITY) : any;
             x[e] = e % 40 == 39 ? special[e / 40 % 14] : x[e];
         }
-        npu_exec *exec = run_affine(&n, &g, "quantize", "f32", x);
-        const uint8_t *y = (const uint8_t *)npu_exec_output(exec, 0, &size);
+        variant_run run = run_affine(&n, &g, "quantize", "f32", x);
+        const uint8_t *y = (const uint8_t *)npu_exec_output(run.exec, 0, &size);
         for (int e = 0; y && e < REALS; e++) {
             int got = n.is_signed ? (int8_t)y[e] : y[e];
             NPU_CHECK_THAT(got == quantised(&n, x[e]), "%a by %a + %d: %d, expected %d", (double)x[e], n.out, n.zero, got,
                            quantised(&n, x[e]));
         }
-        npu_exec_destroy(exec);
+        end_variant(&run);
         npu_graph_destroy(g);
     }
 }
@@ -982,13 +1014,13 @@ static void test_dequantise(void)
         size_t size;
         fill_bytes();
         n.in_zero[0] = n.zero;
-        npu_exec *exec = run_affine(&n, &g, "dequantize", dtype_of(&n), bytes[0]);
-        const float *y = (const float *)npu_exec_output(exec, 0, &size);
+        variant_run run = run_affine(&n, &g, "dequantize", dtype_of(&n), bytes[0]);
+        const float *y = (const float *)npu_exec_output(run.exec, 0, &size);
         for (int e = 0; y && e < REALS; e++) {
             float right = (float)element(&n, 0, e) * (float)n.out;
             NPU_CHECK_THAT(y[e] == right, "element %d is %a, expected %a", e, (double)y[e], (double)right);
         }
-        npu_exec_destroy(exec);
+        end_variant(&run);
         npu_graph_destroy(g);
     }
 }
@@ -1041,10 +1073,10 @@ static void test_mean_of_little(void)
     size_t size = 0;
     npu_status status = npu_graph_parse(&g, text, sizeof text - 1, &(npu_graph_desc){ .registry = registry }, &diag);
     NPU_CHECK_THAT(status == NPU_OK, "%s", diag.message);
-    npu_exec *exec = run_variant(g, isa_cpu(0), x);
-    const uint8_t *y = (const uint8_t *)npu_exec_output(exec, 0, &size);
+    variant_run run = run_variant(g, isa_cpu(0), NULL, x);
+    const uint8_t *y = (const uint8_t *)npu_exec_output(run.exec, 0, &size);
     NPU_CHECK(size == 2 && y[0] == 29 && y[1] == 29);
-    npu_exec_destroy(exec);
+    end_variant(&run);
     npu_graph_destroy(g);
 }
 
