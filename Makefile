@@ -21,9 +21,11 @@ endif
 HEADERS = npu_ir.h npu_ir_backend_ref.h
 TEST_HEADERS = $(HEADERS) tests/npu_test.h $(wildcard tests/rig.h tests/oracle/*.h tests/conformance/*.h examples/sim/*.h examples/report/*.h examples/tiles/*.h examples/files/*.h examples/onnx/*.h)
 TESTS = $(patsubst tests/%.c,%,$(wildcard tests/test_*.c))
-# The implementations are two objects, which are compiled side by side. Tests of internals include them themselves.
+# The implementations are two objects, which are compiled side by side. Tests of internals include both themselves, or the
+# backend's alone.
 IMPL = $(BUILD)/npu_impl.o $(BUILD)/npu_ref_impl.o
 INNER = $(patsubst tests/%.c,%,$(shell grep -l '^\#define NPU_IR_IMPLEMENTATION' /dev/null tests/test_*.c 2> /dev/null))
+INNER_REF = $(patsubst tests/%.c,%,$(shell grep -l '^\#define NPU_IR_BACKEND_REF_IMPLEMENTATION' /dev/null tests/test_*.c 2> /dev/null))
 EXAMPLES = $(patsubst examples/%.c,%,$(wildcard examples/*.c))
 DIGITS = $(firstword $(filter %digits,$(EXAMPLES)) digits)
 VECTORS = tests/vectors
@@ -128,13 +130,16 @@ $(BUILD)/npu_steps.o: tests/npu_impl.c npu_ir.h
 $(BUILD)/test_scale: tests/test_scale.c $(BUILD)/npu_steps.o $(BUILD)/npu_ref_impl.o $(TEST_HEADERS)
 	$(COMPILE) $< $(BUILD)/npu_steps.o $(BUILD)/npu_ref_impl.o $(LIBS) -o $@
 
-OUTER = $(filter-out $(INNER) test_scale,$(TESTS))
+OUTER = $(filter-out $(INNER) $(INNER_REF) test_scale,$(TESTS))
 $(OUTER:%=$(BUILD)/%): $(BUILD)/%: tests/%.c $(IMPL) $(TEST_HEADERS)
 	$(COMPILE) $< $(IMPL) $(LIBS) -o $@
 
 $(INNER:%=$(BUILD)/%): $(BUILD)/%: tests/%.c $(TEST_HEADERS)
 	@mkdir -p $(@D)
 	$(COMPILE) -I. $< $(LIBS) -o $@
+
+$(INNER_REF:%=$(BUILD)/%): $(BUILD)/%: tests/%.c $(BUILD)/npu_impl.o $(TEST_HEADERS)
+	$(COMPILE) $< $(BUILD)/npu_impl.o $(LIBS) -o $@
 
 # Binaries of another version: they see tests/compile/frozen_0_2.h, never npu_ir.h.
 FROZEN = tests/compile/backend_0_2.c tests/compile/backend_next.c

@@ -53,11 +53,12 @@ compile_and_run() { # output, command...
 # ---- languages ---------------------------------------------------------------------------------------------------
 
 languages() {
-    local compiler std
+    local compiler std level
     for compiler in gcc clang; do
         has $compiler || { skip "languages with $compiler" "not installed"; continue; }
-        # Frames, and some warnings, mean something only when optimised; -O2 is what make test compiles with.
-        step "$compiler c99 implementation" $compiler -std=c99 -O3 -Wframe-larger-than=16384 $WARN \
+        # Frames, and some warnings of gcc, mean something only when optimised; -O2 is what make test compiles with.
+        [ $compiler = gcc ] && level=-O3 || level=-O1
+        step "$compiler c99 implementation" $compiler -std=c99 $level -Wframe-larger-than=16384 $WARN \
             -c tests/compile/one_file.c -o $OUT/$compiler-c99.o
         for std in c99 c11 gnu17; do
             step "$compiler $std declarations" compile_and_run $OUT/$compiler-$std \
@@ -143,7 +144,7 @@ no_variables() {
 }
 
 symbols() {
-    step "implementation without -fpic" gcc -std=c99 -O1 -fno-pic -fno-pie -c tests/compile/one_file.c -o $OUT/plain.o
+    step "implementation without -fpic" $QUICK -std=c99 -O0 -fno-pic -fno-pie -c tests/compile/one_file.c -o $OUT/plain.o
     step "exports only npu_ symbols" only_npu_symbols $OUT/plain.o
     step "no variables" no_variables $OUT/plain.o
     step "no printing, abort or exit" lacks $OUT/plain.o "$PRINTS" "printf, abort or exit"
@@ -361,7 +362,7 @@ windows() {
     local cc=x86_64-w64-mingw32-gcc tests
     has $cc || { skip "Windows" "$cc is not installed"; return; }
     step "$cc without a warning" $cc -std=c99 -O2 $WARN -c tests/compile/one_file.c -o $OUT/mingw.o
-    tests=$(grep -LE 'rig\.h|npu_sim|fuzz/|sys/|unistd|dirent|pthread|define NPU_IR_IMPLEMENTATION' tests/test_*.c | xargs -n 1 basename -s .c |
+    tests=$(grep -LE 'rig\.h|npu_sim|fuzz/|sys/|unistd|dirent|pthread|define NPU_IR_(BACKEND_REF_)?IMPLEMENTATION' tests/test_*.c | xargs -n 1 basename -s .c |
         grep -vE "test_(variants|frozen|emitted)" | xargs)
     has wine || { skip "tests on Windows" "wine is not installed"; return; }
     step "tests on Windows (wine)" windows_tests $cc $tests
