@@ -5948,6 +5948,10 @@ NPU_IR_API const npu_pass *npu_conversion_pass(const char *name);
       "ops on constants are run on a backend; their results become constants")                     \
     X(9, NPU_PASS_RMS_NORM, "rms-norm",                                                            \
       "weight x rsqrt(mean(x x) + eps), cast between or not: aten.rms_norm; rounds otherwise")     \
+    X(22, NPU_PASS_LAYER_NORM, "layer-norm",                                                       \
+      "weight (x - mean(x)) / sqrt(mean((x - mean(x))^2) + eps) + bias, or rsqrt, over the last dim, as ONNX before 17 " \
+      "has it: aten.layer_norm; rounds otherwise")                                                 \
+    X(23, NPU_PASS_GELU, "gelu", "x / 2 (1 + erf(x / sqrt 2)): aten.gelu; rounds otherwise")        \
     X(11, NPU_PASS_ATTENTION, "attention",                                                         \
       "softmax(q k' [q, k or both scaled] [+ mask, or chosen by one]) v, through views that keep matrices, heads of k "\
       "and v repeated or not: aten.scaled_dot_product_attention; rounds otherwise") \
@@ -38389,17 +38393,27 @@ static const npu_pattern npu__patterns_batch_norm[] = {
 
 /* ---- RMS norm ---- */
 
+/* x of mean(x, last dim, keepdim); id 0 = it is something else. */
+static npu_value npu__mean_of(npu_rewrite *rw, npu_op mean)
+{
+    const npu_op_info *info = mean.id ? npu_rewrite_info(rw, mean) : NULL;
+    npu_value x = npu_op_operand_value(rw->from, mean, 0);
+    int64_t dim = info && npu_op_list_len(info, "dim") == 1 ? npu_op_int_at(info, "dim", 0) : 0;
+    bool is_other = !info || !npu_op_int(info, "keepdim", 0) || npu_op_has(info, "dtype") ||
+                    npu__value_rank(rw->from, x) == 0 ||
+                    (dim != -1 && dim + 1 != (int64_t)npu__value_rank(rw->from, x));
+    return npu__make_value(is_other ? 0 : x.id);
+}
+
 /* x of mean(x x, last dim, keepdim); id 0 = it is something else. */
 static npu_value npu__mean_square(npu_rewrite *rw, npu_op mean)
 {
     const npu_graph *g = rw->from;
-    const npu_op_info *info = mean.id ? npu_rewrite_info(rw, mean) : NULL;
-    npu_value squares = npu_op_operand_value(g, mean, 0), x;
-    int64_t dim = info && npu_op_list_len(info, "dim") == 1 ? npu_op_int_at(info, "dim", 0) : 0;
+    const npu_op_info *info;
+    npu_value x;
     npu_op square;
     double exponent = 2;
-    if (!info || !npu_op_int(info, "keepdim", 0) || npu_op_has(info, "dtype") ||
-        (dim != -1 && dim + 1 != (int64_t)npu__value_rank(g, squares)) || npu__value_rank(g, squares) == 0) {
+    if (!npu__mean_of(rw, mean).id) {
         return npu__make_value(0);
     }
     square = npu__inner(g, mean, 0, NPU_ATEN_SQUARE);
@@ -38475,6 +38489,152 @@ static npu_status npu__fuse_rms_norm(void *ctx, npu_rewrite *rw, const npu_graph
 }
 
 static const npu_pattern npu__patterns_rms_norm[] = { { "rms-norm", NPU_ATEN_MUL, NULL, 0, npu__fuse_rms_norm, NULL } };
+
+/* ---- layer norm ---- */
+
+/* x of d = x - mean(x), which its square and one op more read and nothing else needs; id 0 = it is something else. */
+static npu_value npu__centred(npu_rewrite *rw, npu_value d, npu_op mean_square)
+{
+    const npu_graph *g = rw->from;
+    npu_op sub = npu_value_producer(g, d, NULL), square = npu_value_producer(g, npu_op_operand_value(g, mean_square, 0), NULL);
+    uint32_t uses = 2 + (g->ops[square.id].num_operands > 1);
+    bool is_alone = npu_op_kind(g, sub) == NPU_ATEN_SUB && g->values[d.id].num_uses == uses && !g->values[d.id].is_kept;
+    const npu_op_info *info = is_alone ? npu_rewrite_info(rw, sub) : NULL;
+    npu_value x = npu_op_operand_value(g, sub, 0);
+    return npu__make_value(info && npu_op_float(info, "alpha", 1) == 1 &&
+                           npu__mean_of(rw, npu__inner(g, sub, 1, NPU_ATEN_MEAN_DIM)).id == x.id ? x.id : 0);
+}
+
+/* x and eps of (x - mean(x)) / sqrt(mean((x - mean(x))^2) + eps), or times rsqrt; id 0 = it is something else. */
+static npu_value npu__normalised(npu_rewrite *rw, npu_op scaled, double *eps)
+{
+    const npu_graph *g = rw->from;
+    bool is_div = npu_op_kind(g, scaled) == NPU_ATEN_DIV;
+    for (uint32_t side = is_div; side < 2 && scaled.id; side++) {
+        npu_op root = npu__inner(g, scaled, side, is_div ? NPU_ATEN_SQRT : NPU_ATEN_RSQRT), mean;
+        npu_op add = npu__inner(g, root, 0, NPU_ATEN_ADD_SCALAR);
+        npu_value d = npu_op_operand_value(g, scaled, 1 - side), sum, x;
+        add = add.id ? add : npu__inner(g, root, 0, NPU_ATEN_ADD);
+        if (!add.id || !npu__number_operand_of(rw, add, false, &sum, eps)) {
+            continue;
+        }
+        mean = npu__inner(g, add, 0, NPU_ATEN_MEAN_DIM);
+        if (mean.id && d.id && npu__mean_square(rw, mean).id == d.id && (x = npu__centred(rw, d, mean)).id) {
+            return x;
+        }
+    }
+    return npu__make_value(0);
+}
+
+/* normalised x times weight plus bias, each over the last dim. */
+static npu_status npu__fuse_layer_norm(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    for (uint32_t i = 0; i < 4; i++) { /* the sides of bias and of weight */
+        npu_op mul = npu__inner(from, op, i / 2, NPU_ATEN_MUL), scaled = npu__inner(from, mul, i % 2, NPU_ATEN_DIV);
+        npu_value bias = npu_op_operand_value(from, op, 1 - i / 2), weight = npu_op_operand_value(from, mul, 1 - i % 2), x;
+        const npu_op_info *info = mul.id ? npu_rewrite_info(rw, op) : NULL;
+        bool is_sum = info && npu_op_float(info, "alpha", 1) == 1;
+        double eps = 0;
+        int64_t width;
+        npu_arg args[5];
+        scaled = scaled.id ? scaled : npu__inner(from, mul, i % 2, NPU_ATEN_MUL);
+        x = is_sum ? npu__normalised(rw, scaled, &eps) : npu__make_value(0);
+        width = x.id ? npu__value_dim(from, x, -1) : 0;
+        if (!x.id || npu__value_rank(from, weight) != 1 || npu__value_rank(from, bias) != 1 ||
+            npu__value_dim(from, weight, 0) != width || npu__value_dim(from, bias, 0) != width ||
+            npu__value_dtype(from, weight) != npu__value_dtype(from, x) ||
+            npu__value_dtype(from, bias) != npu__value_dtype(from, x)) {
+            continue;
+        }
+        args[0] = npu_arg_tensor(NULL, npu_rewrite_value(rw, x));
+        args[1] = npu_arg_ints("normalized_shape", &width, 1);
+        args[2] = npu_arg_tensor("weight", npu_rewrite_value(rw, weight));
+        args[3] = npu_arg_tensor("bias", npu_rewrite_value(rw, bias));
+        args[4] = npu_arg_float("eps", eps);
+        return npu__pass_replace((const npu_optimize_desc *)ctx, rw, op, npu_op_result(from, op, 0),
+                                 npu__first(rw->to, npu_emit(rw->to, NPU_ATEN_LAYER_NORM, args, 5)));
+    }
+    return npu_rewrite_no_match(rw, "no weight times what is centred over its root mean square, plus a bias");
+}
+
+static const npu_pattern npu__patterns_layer_norm[] = {
+    { "layer-norm", NPU_ATEN_ADD, NULL, 0, npu__fuse_layer_norm, NULL }
+};
+
+/* ---- gelu ---- */
+
+/* x of erf(x / sqrt 2) + 1; id 0 = it is something else. */
+static npu_value npu__erf_input(npu_rewrite *rw, npu_op add)
+{
+    const npu_graph *g = rw->from;
+    npu_value erf = { 0 }, x = { 0 };
+    double one = 0, root = 0;
+    npu_op turned;
+    bool is_div;
+    if (!add.id || !npu__number_operand_of(rw, add, true, &erf, &one) || one != 1) {
+        return npu__make_value(0);
+    }
+    add = npu__inner(g, add, erf.id == npu_op_operand_value(g, add, 0).id ? 0 : 1, NPU_ATEN_ERF);
+    turned = npu_value_producer(g, npu_op_operand_value(g, add, 0), NULL);
+    is_div = npu_op_kind(g, turned) == NPU_ATEN_DIV || npu_op_kind(g, turned) == NPU_ATEN_DIV_SCALAR;
+    turned = npu__inner(g, add, 0, is_div ? npu_op_kind(g, turned) : NPU_ATEN_MUL);
+    turned = turned.id ? turned : npu__inner(g, add, 0, NPU_ATEN_MUL_SCALAR);
+    if (!turned.id || !npu__number_operand_of(rw, turned, !is_div, &x, &root)) {
+        return npu__make_value(0);
+    }
+    root = is_div ? root : 1 / root;
+    return npu__make_value(root > 1.414213 && root < 1.414214 ? x.id : 0);
+}
+
+/* Factors of a product, and of one more that only it reads: values that are no numbers, and the product of the others. */
+typedef struct npu__factors {
+    uint32_t num;
+    npu_value of[4];
+    double number;
+} npu__factors;
+
+static void npu__factors_of(npu_rewrite *rw, npu_op op, bool is_inner, npu__factors *f)
+{
+    const npu_graph *g = rw->from;
+    double number = 1;
+    npu_value x;
+    bool has_number = npu__number_operand_of(rw, op, true, &x, &number);
+    f->number *= has_number ? number : 1;
+    for (uint32_t i = 0; i < g->ops[op.id].num_operands; i++) {
+        npu_value v = npu_op_operand_value(g, op, i);
+        npu_op mul = npu__inner(g, op, i, NPU_ATEN_MUL);
+        mul = mul.id ? mul : npu__inner(g, op, i, NPU_ATEN_MUL_SCALAR);
+        if (has_number && v.id != x.id) {
+            continue;
+        }
+        if (mul.id && !is_inner) {
+            npu__factors_of(rw, mul, true, f);
+        } else if (f->num < 4) {
+            f->of[f->num++] = v;
+        }
+    }
+}
+
+/* x / 2 times erf(x / sqrt 2) + 1, in any order. */
+static npu_status npu__fuse_gelu(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    npu__factors f = { 0, { { 0 } }, 1 };
+    npu__factors_of(rw, op, false, &f);
+    for (uint32_t i = 0; i < 2 && f.num == 2 && f.number == 0.5; i++) {
+        npu_op add = npu_value_producer(from, f.of[i], NULL);
+        bool is_alone = add.id && from->values[f.of[i].id].num_uses == 1 && !from->values[f.of[i].id].is_kept &&
+                        (npu_op_kind(from, add) == NPU_ATEN_ADD || npu_op_kind(from, add) == NPU_ATEN_ADD_SCALAR);
+        if (is_alone && npu__erf_input(rw, add).id == f.of[1 - i].id) {
+            npu_arg x = npu_arg_tensor(NULL, npu_rewrite_value(rw, f.of[1 - i]));
+            return npu__pass_replace((const npu_optimize_desc *)ctx, rw, op, npu_op_result(from, op, 0),
+                                     npu__first(rw->to, npu_emit(rw->to, NPU_ATEN_GELU, &x, 1)));
+        }
+    }
+    return npu_rewrite_no_match(rw, "no half of x times one more than the error function");
+}
+
+static const npu_pattern npu__patterns_gelu[] = { { "gelu", NPU_ATEN_MUL, NULL, 0, npu__fuse_gelu, NULL },
+                                                  { "gelu-half", NPU_ATEN_MUL_SCALAR, NULL, 0, npu__fuse_gelu, NULL } };
 
 /* ---- silu(gate) times up ---- */
 
@@ -40366,6 +40526,8 @@ static const npu__pass_row npu__pass_rows[] = {
     { NPU_PASS_BATCH_NORM, NPU__PATTERNS(npu__patterns_batch_norm) },
     { NPU_PASS_CONSTANTS, npu__pass_constants, NULL, 0 },
     { NPU_PASS_RMS_NORM, NPU__PATTERNS(npu__patterns_rms_norm) },
+    { NPU_PASS_LAYER_NORM, NPU__PATTERNS(npu__patterns_layer_norm) },
+    { NPU_PASS_GELU, NPU__PATTERNS(npu__patterns_gelu) },
     { NPU_PASS_ATTENTION, NPU__PATTERNS(npu__patterns_attention) },
     { NPU_PASS_ATEN_TO_AICF, NPU__PATTERNS(npu__patterns_aten_to_aicf) },
     { NPU_PASS_CONV_ACTIVATION, NPU__PATTERNS(npu__patterns_conv_activation) },

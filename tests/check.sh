@@ -294,9 +294,11 @@ sanitizers() {
 }
 
 threads() {
-    local threaded # test_alloc makes threads, to have no memory for them, and gives them nothing to do
+    # test_alloc makes threads, to have no memory for them, and gives them nothing to do; test_integer takes four minutes,
+    # and what comes before a launch runs in parts in test_exec, too.
+    local threaded
     threaded=$(grep -lE 'npu_threads_create|npu_parallel|[.]async|pthread_create' tests/test_*.c | xargs -n 1 basename -s .c |
-        grep -vx test_alloc | xargs)
+        grep -vxE 'test_(alloc|integer)' | xargs)
     if has setarch && setarch -R true 2> /dev/null; then # some kernels place memory where this sanitizer does not expect it
         sanitizer thread "" "setarch -R" none "$threaded"
     else

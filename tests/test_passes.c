@@ -399,6 +399,21 @@ static const struct {
       "%5 = aten.add.Scalar(self=%4, other=1e-06) : f32[1,8]\n"
       "%6 = aten.rsqrt.default(self=%5) : f32[1,8]\n%7 = aten.mul.Tensor(self=x, other=%6) : f32[8,8]\n"
       "y = aten.mul.Tensor(self=w, other=%7) : f32[8,8]\noutput y = y\n", NULL },
+    { "the spelling of layer norm", PASS(LAYER_NORM), 1e-5,
+      "input x : f32[2,8]\ninput w : f32[8]\ninput b : f32[8]\n"
+      "%4 = aten.mean.dim(self=x, dim=[-1], keepdim=true) : f32[2,1]\n%5 = aten.sub.Tensor(self=x, other=%4) : f32[2,8]\n"
+      "%6 = aten.pow.Tensor_Scalar(self=%5, exponent=2) : f32[2,8]\n"
+      "%7 = aten.mean.dim(self=%6, dim=[-1], keepdim=true) : f32[2,1]\n"
+      "%8 = aten.add.Scalar(self=%7, other=2e-05) : f32[2,1]\n%9 = aten.sqrt.default(self=%8) : f32[2,1]\n"
+      "%10 = aten.div.Tensor(self=%5, other=%9) : f32[2,8]\n%11 = aten.mul.Tensor(self=%10, other=w) : f32[2,8]\n"
+      "y = aten.add.Tensor(self=%11, other=b) : f32[2,8]\noutput y = y\n",
+      "input x : f32[2,8]\ninput w : f32[8]\ninput b : f32[8]\n"
+      "y = aten.layer_norm.default(input=x, normalized_shape=[8], weight=w, bias=b, eps=2e-05) : f32[2,8]\noutput y = y\n" },
+    { "the spelling of gelu", PASS(GELU), 1e-5,
+      "input x : f32[2,8]\n%2 = aten.div.Scalar(self=x, other=1.4142135) : f32[2,8]\n"
+      "%3 = aten.erf.default(self=%2) : f32[2,8]\n%4 = aten.add.Scalar(self=%3, other=1) : f32[2,8]\n"
+      "%5 = aten.mul.Tensor(self=x, other=%4) : f32[2,8]\ny = aten.mul.Scalar(self=%5, other=0.5) : f32[2,8]\noutput y = y\n",
+      "input x : f32[2,8]\ny = aten.gelu.default(self=x) : f32[2,8]\noutput y = y\n" },
     { "silu gate", PASS(SILU_GATE), 0,
       "input g : f32[2,8]\ninput u : f32[2,8]\ns = aten.silu.default(self=g) : f32[2,8]\n"
       "v = aten.exp.default(self=u) : f32[2,8]\n"
@@ -1481,6 +1496,67 @@ enum { MAX_LINES = 5 };
 typedef struct spelling { bool is_fused; const char *lines[MAX_LINES]; } spelling;
 
 /* Wherever a dim or an operand may be taken for another one, sizes agree: only the pattern can tell. */
+static const char norm_head[] = "graph g\ninput x : f32[8,8]\ninput z : f32[8,8]\ninput w : f32[8]\ninput b : f32[8]\n"
+                                "input w2 : f32[1,8]\ninput h : f16[8]\nconst half : f32[] {0.5}\nconst one : f32[] {1}\n"
+                                "const root : f32[] {1.4142135}\n";
+static const char *const norm_usual[MAX_LINES] = { "c = aten.mean.dim(x, [-1], true)\nd = aten.sub.Tensor(x, c)",
+                                                   "s = aten.pow.Tensor_Scalar(d, 2)\nm = aten.mean.dim(s, [-1], true)",
+                                                   "a = aten.add.Scalar(m, 1e-5)\nr = aten.sqrt.default(a)",
+                                                   "n = aten.div.Tensor(d, r)\nt = aten.mul.Tensor(n, w)",
+                                                   "y = aten.add.Tensor(t, b)" };
+static const spelling layer_norms[] = {
+    { true, { NULL } },
+    { true, { "c = aten.mean.dim(x, [1], true)\nd = aten.sub.Tensor(x, c)" } },
+    { false, { "c = aten.mean.dim(x, [0], true)\nd = aten.sub.Tensor(x, c)" } },
+    { false, { "c = aten.mean.dim(z, [-1], true)\nd = aten.sub.Tensor(x, c)" } },
+    { false, { "c = aten.mean.dim(x, [-1], true)\nd = aten.sub.Tensor(c, x)" } },
+    { false, { "c = aten.mean.dim(x, [-1], true)\nd = aten.sub.Tensor(x, c, alpha=2)" } },
+    { false, { "c = aten.mean.dim(x, [-1], true)\nd = aten.add.Tensor(x, c)" } },
+    { false, { "c = aten.mean.dim(x, [-1], true)\nd = aten.sub.Tensor(x, c)\noutput d = d" } },
+    { false, { "c = aten.mean.dim(x, [-1], true)\nd = aten.sub.Tensor(x, c)\nu = aten.neg.default(d)\noutput u = u" } },
+    { true, { NULL, "s = aten.mul.Tensor(d, d)\nm = aten.mean.dim(s, [-1], true)" } },
+    { true, { NULL, "s = aten.square.default(d)\nm = aten.mean.dim(s, [-1], true)" } },
+    { false, { NULL, "s = aten.pow.Tensor_Scalar(x, 2)\nm = aten.mean.dim(s, [-1], true)" } },
+    { false, { NULL, "s = aten.pow.Tensor_Scalar(d, 2)\nm = aten.mean.dim(s, [0], true)" } },
+    { true, { NULL, NULL, "a = aten.add.Tensor(m, one)\nr = aten.sqrt.default(a)" } },
+    { true, { NULL, NULL, "a = aten.add.Scalar(m, 1e-5)\nr = aten.rsqrt.default(a)", "n = aten.mul.Tensor(r, d)\nt = aten.mul.Tensor(w, n)" } },
+    { false, { NULL, NULL, "a = aten.add.Scalar(m, 1e-5)\nr = aten.rsqrt.default(a)" } },
+    { false, { NULL, NULL, NULL, "n = aten.mul.Tensor(d, r)\nt = aten.mul.Tensor(n, w)" } },
+    { false, { NULL, NULL, NULL, "n = aten.div.Tensor(r, d)\nt = aten.mul.Tensor(n, w)" } },
+    { false, { NULL, NULL, NULL, "n = aten.div.Tensor(x, r)\nt = aten.mul.Tensor(n, w)" } },
+    { false, { NULL, NULL, NULL, "n = aten.div.Tensor(d, r)\nt = aten.mul.Tensor(n, w2)" } },
+    { false, { NULL, NULL, NULL, "n = aten.div.Tensor(d, r)\nt = aten.mul.Tensor(n, h)" } },
+    { true, { NULL, NULL, NULL, NULL, "y = aten.add.Tensor(b, t)" } },
+    { false, { NULL, NULL, NULL, NULL, "y = aten.add.Tensor(t, b, alpha=2)" } },
+    { false, { NULL, NULL, NULL, NULL, "y = aten.add.Tensor(t, w2)" } },
+};
+static const char *const gelu_usual[MAX_LINES] = { "t = aten.div.Tensor(x, root)", "e = aten.erf.default(t)", "o = aten.add.Tensor(e, one)",
+                                                   "m = aten.mul.Tensor(x, o)", "y = aten.mul.Tensor(m, half)" };
+static const spelling gelus[] = {
+    { true, { NULL } },
+    { true, { "t = aten.mul.Scalar(x, 0.70710678)" } },
+    { true, { "t = aten.div.Scalar(x, 1.41421356)" } },
+    { false, { "t = aten.mul.Scalar(x, 1.4142135)" } },
+    { false, { "t = aten.div.Tensor(root, x)" } },
+    { false, { "t = aten.div.Scalar(z, 1.4142135)" } },
+    { false, { NULL, "e = aten.tanh.default(t)" } },
+    { false, { NULL, "e = aten.erf.default(x)" } },
+    { false, { NULL, "e = aten.erf.default(t)\noutput e = e" } },
+    { true, { NULL, NULL, "o = aten.add.Scalar(e, 1)" } },
+    { true, { NULL, NULL, "o = aten.add.Tensor(one, e)" } },
+    { false, { NULL, NULL, "o = aten.add.Scalar(e, 2)" } },
+    { false, { NULL, NULL, "o = aten.sub.Scalar(e, 1)" } },
+    { false, { NULL, NULL, "o = aten.add.Tensor(e, half)" } },
+    { true, { NULL, NULL, NULL, "m = aten.mul.Tensor(half, x)", "y = aten.mul.Tensor(m, o)" } },
+    { true, { NULL, NULL, NULL, "m = aten.mul.Scalar(o, 0.5)", "y = aten.mul.Tensor(m, x)" } },
+    { true, { NULL, NULL, NULL, "m = aten.mul.Tensor(o, x)", "y = aten.mul.Scalar(m, 0.5)" } },
+    { false, { NULL, NULL, NULL, "m = aten.mul.Tensor(z, o)" } },
+    { false, { NULL, NULL, NULL, "m = aten.mul.Tensor(x, o)\noutput m = m" } },
+    { false, { NULL, NULL, NULL, NULL, "y = aten.mul.Scalar(m, 2)" } },
+    { false, { NULL, NULL, NULL, NULL, "y = aten.mul.Tensor(m, x)" } },
+    { true, { NULL, NULL, NULL, NULL, "k = aten.mul.Tensor(m, half)\ny = aten.mul.Tensor(k, z)\noutput k = k" } },
+};
+
 static const char rms_head[] = "graph g\ninput x : f32[8,8]\ninput z : f32[8,8]\ninput w : f32[8]\n"
                                "input w2 : f32[1,8]\ninput e : f32[]\n"
                                "input h : f16[8,8]\ninput wh : f16[8]\n";
@@ -1744,6 +1820,12 @@ static void test_spellings(void)
     NPU_ITEM("F59");
     for (size_t i = 0; i < sizeof rms_norms / sizeof rms_norms[0]; i++) {
         check_spelling(&rms_norms[i], rms_head, rms_usual, 2, "r = aten.rsqrt.default(a)\n", NPU_PASS_RMS_NORM, NPU_ATEN_RMS_NORM);
+    }
+    for (size_t i = 0; i < sizeof layer_norms / sizeof layer_norms[0]; i++) {
+        check_spelling(&layer_norms[i], norm_head, norm_usual, -1, "", NPU_PASS_LAYER_NORM, NPU_ATEN_LAYER_NORM);
+    }
+    for (size_t i = 0; i < sizeof gelus / sizeof gelus[0]; i++) {
+        check_spelling(&gelus[i], norm_head, gelu_usual, -1, "", NPU_PASS_GELU, NPU_ATEN_GELU);
     }
     for (size_t i = 0; i < sizeof attentions / sizeof attentions[0]; i++) {
         check_spelling(&attentions[i], attention_head, attention_usual, 0, "p = aten.matmul.default(q, t)\n", NPU_PASS_ATTENTION,
