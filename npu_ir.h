@@ -5319,8 +5319,9 @@ NPU_IR_API npu_status npu_array_print_safetensors(const npu_array *arrays, uint3
    wait. The backend does what it was asked for, by one exec on one stream, in the order of the calls, and need not be
    waited for in between. A fence belongs to one call and is not given again while that is under way; one that stays 0
    says that the call is done. poll is asked before wait where something else could be done meanwhile; without it, wait
-   with a timeout of 0. How the work ended is told by wait alone. A backend without wait works in the thread that runs
-   the exec.
+   with a timeout of 0. How the work ended is told by wait alone, which is called for each fence until it says something
+   else than TIMEOUT, and not again. What a call got (npu_transfer, npu_binding, places) is valid during the call; the
+   memory that it names, until the fence is done. A backend without wait works in the thread that runs the exec.
 
    copy moves what is bound as a buffer of the backend (npu_exec_set_input_tensor). Between two devices one of which
    has map, or memory that is shared with the host, a value moves once instead of through memory of the exec.
@@ -5594,7 +5595,8 @@ typedef struct npu_dynamic {
 typedef struct npu_binding {
     uint32_t size;
     uint32_t num_buffers;
-    npu_buffer *const *buffers;  /* of this backend: planned values, weights, what is bound; places index them */
+    /* of this backend: planned values, weights, what is bound; places index them. handle NULL: 0 bytes are planned there */
+    npu_buffer *const *buffers;
     const npu_places *places;
     const npu_parallel *parallel; /* NULL = serial */
     uint64_t stream;
@@ -5649,8 +5651,10 @@ typedef struct npu_backend {
     uint64_t (*stream)(void *ctx);
 
     /* buffers: required */
-    npu_status (*alloc)(void *ctx, const npu_allocation *a, npu_buffer *out); /* sets handle; may raise bytes */
+    /* Sets handle; may raise bytes. NO_MEMORY: more than the region has left; RANGE: no such region. */
+    npu_status (*alloc)(void *ctx, const npu_allocation *a, npu_buffer *out);
     void (*free)(void *ctx, npu_buffer *buffer);
+    /* of 0 bytes, too; RANGE: not inside the buffer */
     npu_status (*upload)(void *ctx, const npu_transfer *t, npu_fence *fence);   /* from_host -> to */
     npu_status (*download)(void *ctx, const npu_transfer *t, npu_fence *fence); /* from -> to_host */
     npu_status (*copy)(void *ctx, const npu_transfer *t, npu_fence *fence);     /* optional: from -> to, both its own */
@@ -5658,7 +5662,7 @@ typedef struct npu_backend {
     void *(*map)(void *ctx, npu_buffer *buffer);
     void (*unmap)(void *ctx, npu_buffer *buffer);
 
-    /* programs: compile, submit, release required */
+    /* programs: compile, submit, release required. compile refuses an op that it does not know, whatever supports said */
     npu_status (*compile)(void *ctx, const npu_group *group, npu_compiled *out);
     npu_status (*place)(void *ctx, void *program, const npu_places *places); /* optional */
     npu_status (*submit)(void *ctx, void *program, const npu_binding *binding, npu_fence *fence);

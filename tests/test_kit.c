@@ -265,6 +265,59 @@ static npu_status submit_fails(void *ctx, void *program, const npu_binding *b, n
     return ++n % 3 == 0 ? NPU_ERR_BACKEND : REAL->submit(ctx, program, b, fence);
 }
 
+/* Where it may be late, it brings nothing. */
+static npu_status download_early(void *ctx, const npu_transfer *t, npu_fence *fence)
+{
+    npu_status status = REAL->download(ctx, t, fence);
+    if (fence) {
+        status = *fence ? REAL->wait(ctx, *fence, UINT64_MAX) : status;
+        memset(t->to_host, 0, (size_t)t->bytes);
+        *fence = 0;
+    }
+    return status;
+}
+
+static npu_status submit_largest(void *ctx, void *program, const npu_binding *b, npu_fence *fence)
+{
+    npu_binding other = *b;
+    other.dynamic = NULL;
+    return REAL->submit(ctx, program, &other, fence);
+}
+
+/* Of groups that begin with a convolution whose rows and columns have other dilations, results are wrong. */
+static void *known_conv;
+
+static npu_status compile_conv(void *ctx, const npu_group *group, npu_compiled *out)
+{
+    const npu_op_info *op = group->ops[0]->info;
+    npu_status status = REAL->compile(ctx, group, out);
+    if (status == NPU_OK && op->kind == NPU_ATEN_CONV2D && npu_op_int_at(op, "dilation", 0) != npu_op_int_at(op, "dilation", 1)) {
+        known_conv = out->program;
+    }
+    return status;
+}
+
+static npu_status submit_conv(void *ctx, void *program, const npu_binding *b, npu_fence *fence)
+{
+    npu_sim_corrupt(broken.sim, program == known_conv);
+    return REAL->submit(ctx, program, b, fence);
+}
+
+static npu_status cost_drifts(void *ctx, const npu_op_info *op, npu_cost *answer)
+{
+    static uint64_t n;
+    (void)ctx, (void)op;
+    answer->ns = 1000 + n++;
+    return NPU_OK;
+}
+
+static npu_status cost_ages(void *ctx, const npu_op_info *op, npu_cost *answer)
+{
+    (void)ctx, (void)op;
+    answer->ns = UINT64_MAX;
+    return NPU_OK;
+}
+
 static npu_status load_never(void *ctx, const npu_group *group, const void *bytes, uint64_t size, npu_compiled *out)
 {
     (void)ctx, (void)group, (void)bytes, (void)size, (void)out;
@@ -281,7 +334,7 @@ static npu_status capture_end(void *ctx, void **capture)
 static const struct {
     const char *what, *words;
     npu_backend slots; /* those that are not NULL replace the real ones */
-    bool no_wait, no_load, async, maps;
+    bool no_wait, no_load, async, maps, cpu; /* cpu: that, instead of the simulated accelerator */
 } rows[] = {
     { "no load", "struct: save without load", .slots = { 0 }, .no_load = true },
     { "half a capture", "struct: 1 of the four slots of captures", .slots = { .capture_end = capture_end } },
@@ -306,6 +359,11 @@ static const struct {
     { "writes past the end", "graphs: a program wrote 8 bytes behind the end of a buffer", .slots = { .submit = submit_past_end } },
     { "fails now and then", "graphs: run ", .slots = { .submit = submit_fails } },
     { "one exec for all", "two execs: ", .slots = { .submit = submit_first_buffers, .release = release_forgets } },
+    { "downloads too early", "overlap: a run that overlaps gives other bits", .slots = { .download = download_early }, .async = true },
+    { "takes dims for the largest", "dynamic: runtime dims, case ", .slots = { .submit = submit_largest }, .cpu = true },
+    { "wrong dilation", "convolutions: conv2d 2, case 0: element ", .slots = { .compile = compile_conv, .submit = submit_conv } },
+    { "costs drift", "supports: cost of aten.", .slots = { .cost = cost_drifts } },
+    { "costs for ever", "supports: planning fails: ", .slots = { .cost = cost_ages } },
     { "loads nothing", "saved: load does not take what save gave", .slots = { .load = load_never } },
 };
 
@@ -332,10 +390,10 @@ static void test_broken(void)
         desc.maps = rows[i].maps;
         broken.latest = 0;
         NPU_CHECK_STATUS(npu_sim_create(&broken.sim, &desc), NPU_OK);
-        REAL = npu_sim_backend(broken.sim);
+        REAL = rows[i].cpu ? npu_ref_backend() : npu_sim_backend(broken.sim);
         npu_backend b = *REAL;
         TAKE(supports), TAKE(alloc), TAKE(upload), TAKE(download), TAKE(copy), TAKE(map), TAKE(wait), TAKE(poll), TAKE(compile);
-        TAKE(submit), TAKE(release), TAKE(load), TAKE(capture_end);
+        TAKE(submit), TAKE(release), TAKE(load), TAKE(capture_end), TAKE(cost);
         b.wait = rows[i].no_wait ? NULL : b.wait;
         b.load = rows[i].no_load ? NULL : b.load;
         npu_backend_test_desc kit = { .backend = &b, .report = hear, .ctx = &h };

@@ -11,7 +11,8 @@
    It says on stderr what is wrong and where. Three parts, in this order, since a later one trusts the earlier: slots by
    hand (the struct, answers of supports, buffers, ranges, copies, maps, fences, capacities), whole graphs of ops that the
    backend takes, compared with the CPU (odd sizes, memory that is full of NaN and guarded behind its end, weights that
-   stay, two execs at once, saved programs; a wrong result is told by its op), and the vectors of those ops.
+   stay, two execs at once, overlap and replays, saved programs, runtime dims; a wrong result is told by its op), and the
+   vectors of those ops.
 
    The backend must take one of relu, neg, abs, sigmoid, tanh, add, sub, mul of f32. Needs POSIX threads. */
 #ifndef NPU_BACKEND_TEST_H
@@ -24,7 +25,7 @@
 typedef struct npu_backend_test_desc {
     const npu_backend *backend;   /* required */
     const char *vectors;          /* directory of .cases and .bin files; NULL = none */
-    uint32_t num_cases;           /* of each op, at most; 0 = 8 */
+    uint32_t num_cases;           /* of each op that it takes, at most; 0 = 8 */
     double rtol, atol;            /* where a result is compared with the CPU's; 0 = 1e-4, 1e-5 */
     /* hears of each check; words: what is wrong, "" = nothing. NULL = what is wrong goes to stderr */
     void (*report)(void *ctx, const char *check, const char *words);
@@ -307,19 +308,23 @@ static inline int npu_bt_here(void *ctx, const npu_op_info *op, const char *labe
     return 0;
 }
 
-/* Why a backend does not take the op of a graph with one op; 0 = it does. */
-static inline uint32_t npu_bt_ask(const npu_backend *b, const npu_graph *g)
+/* Why a backend does not take the op of a graph with one op, 0 = it does; and what its cost slot says. */
+static inline uint32_t npu_bt_ask(npu_bt *t, const npu_graph *g, double *ns)
 {
-    const npu_backend *backends[2] = { b, npu_ref_backend() };
+    const npu_backend *backends[2] = { t->real, npu_ref_backend() };
     npu_plan_desc desc;
     npu_plan *plan = NULL;
+    npu_diag diag = { 0 };
     uint32_t reason = NPU_REASON_OP;
     memset(&desc, 0, sizeof desc);
     desc.backends = backends;
     desc.num_backends = 2;
     desc.override = npu_bt_here;
-    if (npu_plan_create(&plan, g, &desc, NULL) == NPU_OK && npu_plan_op_backend(plan, (npu_op){ 1 }, &reason, NULL) == 0) {
+    if (npu_plan_create(&plan, g, &desc, &diag)) {
+        npu_bt_say(t, "planning fails: %s", diag.message);
+    } else if (npu_plan_op_backend(plan, (npu_op){ 1 }, &reason, NULL) == 0) {
         reason = NPU_REASON_CLAIMED;
+        *ns = npu_plan_op_ns(plan, (npu_op){ 1 }, 0);
     }
     npu_plan_destroy(plan);
     return reason;
@@ -339,12 +344,15 @@ static inline void npu_bt_supports(npu_bt *t)
     npu_support answer;
     for (uint32_t i = 0; i < NPU_BT_NUM_OPS; i++) {
         npu_graph *g = npu_bt_single(i);
-        uint32_t first = npu_bt_ask(t->real, g), again = npu_bt_ask(t->real, g);
+        double ns[2] = { 0, 0 };
+        uint32_t first = npu_bt_ask(t, g, &ns[0]), again = npu_bt_ask(t, g, &ns[1]);
         if (first == NPU_REASON_CLAIMED) {
             t->takes[t->num_takes++] = i;
         }
         if (first != again) {
             npu_bt_say(t, "supports of %s says: %s, then: %s", npu_bt_ops[i].name, npu_reason_text(first), npu_reason_text(again));
+        } else if (ns[0] < ns[1] || ns[0] > ns[1]) {
+            npu_bt_say(t, "cost of %s says %.0f ns, then %.0f", npu_bt_ops[i].name, ns[0], ns[1]);
         }
         npu_graph_destroy(g);
     }
@@ -389,19 +397,35 @@ typedef struct npu_bt_made {
     npu_exec *exec;
 } npu_bt_made;
 
-static inline npu_status npu_bt_make(const npu_graph *g, const npu_backend *first, npu_bt_made *m, npu_diag *diag)
+/* Every third op on the CPU, so that values go to the device and from it while it is at work. */
+static inline int npu_bt_in_turns(void *ctx, const npu_op_info *op, const char *label)
 {
+    (void)ctx, (void)label;
+    return op->op % 3 == 2;
+}
+
+static inline npu_status npu_bt_make_as(const npu_graph *g, const npu_backend *first, bool overlap, npu_bt_made *m, npu_diag *diag)
+{
+    npu_exec_desc how;
+    memset(&how, 0, sizeof how);
+    how.overlap = overlap;
     const npu_backend *backends[2] = { first, npu_ref_backend() };
     npu_plan_desc desc;
     memset(&desc, 0, sizeof desc);
     memset(m, 0, sizeof *m);
     desc.backends = backends;
     desc.num_backends = 2;
-    desc.override = npu_bt_here;
+    desc.override = overlap ? npu_bt_in_turns : npu_bt_here;
+    desc.overlap = overlap;
     desc.num_execs = 2;
     npu_status status = npu_plan_create(&m->plan, g, &desc, diag);
     status = status ? status : npu_program_create(&m->program, m->plan, diag);
-    return status ? status : npu_exec_create(&m->exec, m->program, NULL, diag);
+    return status ? status : npu_exec_create(&m->exec, m->program, &how, diag);
+}
+
+static inline npu_status npu_bt_make(const npu_graph *g, const npu_backend *first, npu_bt_made *m, npu_diag *diag)
+{
+    return npu_bt_make_as(g, first, false, m, diag);
 }
 
 static inline void npu_bt_unmake(npu_bt_made *m)
@@ -614,6 +638,147 @@ static inline void npu_bt_two_execs(npu_bt *t)
     npu_graph_destroy(g);
 }
 
+/* In runs that overlap several calls are under way at once, and replays submit again: with the bits of runs in order. */
+static inline void npu_bt_check_overlap(npu_bt *t, const npu_graph *g)
+{
+    static float in[2][NPU_BT_LEN];
+    npu_bt_made made;
+    npu_exec *ordered = NULL;
+    npu_capture *capture = NULL;
+    npu_diag diag = { 0 };
+    const npu_array x = { "x", npu_bt_spec(), in[0] }, y = { "y", npu_bt_spec(), in[1] };
+    npu_status status = npu_bt_make_as(g, t->real, true, &made, &diag);
+    status = status ? status : npu_exec_create(&ordered, made.program, NULL, &diag);
+    status = status ? status : npu_exec_set_input(made.exec, &x);
+    status = status ? status : npu_exec_set_input(made.exec, &y);
+    for (uint32_t run = 0; run < 10 && !status && !t->failed; run++) {
+        float want[2 * NPU_BT_LEN];
+        memcpy(in[0], npu_bt_numbers(run), sizeof in[0]);
+        memcpy(in[1], npu_bt_numbers(run + 1), sizeof in[1]);
+        status = npu_bt_run(ordered, run, want);
+        status = status || run != 5 ? status : npu_capture_create(&capture, made.exec);
+        status = status ? status : capture ? npu_capture_replay(capture) : npu_exec_run(made.exec);
+        diag = status ? *npu_exec_diag(made.exec) : diag;
+        for (uint32_t i = 0; i < 2 && !status; i++) {
+            if (memcmp(npu_exec_output(made.exec, i, NULL), want + i * NPU_BT_LEN, NPU_BT_LEN * sizeof *want)) {
+                npu_bt_say(t, "%s gives other bits than one in order", capture ? "a replay" : "a run that overlaps");
+            }
+        }
+    }
+    if (status) {
+        npu_bt_say(t, "%s: %s: %s", capture ? "replay" : "overlap", npu_status_name(status), diag.message);
+    }
+    npu_capture_destroy(capture);
+    npu_exec_destroy(ordered);
+    npu_bt_unmake(&made);
+}
+
+static inline void npu_bt_overlaps(npu_bt *t)
+{
+    for (uint32_t i = 0; i < 6 && !t->failed; i++) {
+        npu_graph *g = npu_bt_graph(t, 31 + i, 20);
+        npu_bt_check_overlap(t, g);
+        npu_graph_destroy(g);
+    }
+}
+
+/* One output of one input x, as the CPU computes it; nothing where the backend does not take op 1. */
+static inline void npu_bt_check_like_cpu(npu_bt *t, const npu_graph *g, const npu_spec *specs, uint32_t num_specs, const char *what)
+{
+    static float x[2048];
+    npu_bt_made made, cpu;
+    npu_diag diag = { 0 };
+    npu_status status = npu_bt_make(g, t->real, &made, &diag);
+    status = status ? status : npu_bt_make(g, npu_ref_backend(), &cpu, &diag);
+    bool takes = !status && npu_plan_op_backend(npu_program_plan(made.program), (npu_op){ 1 }, NULL, NULL) == 0;
+    for (uint32_t i = 0; i < num_specs && takes && !status && !t->failed; i++) {
+        const npu_array in = { "x", specs[i], x };
+        size_t size = 0, other = 0;
+        for (uint32_t k = 0; k < sizeof x / sizeof x[0]; k++) {
+            x[k] = npu_bt_numbers(i)[(k * 31 + k / NPU_BT_LEN) % NPU_BT_LEN];
+        }
+        status = npu_exec_set_input(cpu.exec, &in) || npu_exec_run(cpu.exec) ? NPU_ERR_BACKEND : NPU_OK;
+        status = status || npu_exec_set_input(made.exec, &in) ? NPU_ERR_BACKEND : npu_exec_run(made.exec);
+        if (status) {
+            npu_bt_say(t, "%s, case %u: %s", what, (unsigned)i, npu_exec_diag(made.exec)->message);
+            break;
+        }
+        const float *got = (const float *)npu_exec_output(made.exec, 0, &size);
+        const float *want = (const float *)npu_exec_output(cpu.exec, 0, &other);
+        for (size_t k = 0; k < size / sizeof *got && size == other; k++) {
+            if (!conf_is_near((double)got[k], (double)want[k], t->desc->rtol > 0 ? t->desc->rtol : 1e-4,
+                              t->desc->atol > 0 ? t->desc->atol : 1e-5)) {
+                npu_bt_say(t, "%s, case %u: element %u is %.9g, expected %.9g", what, (unsigned)i, (unsigned)k, (double)got[k],
+                           (double)want[k]);
+            }
+        }
+        if (size != other) {
+            npu_bt_say(t, "%s, case %u: %u bytes, expected %u", what, (unsigned)i, (unsigned)size, (unsigned)other);
+        }
+    }
+    if (status && !t->failed) {
+        npu_bt_say(t, "%s: %s", what, diag.message);
+    }
+    npu_bt_unmake(&made);
+    npu_bt_unmake(&cpu);
+}
+
+/* What the vectors have in few dtypes only: strides, paddings, dilations and groups that differ from dim to dim. */
+static inline void npu_bt_convolutions(npu_bt *t)
+{
+    static const struct { int64_t in, out, groups, stride[2], padding[2], dilation[2]; } rows[] = {
+        { 3, 5, 1, { 1, 1 }, { 0, 0 }, { 1, 1 } }, { 3, 5, 1, { 2, 1 }, { 1, 0 }, { 1, 1 } }, { 4, 6, 1, { 1, 3 }, { 0, 2 }, { 2, 1 } },
+        { 4, 6, 2, { 1, 1 }, { 1, 1 }, { 1, 2 } }, { 6, 6, 6, { 1, 1 }, { 2, 1 }, { 1, 1 } }, { 4, 8, 4, { 2, 2 }, { 1, 1 }, { 1, 1 } },
+    };
+    for (uint32_t i = 0; i < sizeof rows / sizeof rows[0] && !t->failed; i++) {
+        char what[40];
+        npu_graph *g = npu_graph_create(NULL);
+        const int64_t dims[4] = { 2, rows[i].in, 9, 7 }, weight[4] = { rows[i].out, rows[i].in / rows[i].groups, 3, 2 };
+        static float w[8 * 6 * 6];
+        npu_spec spec = npu_spec_tensor(NPU_F32, 4, dims);
+        npu_conv2d_attrs a;
+        memset(&a, 0, sizeof a);
+        for (uint32_t k = 0; k < sizeof w / sizeof w[0]; k++) {
+            w[k] = npu_bt_numbers(3)[(k * 17 + k / NPU_BT_LEN) % NPU_BT_LEN];
+        }
+        for (uint32_t k = 0; k < 2; k++) {
+            a.stride[k] = rows[i].stride[k];
+            a.padding[k] = rows[i].padding[k];
+            a.dilation[k] = rows[i].dilation[k];
+        }
+        a.groups = rows[i].groups;
+        npu_value x = npu_input(g, "x", spec), weights = npu_constant(g, "w", npu_spec_tensor(NPU_F32, 4, weight), w);
+        npu_value bias = npu_constant(g, "b", npu_spec_tensor(NPU_F32, 1, &rows[i].out), npu_bt_numbers(1));
+        npu_output(g, "y", npu_conv2d(g, x, weights, i % 2 ? bias : (npu_value){ 0 }, &a));
+        snprintf(what, sizeof what, "conv2d %u", (unsigned)i);
+        npu_bt_check_like_cpu(t, g, &spec, 1, what);
+        npu_graph_destroy(g);
+    }
+}
+
+/* Runs of different sizes, for a backend that says it takes them. */
+static inline void npu_bt_dynamic(npu_bt *t)
+{
+    npu_graph *g = npu_graph_create(NULL);
+    const int64_t rows = npu_graph_add_symbol(g, "rows", 1, 64), dims[2] = { rows, NPU_BT_SIDE };
+    npu_value x = npu_input(g, "x", npu_spec_tensor(NPU_F32, 2, dims)), y = x;
+    static const int64_t sizes[] = { 64, 1, 7, 64, 33 };
+    npu_spec specs[5];
+    for (uint32_t i = 0; i < 5; i++) {
+        const int64_t known[2] = { sizes[i], NPU_BT_SIDE };
+        specs[i] = npu_spec_tensor(NPU_F32, 2, known);
+    }
+    for (uint32_t i = 0; i < t->num_takes; i++) {
+        const npu_bt_op *op = &npu_bt_ops[t->takes[i]];
+        y = op->unary ? op->unary(g, y) : op->binary(g, y, x);
+    }
+    npu_output(g, "z", y);
+    if (t->real->traits & NPU_BACKEND_DYNAMIC) {
+        npu_bt_check_like_cpu(t, g, specs, 5, "runtime dims");
+    }
+    npu_graph_destroy(g);
+}
+
 /* A saved program is the same one; what is no program is refused. */
 static inline void npu_bt_saved(npu_bt *t)
 {
@@ -669,7 +834,8 @@ static inline void npu_bt_refusals(npu_bt *t)
     npu_diag diag = { 0 };
     npu_arg args[2] = { npu_arg_tensor("self", x), npu_arg_tensor("other", x) }; /* x + log 2 */
     npu_output(g, "last", npu_op_result(g, npu_emit_name(g, "aten.logaddexp.default", args, 2), 0));
-    if (npu_bt_ask(t->real, g) != NPU_REASON_CLAIMED) {
+    double ns;
+    if (npu_bt_ask(t, g, &ns) != NPU_REASON_CLAIMED) {
         eager.supports = npu_bt_eager_supports;
         npu_status status = npu_bt_make(g, &eager, &made, &diag);
         const float *in_data = npu_bt_numbers(1);
@@ -747,15 +913,16 @@ static inline npu_status npu_bt_case_feed(npu_exec *e, const conf_case *c)
     return status ? status : npu_exec_run(e);
 }
 
-/* A case of an op that it takes with these types, which must be as expected. */
-static inline void npu_bt_case(npu_bt *t, conf_case *c, const char *op)
+/* A case of an op, which must be as expected. Does it take the op with these types? */
+static inline bool npu_bt_case(npu_bt *t, conf_case *c, const char *op)
 {
     npu_graph *g = npu_bt_case_graph(c, op);
     npu_bt_made made;
     npu_diag diag = { 0 };
     memset(&made, 0, sizeof made);
-    if (npu_graph_status(g) == NPU_OK && npu_bt_make(g, t->real, &made, &diag) == NPU_OK &&
-        npu_plan_op_backend(npu_program_plan(made.program), (npu_op){ 1 }, NULL, NULL) == 0) {
+    bool takes = npu_graph_status(g) == NPU_OK && npu_bt_make(g, t->real, &made, &diag) == NPU_OK &&
+                 npu_plan_op_backend(npu_program_plan(made.program), (npu_op){ 1 }, NULL, NULL) == 0;
+    if (takes) {
         npu_status status = npu_bt_case_feed(made.exec, c);
         if (status) {
             npu_bt_say(t, "%s, %s: %s", op, c->label, npu_exec_diag(made.exec)->message);
@@ -779,6 +946,7 @@ static inline void npu_bt_case(npu_bt *t, conf_case *c, const char *op)
     }
     npu_bt_unmake(&made);
     npu_graph_destroy(g);
+    return takes;
 }
 
 /* A check for each op: one that is wrong hides no other. */
@@ -796,8 +964,8 @@ static inline void npu_bt_vectors(npu_bt *t)
         t->check = def->name;
         t->failed = false;
         if (conf_open(&file, t->desc->vectors, def->name)) {
-            for (uint32_t k = 0; k < (t->desc->num_cases ? t->desc->num_cases : 8) && conf_next(&file, &c); k++) {
-                npu_bt_case(t, &c, def->name);
+            for (uint32_t k = 0; k < (t->desc->num_cases ? t->desc->num_cases : 8) && conf_next(&file, &c);) {
+                k += npu_bt_case(t, &c, def->name);
                 conf_free(&c);
             }
         }
@@ -816,7 +984,8 @@ static inline int npu_backend_test(const npu_backend_test_desc *desc)
         { "struct", npu_bt_struct },     { "supports", npu_bt_supports }, { "buffers", npu_bt_buffers },
         { "ranges", npu_bt_ranges },     { "capacity", npu_bt_capacity }, { "copies", npu_bt_copies },
         { "fences", npu_bt_fences },     { "graphs", npu_bt_graphs },     { "two execs", npu_bt_two_execs },
-        { "saved", npu_bt_saved },       { "refusals", npu_bt_refusals },
+        { "overlap", npu_bt_overlaps },  { "saved", npu_bt_saved },       { "refusals", npu_bt_refusals },
+        { "convolutions", npu_bt_convolutions }, { "dynamic", npu_bt_dynamic },
     };
     npu_bt t;
     memset(&t, 0, sizeof t);
