@@ -5595,7 +5595,7 @@ typedef struct npu_dynamic {
 typedef struct npu_binding {
     uint32_t size;
     uint32_t num_buffers;
-    /* of this backend: planned values, weights, what is bound; places index them. handle NULL: 0 bytes are planned there */
+    /* of this backend: planned values, weights, what is bound; places index them. handle NULL: 0 bytes lie there */
     npu_buffer *const *buffers;
     const npu_places *places;
     const npu_parallel *parallel; /* NULL = serial */
@@ -5662,7 +5662,7 @@ typedef struct npu_backend {
     void *(*map)(void *ctx, npu_buffer *buffer);
     void (*unmap)(void *ctx, npu_buffer *buffer);
 
-    /* programs: compile, submit, release required. compile refuses an op that it does not know, whatever supports said */
+    /* programs: compile, submit, release required. compile refuses what it does not know, whatever supports said */
     npu_status (*compile)(void *ctx, const npu_group *group, npu_compiled *out);
     npu_status (*place)(void *ctx, void *program, const npu_places *places); /* optional */
     npu_status (*submit)(void *ctx, void *program, const npu_binding *binding, npu_fence *fence);
