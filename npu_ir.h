@@ -43609,6 +43609,7 @@ enum { NPU__SEARCH_MAX = 4096, NPU__STARTS_MAX = 65536 };
 /* Kahn's algorithm by colour, which is the backend: a group takes all nodes of its colour that are ready or become so.
    With two colours nothing has fewer groups; with more, the colour with the most ready nodes is next, or the one whose
    launch takes least: the better of both, if the graph is not large. */
+#define NPU__OVER_NS 1e15 /* of a group outside of the limits: more than an op may cost */
 enum { NPU__IDLE = NPU__MAX_BACKENDS + 1 }; /* the colour of views that no group takes, which run at once, as nothing */
 typedef struct npu__waves {
     npu_allocator allocator;
@@ -43628,6 +43629,8 @@ typedef struct npu__waves {
     uint32_t ready[NPU__IDLE + 1], num_ready[NPU__IDLE + 1]; /* per colour, the last but one is nobody's */
     uint32_t num_groups, num_offloaded; /* the latter: not on the last backend */
     uint32_t num_of[NPU__MAX_BACKENDS + 1]; /* groups per colour */
+    uint32_t min_ops, max_groups; /* of those not on the last backend; 0 = no limit */
+    uint32_t *weight;      /* per node: ops that are no views; NULL where groups have no limits */
 } npu__waves;
 
 static void npu__waves_free(npu__waves *w)
@@ -43638,6 +43641,7 @@ static void npu__waves_free(npu__waves *w)
     npu__free(&w->allocator, w->degree, bytes);
     npu__free(&w->allocator, w->pending, bytes);
     npu__free(&w->allocator, w->next, bytes);
+    npu__free(&w->allocator, w->weight, bytes);
 }
 
 static bool npu__waves_init(npu__waves *w, const npu_plan *plan, uint32_t num_nodes)
@@ -43653,6 +43657,22 @@ static bool npu__waves_init(npu__waves *w, const npu_plan *plan, uint32_t num_no
     w->pending = (uint32_t *)npu__alloc(&w->allocator, bytes);
     w->next = (uint32_t *)npu__alloc(&w->allocator, bytes);
     return w->first && w->degree && w->pending && w->next;
+}
+
+/* Groups outside of the limits of the desc cost more than anything from here on. Nodes are those of `node_of` by op, or
+   NULL: ops, by id - 1. */
+static bool npu__waves_limit(npu__waves *w, const npu_plan *plan, const uint32_t *node_of)
+{
+    if (!plan->desc.min_group_ops && !plan->desc.max_groups) {
+        return true;
+    }
+    w->min_ops = plan->desc.min_group_ops;
+    w->max_groups = plan->desc.max_groups;
+    w->weight = (uint32_t *)npu__alloc_zero(&w->allocator, (w->num_nodes + 2u) * sizeof *w->weight);
+    for (uint32_t id = 1; w->weight && id < plan->graph->num_ops; id++) {
+        w->weight[node_of ? node_of[id] : id - 1] += !(plan->graph->ops[id].def->traits & NPU_VIEW);
+    }
+    return w->weight != NULL;
 }
 
 /* Edges are told twice: first all are counted, from there on they are stored. */
@@ -43704,15 +43724,17 @@ static uint32_t npu__waves_next(const npu__waves *w, bool by_launch)
     return best;
 }
 
-/* One group: all nodes of a colour that are ready or become so. */
-static void npu__waves_take(npu__waves *w, uint32_t colour)
+/* One group: all nodes of a colour that are ready or become so. Returns its weight. */
+static uint32_t npu__waves_take(npu__waves *w, uint32_t colour)
 {
+    uint32_t weight = 0;
     w->current = colour;
     while (w->num_ready[colour]) {
         uint32_t node = w->ready[colour];
         w->ready[colour] = w->next[node];
         w->num_ready[colour]--;
         w->group[node] = w->num_groups;
+        weight += w->weight ? w->weight[node] : 0;
         if (w->joined && w->views && w->views[node]) {
             w->joined[node] = (uint8_t)colour;
         }
@@ -43724,6 +43746,7 @@ static void npu__waves_take(npu__waves *w, uint32_t colour)
     }
     w->num_groups++;
     w->current = NPU__IDLE;
+    return weight;
 }
 
 /* What is ready at first. */
@@ -43753,10 +43776,13 @@ static double npu__waves_run(npu__waves *w, uint32_t colour, bool by_launch)
     memset(w->num_of, 0, sizeof w->num_of);
     colour = colour == NPU_NO_INDEX ? npu__waves_next(w, by_launch) : colour;
     while (w->num_ready[colour]) {
-        npu__waves_take(w, colour);
+        uint32_t weight = npu__waves_take(w, colour);
         w->num_offloaded += colour != w->last_backend;
         w->num_of[colour]++;
         ns += npu__waves_launch(w, colour);
+        if (colour < w->last_backend && (weight < w->min_ops || (w->max_groups && w->num_offloaded > w->max_groups))) {
+            ns += NPU__OVER_NS;
+        }
         if (w->num_ready[NPU__IDLE]) {
             npu__waves_take(w, NPU__IDLE);
         }
@@ -43930,6 +43956,9 @@ static bool npu__group_by_waves(npu_plan *plan, uint32_t *num_groups)
     }
     if (ok) {
         npu__waves_ops(&w, plan->graph, true);
+        ok = npu__waves_limit(&w, plan, NULL);
+    }
+    if (ok) {
         npu__waves_best(&w);
         *num_groups = w.num_groups;
     }
@@ -45518,6 +45547,7 @@ static bool npu__price_words(npu__placer *p, uint32_t node, uint32_t wanted, npu
     return ok;
 }
 
+/* Where it searched within limits of groups, what they have moved has them as its reason. */
 static bool npu__placer_targets(npu__placer *p)
 {
     npu_plan *plan = p->plan;
@@ -45531,7 +45561,12 @@ static bool npu__placer_targets(npu__placer *p)
     for (uint32_t id = 1; id < plan->graph->num_ops && ok; id++) {
         npu__target *t = &plan->targets[id];
         uint32_t node = p->node_of[id];
-        if (p->best[node] < p->num_backends && t->backend != p->best[node]) {
+        if (p->best[node] < p->num_backends && t->backend != p->best[node] && p->waves.weight) {
+            bool is_first = !(p->takes[node] & ((1u << p->best[node]) - 1u));
+            t->backend = p->best[node];
+            t->reason = is_first ? NPU_REASON_CLAIMED : p->waves.min_ops ? NPU_REASON_TOO_SMALL : NPU_REASON_BUDGET;
+            t->words = 0;
+        } else if (p->best[node] < p->num_backends && t->backend != p->best[node]) {
             ok = node == last || npu__price_words(p, node, t->backend, said, &words);
             last = node;
             t->backend = p->best[node];
@@ -45548,7 +45583,7 @@ static bool npu__place_all(npu__placer *p)
     uint32_t max = p->plan->desc.max_exhaustive_ops ? p->plan->desc.max_exhaustive_ops : 12;
     uint32_t num = npu__num_placements(p, max == 1 ? 0 : max);
     bool ok = start != NULL;
-    double best;
+    double best, last;
     if (!ok) {
         return false;
     }
@@ -45556,8 +45591,9 @@ static bool npu__place_all(npu__placer *p)
     memcpy(p->best, p->label, p->num_nodes);
     best = npu__placer_ns(p);
     npu__label_last(p, p->num_backends);
-    p->plan->last_ns = npu__placer_ns(p);
-    npu__keep_better(p, p->plan->last_ns, &best);
+    last = npu__placer_ns(p);
+    npu__keep_better(p, last, &best);
+    p->plan->last_ns = p->waves.weight ? p->plan->last_ns : last;
     if (num <= 4096) {
         npu__place_exhaustive(p, num, &best);
     } else {
@@ -45568,6 +45604,19 @@ static bool npu__place_all(npu__placer *p)
     }
     npu__free(&p->allocator, start, p->num_nodes + 1u);
     return ok;
+}
+
+/* Searches again within the limits of groups, if what was found is not. In larger graphs groups are given up
+   afterwards: what a search finds that knows no limits is worth more there than its groups outside of them. */
+static bool npu__place_limited(npu__placer *p)
+{
+    uint32_t again;
+    if (p->num_nodes > NPU__CLIMB_MAX || !npu__waves_limit(&p->waves, p->plan, p->node_of)) {
+        return p->num_nodes > NPU__CLIMB_MAX;
+    }
+    memcpy(p->label, p->best, p->num_nodes);
+    npu__count_labels(p);
+    return npu__waves_least(&p->waves, &again) < NPU__OVER_NS || (npu__place_all(p) && npu__placer_targets(p));
 }
 
 /* Changes the targets of a plan with costs so that it is predicted to take least. */
@@ -45587,7 +45636,8 @@ static npu_status npu__place_by_cost(npu_plan *plan, npu_diag *diag)
     p.host = npu__plan_host(plan);
     p.flow = &flow;
     flow.vertex = (uint32_t *)npu__alloc_zero(&plan->allocator, plan->num_ops * sizeof *flow.vertex);
-    ok = flow.vertex && npu__placer_build(&p) && npu__place_all(&p) && npu__placer_targets(&p);
+    ok = flow.vertex && npu__placer_build(&p) && npu__place_all(&p) && npu__placer_targets(&p) &&
+         npu__place_limited(&p);
     npu__free(&plan->allocator, flow.vertex, plan->num_ops * sizeof *flow.vertex);
     NPU__RELEASE(&flow, arcs);
     NPU__RELEASE(&flow, vertices);

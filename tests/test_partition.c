@@ -1281,6 +1281,46 @@ static void test_limits_by_cost(void)
     rig_end(&r);
 }
 
+/* Where limits forbid what costs least, the least within them: not that without what is outside of them. */
+static void test_cheapest_within_limits(void)
+{
+    static const npu_rates each[3] = {
+        { .num_rows = 2, .rows = { { "aten.relu.default", 10, 0, 0 }, { NULL, 30, 0, 0 } } },
+        { .num_rows = 2, .rows = { { "aten.neg.default", 10, 0, 0 }, { NULL, 40, 0, 0 } } },
+        { .num_rows = 1, .rows = { { NULL, 1000, 0, 0 } } },
+    };
+    static const npu_rates *const rates[3] = { &each[0], &each[1], &each[2] };
+    static const struct { uint32_t min_ops, max_groups, num_exhaustive; const char *steps; uint32_t reason; } rows[] = {
+        { 0, 0, 0, "P0(1) T0>1(2) P1(2) T1>0(3) P0(3) T0>1(4) P1(4) T1>0(5) P0(5)", NPU_REASON_COST },
+        { 2, 0, 0, "P0(1 2 3 4 5)", NPU_REASON_CLAIMED }, { 2, 0, 1, "P0(1 2 3 4 5)", NPU_REASON_CLAIMED },
+        { 0, 1, 0, "P0(1 2 3 4 5)", NPU_REASON_CLAIMED }, { 0, 1, 1, "P0(1 2 3 4 5)", NPU_REASON_CLAIMED },
+        { 0, 3, 0, "P0(1) T0>1(2) P1(2) T1>0(3) P0(3 4 5)", NPU_REASON_COST },
+        { 6, 0, 0, "P2(1 2 3 4 5)", NPU_REASON_TOO_SMALL },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        rig r = rig_start(NULL, 0);
+        spy first, second;
+        uint32_t reason = 0;
+        npu_value y = npu_neg(r.graph, npu_relu(r.graph, npu_input(r.graph, "x", F32(4))));
+        npu_output(r.graph, "y", npu_relu(r.graph, npu_neg(r.graph, npu_relu(r.graph, y))));
+        r.backends[0] = spy_start(&first, "first");
+        r.backends[1] = spy_start(&second, "second");
+        r.backends[2] = npu_ref_backend();
+        r.desc.num_backends = 3;
+        first.only[0] = second.only[0] = "aten.relu.default";
+        first.only[1] = second.only[1] = "aten.neg.default";
+        r.desc.rates = rates;
+        r.desc.min_group_ops = rows[i].min_ops;
+        r.desc.max_groups = rows[i].max_groups;
+        r.desc.max_exhaustive_ops = rows[i].num_exhaustive;
+        NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
+        NPU_CHECK_STR(steps_of(r.plan), rows[i].steps);
+        npu_plan_op_backend(r.plan, op_id(2), &reason, NULL);
+        NPU_CHECK_EQ(reason, rows[i].reason);
+        rig_end(&r);
+    }
+}
+
 /* What is expected of a plan and is not true is an error that names the kinds to blame. */
 static void test_expected(void)
 {
@@ -2304,6 +2344,7 @@ int main(void)
     NPU_RUN(test_bad_rates);
     NPU_RUN(test_rate_rows);
     NPU_RUN(test_limits_by_cost);
+    NPU_RUN(test_cheapest_within_limits);
     NPU_RUN(test_no_ops_by_cost);
     NPU_RUN(test_expected);
     NPU_RUN(test_validate);
