@@ -48819,7 +48819,7 @@ static npu_status npu__prove_capacity(npu__proof *v)
     for (uint32_t b = 0; b < plan->desc.num_backends; b++) {
         for (uint32_t r = 0; r < npu__num_regions(plan->backends[b]); r++) {
             uint64_t capacity = npu_region_at(plan->backends[b]->regions, r)->capacity;
-            if (capacity && plan->room[b][r].activations + plan->room[b][r].weights > capacity) {
+            if (capacity && npu__region_required(plan, b, r) > capacity) {
                 return npu__invalid(v, 0, "a region holds more than its capacity", 0);
             }
         }
@@ -51411,8 +51411,8 @@ static npu_status npu__exec_arenas(npu_exec *e, uint32_t b, npu_diag *diag)
         char largest[160];
         npu_status status;
         buffers[2 * r + 1] = e->program->weights[b][r];
-        if (!bytes && (r || !is_used)) {
-            continue;
+        if (!bytes && (r || !is_used || plan->memory[b].activations)) {
+            continue; /* an empty buffer counts against a capacity, too: its slack */
         }
         e->streams[b] = e->streams[b] ? e->streams[b] : npu__stream(backend);
         status = npu__buffer_alloc(backend, r, bytes, plan->alignment[b], e->streams[b], &buffers[2 * r]);
