@@ -6121,7 +6121,7 @@ typedef struct npu_plan_desc {
     uint32_t max_compiles;
     /* One per backend, each may be NULL; borrowed while planning. With rates or a cost slot of any but the last backend
        cost decides: the sum of what all steps are predicted to take, which is then never more than on the backends of
-       lowest priority alone (no_fallback, and capacities that a program finds too small, are kept first). Without, each
+       lowest priority alone (no_fallback, and capacities, are kept first). Without, each
        op goes to the first backend that takes it. */
     const npu_rates *const *rates;
     /* all placements are tried where at most this many ops may choose between backends (a run of like ops counts once)
@@ -48143,16 +48143,46 @@ static void npu__stream_nothing(npu_plan *plan)
     }
 }
 
+/* Where ops were before something is tried that moves them: targets, and who may make views. NULL: out of memory. */
+static size_t npu__kept_bytes(const npu_plan *plan)
+{
+    return plan->num_ops * (sizeof *plan->targets + (plan->views ? sizeof *plan->views : 0));
+}
+
+static void *npu__keep_targets(const npu_plan *plan)
+{
+    char *kept = (char *)npu__alloc(&plan->allocator, npu__kept_bytes(plan));
+    size_t bytes = plan->views ? plan->num_ops * sizeof *plan->views : 0;
+    if (kept && bytes) {
+        memcpy(kept, plan->views, bytes);
+    }
+    if (kept) {
+        memcpy(kept + bytes, plan->targets, plan->num_ops * sizeof *plan->targets);
+    }
+    return kept;
+}
+
+static void npu__restore_targets(npu_plan *plan, const void *kept)
+{
+    size_t bytes = plan->views ? plan->num_ops * sizeof *plan->views : 0;
+    if (bytes) {
+        memcpy(plan->views, kept, bytes);
+    }
+    memcpy(plan->targets, (const char *)kept + bytes, plan->num_ops * sizeof *plan->targets);
+    npu__stream_nothing(plan);
+}
+
+static void npu__drop_targets(npu_plan *plan, void *kept) { npu__free(&plan->allocator, kept, npu__kept_bytes(plan)); }
+
 /* The same from targets that were kept, with another capacity for one region. */
-static bool npu__would_fit(npu_plan *plan, const npu__target *start, const npu__excess *failed, uint64_t capacity)
+static bool npu__would_fit(npu_plan *plan, const void *start, const npu__excess *failed, uint64_t capacity)
 {
     npu__excess e;
     npu_diag diag;
     char largest[160];
     npu_status status;
     memset(&diag, 0, sizeof diag);
-    memcpy(plan->targets, start, plan->num_ops * sizeof *start);
-    npu__stream_nothing(plan);
+    npu__restore_targets(plan, start);
     plan->room[failed->backend][failed->region].capacity = capacity;
     status = npu__regroup(plan);
     status = status ? status : npu__build_steps(plan, &diag);
@@ -48162,13 +48192,17 @@ static bool npu__would_fit(npu_plan *plan, const npu__target *start, const npu__
 enum { NPU__BISECTED_OPS = 20000 }; /* planning larger graphs some fifty times takes too long for a message */
 
 /* The smallest capacity of a region with which the plan succeeds; 0 = none does. */
-static uint64_t npu__smallest_capacity(npu_plan *plan, const npu__target *start, const npu__excess *failed)
+static uint64_t npu__smallest_capacity(npu_plan *plan, const void *start, const npu__excess *failed)
 {
     uint64_t low = plan->room[failed->backend][failed->region].capacity, high;
     if (!npu__would_fit(plan, start, failed, UINT64_MAX)) {
         return 0;
     }
     high = npu__region_required(plan, failed->backend, failed->region);
+    high = high > low ? high : low + 1;
+    while (high < UINT64_MAX / 2 && !npu__would_fit(plan, start, failed, high)) {
+        high *= 2; /* within a limit other weights stay on the host, and other ops leave */
+    }
     while (high > low && high - low > 1 && plan->num_ops < NPU__BISECTED_OPS) {
         uint64_t middle = low + (high - low) / 2;
         if (npu__would_fit(plan, start, failed, middle)) {
@@ -48183,8 +48217,7 @@ static uint64_t npu__smallest_capacity(npu_plan *plan, const npu__target *start,
 /* Memory of a plan within all capacities: a dry run, as nothing is compiled. */
 static npu_status npu__fit_plan(npu_plan *plan, npu_diag *diag)
 {
-    size_t bytes = plan->num_ops * sizeof *plan->targets;
-    npu__target *start = (npu__target *)npu__alloc(&plan->allocator, bytes);
+    void *start = npu__keep_targets(plan);
     npu__excess e;
     npu_status status = NPU_ERR_NO_MEMORY;
     char largest[160] = "";
@@ -48192,7 +48225,6 @@ static npu_status npu__fit_plan(npu_plan *plan, npu_diag *diag)
         plan->streamed = (uint32_t *)npu__alloc_zero(&plan->allocator, plan->num_values * sizeof *plan->streamed);
     }
     if (start && (plan->streamed || !plan->desc.stream_weights)) {
-        memcpy(start, plan->targets, bytes);
         status = npu__fit_all(plan, &e, largest, diag);
         if (status == NPU_ERR_BUDGET && (e.unplaced || !NPU__HAS_COSTS)) {
             uint64_t capacity = plan->room[e.backend][e.region].capacity;
@@ -48201,7 +48233,7 @@ static npu_status npu__fit_plan(npu_plan *plan, npu_diag *diag)
             npu__fail_capacity(&e, largest, would_do, diag);
         }
     }
-    npu__free(&plan->allocator, start, bytes);
+    npu__drop_targets(plan, start);
     return status ? npu__fail(diag, status, "plan of memory: %s", npu_status_text(status)) : NPU_OK;
 }
 
@@ -48468,23 +48500,30 @@ static npu_status npu__not_wider(npu_plan *plan, npu_diag *diag)
     uint64_t wide = npu__host_bytes(plan), most = wide / 5 * 4;
     npu_diag tried;
     npu_status status;
+    void *kept;
     if (d->contiguous || d->overlap || d->max_groups || d->min_group_ops || wide <= NPU__WIDE_BYTES ||
         npu__emitted_peak(plan) >= most) {
         return NPU_OK;
     }
+    kept = npu__keep_targets(plan);
     memset(&tried, 0, sizeof tried);
-    status = npu__replan(plan, true, &tried);
+    status = kept ? npu__replan(plan, true, &tried) : NPU_ERR_NO_MEMORY;
     if (status == NPU_ERR_BUDGET || (status == NPU_OK && npu__host_bytes(plan) >= most)) {
-        return npu__replan(plan, false, diag);
+        npu__restore_targets(plan, kept);
+        status = npu__replan(plan, false, diag);
     }
-    return status ? npu__fail(diag, status, "%s", tried.message) : NPU_OK;
+    npu__drop_targets(plan, kept);
+    return status ? npu__fail(diag, status, "%s", tried.status ? tried.message : "plan: out of memory") : NPU_OK;
 }
 
 /* Limits and capacities may have left less than launches and transfers cost: then each op goes to the last backend that
-   takes it. */
+   takes it, if that has the memory. */
 static npu_status npu__not_slower(npu_plan *plan, npu_diag *diag)
 {
+    void *kept;
     npu_prediction p;
+    npu_diag tried;
+    npu_status status;
     if (!NPU__HAS_COSTS || !plan->op_ns || plan->desc.no_fallback) {
         return NPU_OK;
     }
@@ -48492,6 +48531,11 @@ static npu_status npu__not_slower(npu_plan *plan, npu_diag *diag)
     if (p.ns <= p.last_ns * 1.000001) {
         return NPU_OK;
     }
+    kept = npu__keep_targets(plan);
+    if (!kept) {
+        return npu__fail(diag, NPU_ERR_NO_MEMORY, "plan: out of memory");
+    }
+    memset(&tried, 0, sizeof tried);
     for (uint32_t id = 1; id < plan->num_ops; id++) {
         npu__target *t = &plan->targets[id];
         for (uint32_t b = t->backend + 1u; b < plan->desc.num_backends; b++) {
@@ -48501,7 +48545,15 @@ static npu_status npu__not_slower(npu_plan *plan, npu_diag *diag)
             }
         }
     }
-    return npu__replan(plan, plan->desc.contiguous, diag);
+    status = npu__replan(plan, plan->desc.contiguous, &tried);
+    if (status == NPU_ERR_BUDGET) { /* the last backend is too small for that: slower, but it fits */
+        npu__restore_targets(plan, kept);
+        status = npu__replan(plan, plan->desc.contiguous, diag);
+    } else if (status) {
+        npu__fail(diag, status, "%s", tried.message);
+    }
+    npu__drop_targets(plan, kept);
+    return status;
 }
 
 /* ---- plans: validation ---- */

@@ -586,6 +586,55 @@ static void test_cpu_capacity(void)
     npu_graph_destroy(g);
 }
 
+/* Weights of the CPU count nowhere, neither while planning nor when a plan is checked; of a device with two regions one
+   that nothing is planned in is not asked for, which would take its slack. */
+static void test_counted_alike(void)
+{
+    static const float weight[64][64];
+    npu_graph *g = npu_graph_create(NULL);
+    npu_diag diag = { 0 };
+    npu_value x = npu_input(g, "x", npu_spec_tensor(NPU_F32, 2, (int64_t[]){ 1, 64 }));
+    npu_value w = npu_constant_ref(g, "w", npu_spec_tensor(NPU_F32, 2, (int64_t[]){ 64, 64 }), weight);
+    npu_output(g, "y", npu_relu(g, npu_linear(g, npu_relu(g, x), w, (npu_value){ 0 })));
+    for (int is_cpu = 0; is_cpu < 2; is_cpu++) {
+        npu_ref_desc of_cpu;
+        npu_backend *cpu = NULL;
+        npu_sim_desc of_sim;
+        npu_sim *sim = NULL;
+        npu_plan *plan = NULL;
+        npu_program *program = NULL;
+        npu_exec *exec = NULL;
+        npu_plan_desc desc;
+        memset(&of_cpu, 0, sizeof of_cpu);
+        memset(&of_sim, 0, sizeof of_sim);
+        memset(&desc, 0, sizeof desc);
+        of_cpu.capacity = 4096; /* the weight alone is larger */
+        of_sim.on_chip = 65536;
+        of_sim.keeps_weights = true;
+        NPU_CHECK_STATUS(npu_ref_create(&cpu, &of_cpu), NPU_OK);
+        NPU_CHECK_STATUS(npu_sim_create(&sim, &of_sim), NPU_OK);
+        const npu_backend *backends[] = { npu_sim_backend(sim), cpu };
+        desc.backends = backends + is_cpu;
+        desc.num_backends = is_cpu ? 1 : 2;
+        NPU_CHECK_STATUS(npu_plan_create(&plan, g, &desc, &diag), NPU_OK);
+        NPU_CHECK_THAT(npu_plan_validate(plan, &diag) == NPU_OK, "%s", diag.message);
+        npu_plan_destroy(plan);
+        if (!is_cpu) {
+            NPU_CHECK_STATUS(npu_plan_create(&plan, g, &desc, &diag), NPU_OK);
+            NPU_CHECK_STATUS(npu_program_create(&program, plan, &diag), NPU_OK);
+            uint64_t before = npu_sim_count(sim).live_buffers;
+            NPU_CHECK_STATUS(npu_exec_create(&exec, program, NULL, &diag), NPU_OK);
+            NPU_CHECK_EQ(npu_sim_count(sim).live_buffers - before, 1);
+            npu_exec_destroy(exec);
+            npu_program_destroy(program);
+            npu_plan_destroy(plan);
+        }
+        npu_sim_destroy(sim);
+        npu_ref_destroy(cpu);
+    }
+    npu_graph_destroy(g);
+}
+
 int main(void)
 {
     NPU_RUN(test_too_small_for_anything);
@@ -601,5 +650,6 @@ int main(void)
     NPU_RUN(test_scratch_of_kernels);
     NPU_RUN(test_scratch_of_workers);
     NPU_RUN(test_cpu_capacity);
+    NPU_RUN(test_counted_alike);
     return npu_test_done();
 }
