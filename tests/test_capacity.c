@@ -635,6 +635,82 @@ static void test_counted_alike(void)
     npu_graph_destroy(g);
 }
 
+/* Some ops with views among them, on two small devices and a CPU that has too little for the rest. */
+static npu_status plan_at_random(uint32_t seed, uint64_t *capacity, npu_diag *diag)
+{
+    static const char *const deny[2][2] = { { "aten.relu.default", "aten.reshape.default" }, { "aten.neg.default", "aten.mul.Tensor" } };
+    static const float weight[16][16];
+    npu_rates fast[2];
+    const npu_rates *rates[3] = { &fast[0], &fast[1], NULL };
+    npu_sim_desc sims[2];
+    npu_ref_desc of_cpu;
+    npu_backend *cpu = NULL;
+    npu_value pool[40];
+    uint32_t num = 2;
+    memset(sims, 0, sizeof sims);
+    memset(fast, 0, sizeof fast);
+    memset(&of_cpu, 0, sizeof of_cpu);
+#define RANDOM(n) ((seed = seed * 1664525u + 1013904223u) >> 8) % (n)
+    for (int i = 0; i < 2; i++) {
+        sims[i].deny = deny[i];
+        sims[i].num_deny = RANDOM(3);
+        sims[i].capacity = 64 * (1 + RANDOM(100));
+        fast[i].launch_ns = RANDOM(2000);
+        fast[i].transfer_ns = RANDOM(500);
+        fast[i].num_rows = 1;
+        fast[i].rows[0].fixed_ns = 10 + RANDOM(900);
+    }
+    rig r = rig_start(sims, 2);
+    npu_spec spec = npu_spec_tensor(NPU_F32, 2, (int64_t[]){ 8, 16 });
+    npu_value w = npu_constant_ref(r.graph, "w", npu_spec_tensor(NPU_F32, 2, (int64_t[]){ 16, 16 }), weight);
+    pool[0] = npu_input(r.graph, "x", spec);
+    pool[1] = npu_relu(r.graph, pool[0]);
+    for (uint32_t i = 8 + RANDOM(24); i > 0; i--) {
+        npu_value a = pool[num - 1 - RANDOM(num < 4 ? num : 4)], b = pool[RANDOM(num)];
+        uint32_t which = RANDOM(5);
+        npu_value v = npu_reshape(r.graph, a, (int64_t[]){ 4, 32 }, 2);
+        pool[num++] = which == 0 ? npu_neg(r.graph, a) : which == 1 ? npu_mul(r.graph, a, b)
+                    : which == 2 ? npu_linear(r.graph, a, w, (npu_value){ 0 })
+                    : which == 3 ? npu_reshape(r.graph, npu_relu(r.graph, v), (int64_t[]){ 8, 16 }, 2) : npu_add(r.graph, a, b);
+    }
+    npu_output(r.graph, "y", pool[num - 1]);
+    npu_output(r.graph, "z", pool[num / 2]);
+    r.desc.rates = RANDOM(2) ? rates : NULL;
+    r.desc.min_group_ops = RANDOM(3);
+    r.desc.stream_weights = RANDOM(2);
+    of_cpu.capacity = *capacity ? *capacity : 64 * (1 + RANDOM(40));
+#undef RANDOM
+    NPU_CHECK_STATUS(npu_ref_create(&cpu, &of_cpu), NPU_OK);
+    r.backends[2] = cpu;
+    npu_status status = rig_plan(&r);
+    *diag = r.diag;
+    *capacity = of_cpu.capacity;
+    rig_end(&r);
+    npu_ref_destroy(cpu);
+    return status;
+}
+
+/* The capacity that a message names does, and a byte less does not. */
+static void test_capacity_that_would_do(void)
+{
+    static const struct { uint32_t first, num; } rows[] = { { 0, 20 }, { 1000, 100 } };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        for (uint32_t seed = rows[i].first; seed < rows[i].first + rows[i].num; seed++) {
+            npu_diag diag, other;
+            uint64_t capacity = 0, less;
+            if (plan_at_random(seed, &capacity, &diag) != NPU_ERR_BUDGET) {
+                continue;
+            }
+            const char *words = strstr(diag.message, "a capacity of ");
+            uint64_t named = words ? (uint64_t)strtoull(words + 14, NULL, 10) : 0;
+            less = named - 1;
+            NPU_CHECK_THAT(named > capacity && plan_at_random(seed, &named, &other) == NPU_OK, "seed %u: %s, then: %s",
+                           (unsigned)seed, diag.message, other.message);
+            NPU_CHECK_THAT(plan_at_random(seed, &less, &other) == NPU_ERR_BUDGET, "seed %u: less does, too", (unsigned)seed);
+        }
+    }
+}
+
 int main(void)
 {
     NPU_RUN(test_too_small_for_anything);
@@ -651,5 +727,6 @@ int main(void)
     NPU_RUN(test_scratch_of_workers);
     NPU_RUN(test_cpu_capacity);
     NPU_RUN(test_counted_alike);
+    NPU_RUN(test_capacity_that_would_do);
     return npu_test_done();
 }
