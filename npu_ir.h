@@ -43458,13 +43458,14 @@ static npu_status npu__check_rates(const npu_rates *r, const char *backend, npu_
     }
     for (uint32_t i = 0; i < NPU__COUNT(names); i++) {
         if (!npu__is_rate(numbers[i]) || (i > 1 && numbers[i] > 0 && numbers[i] < 1)) {
-            return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "rates of %s: %s is %g", backend, names[i], numbers[i]);
+            return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "rates of %s: %s is %g, expected %s", backend, names[i],
+                             numbers[i], i > 1 ? "0, or 1 to 1e15" : "0 to 1e15");
         }
     }
     for (uint32_t i = 0; i < r->num_rows; i++) {
         const npu_rate *row = &r->rows[i];
         if (!npu__is_rate(row->fixed_ns) || !npu__is_rate(row->mac_ns) || !npu__is_rate(row->byte_ns)) {
-            return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "rates of %s, row %u (%s): %g, %g and %g ns", backend,
+            return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "rates of %s, row %u (%s): %g, %g and %g ns, expected 0 to 1e15", backend,
                              (unsigned)i, row->what ? row->what : "any op", row->fixed_ns, row->mac_ns, row->byte_ns);
         }
     }
@@ -46044,6 +46045,10 @@ static npu_status npu__plan_check(const npu_graph *g, const npu_plan_desc *desc,
         (desc->rates || desc->expect || desc->stream_weights || desc->min_group_ops || desc->max_groups)) {
         return npu__fail(diag, NPU_ERR_UNSUPPORTED, "plan: NPU_IR_NO_COSTS leaves rates, expect, stream_weights and "
                                                     "limits of groups out of the desc");
+    }
+    if (desc->expect && !(desc->expect->max_predicted_ns >= 0)) { /* NaN, too */
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "plan: expect: max_predicted_ns is %g, expected 0 or more",
+                         desc->expect->max_predicted_ns);
     }
     if (!NPU__HAS_OVERLAP && desc->overlap) {
         return npu__fail(diag, NPU_ERR_UNSUPPORTED, "plan: NPU_IR_NO_OVERLAP leaves overlap of the desc out");

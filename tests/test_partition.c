@@ -1167,14 +1167,14 @@ static void test_bad_rates(void)
     static const struct { npu_rates rates; npu_status status; const char *words; } rows[] = {
         { { .launch_ns = 1 }, NPU_OK, NULL },
         { { .launch_ns = -1 }, NPU_ERR_INVALID_ARGUMENT, "launch_ns" },
-        { { .transfer_ns = (double)NAN }, NPU_ERR_INVALID_ARGUMENT, "transfer_ns" },
+        { { .transfer_ns = (double)NAN }, NPU_ERR_INVALID_ARGUMENT, "nan, expected 0 to 1e15" },
         { { .launch_ns = (double)INFINITY }, NPU_ERR_INVALID_ARGUMENT, "launch_ns" },
-        { { .transfer_ns = 1e16 }, NPU_ERR_INVALID_ARGUMENT, "transfer_ns" },
+        { { .transfer_ns = 1e16 }, NPU_ERR_INVALID_ARGUMENT, "transfer_ns is 1e+16, expected 0 to 1e15" },
         { { .up = -1 }, NPU_ERR_INVALID_ARGUMENT, "up" },
         { { .down = 1e-300 }, NPU_ERR_INVALID_ARGUMENT, "down" },
         { { .num_rows = NPU_MAX_RATES + 1 }, NPU_ERR_INVALID_ARGUMENT, "33 rows" },
         { { .num_rows = 1, .rows = { { "matrix", -1, 0, 0 } } }, NPU_ERR_INVALID_ARGUMENT, "matrix" },
-        { { .num_rows = 2, .rows = { { "matrix", 1, 0, 0 }, { NULL, 0, (double)NAN, 0 } } }, NPU_ERR_INVALID_ARGUMENT, "any op" },
+        { { .num_rows = 2, .rows = { { "matrix", 1, 0, 0 }, { NULL, 0, (double)NAN, 0 } } }, NPU_ERR_INVALID_ARGUMENT, "(any op): 0, nan and 0 ns, expected 0 to 1e15" },
         { { .num_rows = 1, .rows = { { NULL, 0, 0, 1e300 } } }, NPU_ERR_INVALID_ARGUMENT, "any op" },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -1329,6 +1329,8 @@ static void test_expected(void)
     static const struct { npu_expect expect; bool has_rates; npu_status status; const char *words; } rows[] = {
         { { 0 }, false, NPU_OK, NULL },
         { { .max_groups = 2 }, false, NPU_OK, NULL },
+        { { .max_predicted_ns = (double)NAN }, false, NPU_ERR_INVALID_ARGUMENT, "max_predicted_ns is " },
+        { { .max_predicted_ns = -1 }, false, NPU_ERR_INVALID_ARGUMENT, "max_predicted_ns is -1, expected 0 or more" },
         { { .max_groups = 1 }, false, NPU_ERR_BUDGET, "at most 1 groups on accelerators, there are 2: aten.neg.default x 1" },
         { { .max_last_ops = 1 }, false, NPU_OK, NULL },
         { { .has_max_last_ops = true }, false, NPU_ERR_BUDGET, "ops on the last backend, there are 1: aten.neg.default x 1" },
