@@ -6219,7 +6219,8 @@ NPU_IR_API npu_status npu_plan_validate(const npu_plan *plan, npu_diag *diag);
    these are fewer; where weights do, the ops from the first on whose weights do not fit. Their reason is
    NPU_REASON_BUDGET, with the numbers. With desc.stream_weights those weights stay on the host instead, and runs upload
    them. What compile says may make a program move more; so may a device that has less memory than it says. Where
-   there is no next backend, the plan fails with BUDGET.
+   there is no next backend, the plan fails with BUDGET. Child graphs of npu.if and npu.while are planned each by itself:
+   a capacity holds for each of these plans, not for all together.
    -------------------------------------------------------------------------------------------------------- */
 
 typedef struct npu_memory {        /* bytes, of one backend */
