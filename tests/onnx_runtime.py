@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """ONNX Runtime's own ops (com.microsoft), one model each with random weights, and what ONNX Runtime makes of them (or
-NumPy, where it has no kernel for the CPU):
+NumPy, where it has no kernel for the CPU); and forms of ONNX's ops that its node tests leave out:
 
     npm install onnxruntime-node --ignore-scripts          # in a folder MODULES/..
     python3 tests/onnx_runtime.py MODULES/node_modules FOLDER && make onnx NODES=FOLDER
 
 FOLDER then has a model, inputs and outputs for each case, as the ONNX project's node tests have. Needs python3-onnx
 and node. With one more argument, tests/vectors/onnx_runtime.pb, the small ones go into that file, which test_onnx
-reads: protobuf, field 1 a case: 1 its name, 2 the model, 3 inputs, 4 outputs."""
+reads: protobuf, field 1 a case: 1 its name, 2 the model, 3 inputs, 4 outputs. Products of bytes need a processor with
+VNNI: ONNX Runtime cuts their sums to 16 bits on others."""
 import base64
 import json
 import math
@@ -43,14 +44,14 @@ def integers(low, high, *dims, dtype=I64):
     return random.randint(low, high, dims).astype(dtype)
 
 
-def case(name, op, operands, outputs=1, domain="com.microsoft", expected=None, **attributes):
+def case(name, op, operands, outputs=1, domain="com.microsoft", expected=None, version=21, **attributes):
     """op: its name, or nodes of x0, x1 .. that make y0. outputs: how many, or how many and which is not asked for;
     expected: what they are, where ONNX Runtime is not
     asked."""
-    cases.append((name, op, operands, outputs, domain, expected, attributes))
+    cases.append((name, op, operands, outputs, domain, expected, version, attributes))
 
 
-def write(folder, name, op, operands, outputs, domain, expected, attributes):
+def write(folder, name, op, operands, outputs, domain, expected, version, attributes):
     at = os.path.join(folder, name)
     os.makedirs(os.path.join(at, "test_data_set_0"))
     names, inputs, initializers, feeds = [], [], [], []
@@ -78,7 +79,7 @@ def write(folder, name, op, operands, outputs, domain, expected, attributes):
     nodes = op if isinstance(op, list) else [helper.make_node(op, names, results, domain=domain, **attributes)]
     outputs = [helper.make_empty_tensor_value_info(y) for y in results if y]
     graph = helper.make_graph(nodes, name, inputs, outputs, initializers)
-    opsets = [helper.make_opsetid("", 25 if name in ("weight_25", "weight_26") else 21),
+    opsets = [helper.make_opsetid("", 25 if name in ("weight_25", "weight_26") else version),
               helper.make_opsetid("com.microsoft", 1)]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
     model.producer_name = ""
@@ -390,6 +391,58 @@ for code in (21, 22):
     case(f"blocks_{code}", [node("DequantizeLinear", ["x1", "x2"], ["a"], axis=0, block_size=16),
                             node("MatMul", ["x0", "a"], ["y0"])],
          [floats(2, 32), Known(integers(0, 256, 80, dtype=U8), code, (32, 5)), Known(np.abs(floats(2, 5)))])
+
+
+# ---- ONNX's own, in forms that its node tests leave out
+
+def form(name, op, operands, outputs=1, **more):
+    case("form_" + name, op, operands, outputs, domain="", **more)
+
+
+def whole(low, high, *dims, dtype=I64):
+    return Known(integers(low, high, *dims, dtype=dtype))
+
+
+form("transposed_shape", "ConvTranspose", [floats(1, 2, 3, 4), weights(2, 3, 2, 3)], output_shape=[3, 5])
+form("transposed_shape_stride", "ConvTranspose", [floats(1, 2, 5), weights(2, 1, 4)], output_shape=[9], strides=[2],
+     output_padding=[1])
+form("nearest_down", "Resize", [floats(1, 1, 5, 7), Known(F32([1, 1, 0.7, 0.34]))], mode="nearest", version=10)
+form("nearest_ties", "Resize", [floats(1, 1, 6, 6), None, Known(F32([1, 1, 0.5, 2.3]))], mode="nearest",
+     coordinate_transformation_mode="pytorch_half_pixel", version=13)
+form("nearest_outside", "Resize", [floats(1, 1, 4), Known(F32([0, 0, 0.25, 1, 1, 1.3])), None, Known(I64([1, 1, 5]))],
+     mode="nearest", coordinate_transformation_mode="tf_crop_and_resize", extrapolation_value=7.0)
+for dtype in (U8, np.int32):
+    form(f"linear_{dtype.__name__}", "Resize", [integers(0, 100, 1, 1, 3, 4, dtype=dtype), None, Known(F32([1, 1, 2, 2]))],
+         mode="linear", coordinate_transformation_mode="asymmetric")
+    form(f"linear_half_{dtype.__name__}", "Resize",
+         [integers(0, 100, 1, 1, 3, 4, dtype=dtype), None, Known(F32([1, 1, 2, 2]))], mode="linear")
+for op in ("exclusive", "reverse"):
+    form(f"sum_of_none_{op}", "CumSum", [floats(2, 0), Known(I64(1))], **{op: 1})
+form("back_from_before", "Slice", [floats(4, 3), Known(I64([-8, 5])), Known(I64([-99, -99])), Known(I64([0, 1])),
+                                   Known(I64([-2, -1]))])
+for version in (12, 18):
+    form(f"mean_of_integers_{version}", "ReduceMean", [integers(-9, 9, 3, 4, dtype=np.int32)],
+         keepdims=0, version=version)
+form("mean_of_some_integers", "ReduceMean", [integers(-9, 9, 3, 4), Known(I64([-1]))])
+for op, x in (("QuantizeLinear", floats(4)), ("DequantizeLinear", integers(0, 256, 4, dtype=U8))):
+    form(f"one_scale_{op}", op, [x, Known(F32([0.1])), Known(U8([7]))], version=12)
+for dtype in (U8, np.int32):
+    form(f"shrink_{dtype.__name__}", "Shrink", [integers(0, 6, 8, dtype=dtype)], lambd=1.5, bias=0.9)
+
+
+def recurrent(name, op, gates, activations, **more):
+    alphas = [a for a in activations if a in ("Affine", "Elu", "HardSigmoid", "LeakyRelu", "ScaledTanh", "ThresholdedRelu")]
+    betas = [a for a in alphas if a in ("Affine", "HardSigmoid", "ScaledTanh")]
+    both = len(activations) // {4: 3, 3: 2, 1: 1}[gates]
+    form(name, op, [floats(3, 2, 2), weights(both, gates * 3, 2), weights(both, gates * 3, 3), weights(both, gates * 6)],
+         2, activations=activations, hidden_size=3, direction="bidirectional" if both == 2 else "forward",
+         activation_alpha=[0.3 + 0.1 * i for i in range(len(alphas))] or None,
+         activation_beta=[0.9 - 0.1 * i for i in range(len(betas))] or None, **more)
+
+
+recurrent("lstm_acts", "LSTM", 4, ["HardSigmoid", "Softsign", "ScaledTanh", "LeakyRelu", "Affine", "Elu"])
+recurrent("gru_acts", "GRU", 3, ["ThresholdedRelu", "Softplus", "sigmoid", "HardSigmoid"])
+recurrent("rnn_acts", "RNN", 1, ["Elu", "ScaledTanh"], clip=0.4)
 
 
 def field(number, data):

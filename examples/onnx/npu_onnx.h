@@ -980,7 +980,6 @@ static uint32_t onnx_ints(onnx_reader *r, const onnx_node *n, const char *name, 
     return onnx_repeated(r, onnx_attr(r, n, name), ONNX_A_INTS, 0, (uint64_t *)out, capacity);
 }
 
-/* The same, with `otherwise` where it is not given; else there must be `count`. */
 /* Up to capacity of them, which is at most 16. */
 static uint32_t onnx_floats(onnx_reader *r, const onnx_node *n, const char *name, double *out, uint32_t capacity)
 {
@@ -995,6 +994,7 @@ static uint32_t onnx_floats(onnx_reader *r, const onnx_node *n, const char *name
     return count;
 }
 
+/* With `otherwise` where they are not given; else there must be `count`. */
 static void onnx_ints_or(onnx_reader *r, const onnx_node *n, const char *name, int64_t *out, uint32_t count, int64_t otherwise)
 {
     uint32_t given = onnx_ints(r, n, name, out, count);
@@ -1440,8 +1440,8 @@ static npu_value onnx_mod(onnx_reader *r, onnx_node *n)
     return onnx_emit(r, n, onnx_i(r, n, "fmod", 0) ? "aten.fmod.Tensor(0, 1)" : "aten.remainder.Tensor(0, 1)");
 }
 
-/* The result is of the base's dtype; the exponent may be of another. */
-/* By one number that is known, the squares of every norm, it is an op that knows it, too. */
+/* The result is of the base's dtype; the exponent may be of another. By one number that is known, the squares of every norm, it
+   is an op that knows it, too. */
 static npu_value onnx_pow(onnx_reader *r, onnx_node *n)
 {
     npu_value x = onnx_x(n, 0), by = onnx_x(n, 1);
@@ -1505,12 +1505,15 @@ static npu_value onnx_where(onnx_reader *r, npu_value condition, npu_value a, np
     return onnx_emit(r, NULL, "aten.where.self(v, v, v)", condition, a, b);
 }
 
+/* Integers, too, by bounds that are none. */
 static npu_value onnx_shrink(onnx_reader *r, onnx_node *n)
 {
-    npu_value x = onnx_x(n, 0), bias = onnx_like(r, x, onnx_f(r, n, "bias", 0));
+    npu_dtype dtype = onnx_type(r, onnx_x(n, 0));
+    npu_value x = npu_dtype_is_float(dtype) ? onnx_x(n, 0) : onnx_cast(r, onnx_x(n, 0), NPU_F64), bias = onnx_like(r, x, onnx_f(r, n, "bias", 0));
     double lambd = onnx_f(r, n, "lambd", 0.5);
     npu_value low = onnx_where(r, onnx_binary(r, "lt", x, onnx_like(r, x, -lambd)), onnx_binary(r, "add", x, bias), onnx_like(r, x, 0));
-    return onnx_where(r, onnx_binary(r, "gt", x, onnx_like(r, x, lambd)), onnx_binary(r, "sub", x, bias), low);
+    x = onnx_where(r, onnx_binary(r, "gt", x, onnx_like(r, x, lambd)), onnx_binary(r, "sub", x, bias), low);
+    return onnx_cast(r, x, dtype);
 }
 
 /* v with its dims from `axis` of x on, as ops broadcast before opset 7. */
@@ -1695,10 +1698,24 @@ static bool onnx_is_none_of(const onnx_reader *r, npu_value x, const int64_t *ax
     return false;
 }
 
+/* The mean of integers is one, rounded towards zero. */
+static npu_value onnx_integer_mean(onnx_reader *r, npu_value x, const int64_t *axes, uint32_t count, bool keep)
+{
+    int64_t num = 1;
+    for (uint32_t i = 0; i < count; i++) {
+        num *= onnx_dim(r, x, (uint32_t)axes[i]);
+    }
+    x = onnx_sum(r, x, axes, count, keep);
+    return num ? onnx_emit(r, NULL, "aten.div.Tensor_mode(v, v, rounding_mode=s)", x, onnx_like(r, x, (double)num), "trunc") : x;
+}
+
 static npu_value onnx_reduce_by(onnx_reader *r, const char *how, npu_value x, const int64_t *axes, uint32_t count, bool keep)
 {
     if (strncmp(how, "aten.am", 7) == 0 && onnx_is_none_of(r, x, axes, count)) {
         return onnx_limit(r, onnx_sum(r, x, axes, count, keep), onnx_type(r, x), how[7] == 'a');
+    }
+    if (strncmp(how, "aten.mean", 9) == 0 && !onnx_is_float(r, x)) {
+        return onnx_integer_mean(r, x, axes, count, keep);
     }
     if (strcmp(how, "prod") == 0) {
         return onnx_product(r, x, axes, count, keep);
@@ -1755,7 +1772,7 @@ static npu_value onnx_cumulate(onnx_reader *r, onnx_node *n)
     x = is_reverse ? onnx_emit(r, n, "aten.flip.default(v, I)", x, &axis, (uint32_t)1) : x;
     if (onnx_i(r, n, "exclusive", 0)) {
         uint32_t count = onnx_rank(r, x) - (uint32_t)axis;
-        pads[2 * count - 2] = 1;
+        pads[2 * count - 2] = onnx_dim_if_any(r, x, axis) != 0;
         x = onnx_slice(r, x, axis, 0, -1);
         x = onnx_emit(r, n, "aten.constant_pad_nd.default(v, I, f)", x, pads, 2 * count,
                       strstr(n->row->text, "prod") ? 1.0 : 0.0);
@@ -1883,10 +1900,6 @@ static void onnx_transposed_size(onnx_reader *r, const onnx_node *n, npu_value x
         cut = cut < 0 ? 0 : cut;
         w->begin[i] = is_upper ? cut / 2 : cut - cut / 2;
         w->end[i] = cut - w->begin[i];
-        if (!is_upper && !is_lower) {
-            w->begin[i] = cut / 2;
-            w->end[i] = cut - cut / 2;
-        }
     }
 }
 
@@ -2395,10 +2408,10 @@ static npu_value onnx_dequantised(onnx_reader *r, npu_value x, npu_value scale, 
                                  : onnx_dequantised_along(r, x, scale, onnx_zeros(r, scale, zero), axis, NPU_F32);
 }
 
-/* The axis of the scales of a QuantizeLinear or DequantizeLinear; scales of blocks are refused. */
+/* The axis of the scales of a QuantizeLinear or DequantizeLinear; one scale needs none. */
 static int64_t onnx_scale_axis(onnx_reader *r, const onnx_node *n)
 {
-    return onnx_rank(r, onnx_x(n, 1)) ? onnx_axis(r, onnx_i(r, n, "axis", 1), onnx_rank(r, onnx_x(n, 0))) : 0;
+    return onnx_rank(r, onnx_x(n, 1)) && !onnx_is_one(r, onnx_x(n, 1)) ? onnx_axis(r, onnx_i(r, n, "axis", 1), onnx_rank(r, onnx_x(n, 0))) : 0;
 }
 
 /* Scales or zero points of blocks along an axis of x: one for each element. */
@@ -3133,7 +3146,7 @@ static npu_value onnx_slice_back(onnx_reader *r, npu_value x, int64_t axis, int6
 {
     int64_t size = onnx_dim(r, x, (uint32_t)axis), *at;
     uint32_t count = 0;
-    begin = begin < 0 ? begin + size : begin >= size ? size - 1 : begin;
+    begin = begin < -size ? 0 : begin < 0 ? begin + size : begin >= size ? size - 1 : begin; /* held within, as ONNX has it */
     end = end < -size ? -1 : end < 0 ? end + size : end;
     at = (int64_t *)onnx_alloc(r, (size_t)(size > ONNX_MAX_FOLDED ? 0 : size) * 8 + 8);
     if (!at || size > ONNX_MAX_FOLDED) {
@@ -3574,7 +3587,7 @@ static npu_value onnx_reverse_sequence(onnx_reader *r, onnx_node *n)
 typedef struct onnx_resize {
     onnx_span transform, nearest, mode;
     double cubic, extrapolated;
-    bool excludes, antialiases;
+    bool excludes, antialiases, is_old; /* is_old: opset 10, which takes the next element where it makes smaller */
 } onnx_resize;
 
 /* Where element i of the result lies in the operand. */
@@ -3635,15 +3648,33 @@ static void onnx_weights(const onnx_resize *z, double x, int64_t size, double sc
     }
 }
 
-/* Nearest elements are picked. */
+/* What lies outside of a region that is cut out is a number of its own. */
+static npu_value onnx_extrapolated(onnx_reader *r, const onnx_resize *z, npu_value v, int64_t axis, const bool *is_outside, int64_t out)
+{
+    if (!onnx_is(z->transform, "tf_crop_and_resize")) {
+        return v;
+    }
+    npu_value outside = npu_constant(r->g, NULL, npu_spec_tensor(NPU_BOOL, 1, &out), is_outside);
+    return onnx_where(r, onnx_along(r, outside, onnx_rank(r, v), axis), onnx_like(r, v, z->extrapolated), v);
+}
+
+static bool onnx_is_outside(const onnx_resize *z, double at, int64_t size)
+{
+    return onnx_is(z->transform, "tf_crop_and_resize") && (at < 0 || at > (double)(size - 1));
+}
+
+/* Nearest elements are picked; where two are as near is said of f32, as runtimes count. */
 static npu_value onnx_resize_pick(onnx_reader *r, const onnx_resize *z, npu_value x, int64_t axis, int64_t out, double scale, const double *roi)
 {
     int64_t size = onnx_dim(r, x, (uint32_t)axis), *at = (int64_t *)onnx_alloc(r, (size_t)out * 8 + 8);
-    for (int64_t i = 0; at && i < out; i++) {
-        double from = onnx_nearest(z, onnx_position(z, (double)i, (double)size, (double)out, scale, roi));
+    bool *is_outside = (bool *)onnx_alloc(r, (size_t)out + 1);
+    for (int64_t i = 0; at && is_outside && i < out; i++) {
+        float where = (float)onnx_position(z, (double)i, (double)size, (double)out, scale, roi);
+        double from = z->is_old && scale < 1 ? ceil((double)where) : onnx_nearest(z, (double)where);
+        is_outside[i] = onnx_is_outside(z, (double)where, size);
         at[i] = from < 0 ? 0 : from > (double)(size - 1) ? size - 1 : (int64_t)from;
     }
-    return at ? onnx_select(r, x, axis, at, (uint32_t)out) : onnx_none();
+    return at && is_outside ? onnx_extrapolated(r, z, onnx_select(r, x, axis, at, (uint32_t)out), axis, is_outside, out) : onnx_none();
 }
 
 /* Others are sums with weights: a product with a matrix along the axis, after which what lies outside is set. */
@@ -3658,7 +3689,7 @@ static npu_value onnx_resize_mix(onnx_reader *r, const onnx_resize *z, npu_value
     }
     for (int64_t i = 0; i < out; i++) {
         double at = onnx_position(z, (double)i, (double)size, (double)out, scale, roi);
-        is_outside[i] = onnx_is(z->transform, "tf_crop_and_resize") && (at < 0 || at > (double)(size - 1));
+        is_outside[i] = onnx_is_outside(z, at, size);
         onnx_weights(z, at, size, scale, matrix + i * size);
     }
     dims[0] = out;
@@ -3668,10 +3699,7 @@ static npu_value onnx_resize_mix(onnx_reader *r, const onnx_resize *z, npu_value
         order[i] = i == axis ? rank - 1 : i == rank - 1 ? axis : i;
     }
     v = onnx_emit(r, NULL, "aten.linear.default(v, v)", onnx_permute(r, x, order, (uint32_t)rank), w);
-    if (onnx_is(z->transform, "tf_crop_and_resize")) {
-        npu_value outside = npu_constant(r->g, NULL, npu_spec_tensor(NPU_BOOL, 1, dims), is_outside);
-        v = onnx_where(r, outside, onnx_like(r, v, z->extrapolated), v);
-    }
+    v = onnx_extrapolated(r, z, v, rank - 1, is_outside, out);
     return onnx_permute(r, v, order, (uint32_t)rank);
 }
 
@@ -3736,6 +3764,7 @@ static bool onnx_resize_image(onnx_reader *r, const onnx_resize *z, npu_value *x
 static npu_value onnx_resize_with(onnx_reader *r, const onnx_node *n, const onnx_resize *z, npu_value scales, npu_value sizes, npu_value roi_value)
 {
     npu_value x = onnx_x(n, 0);
+    bool is_whole = !onnx_is_float(r, x) && !onnx_is(z->mode, "nearest");
     uint32_t rank = onnx_rank(r, x);
     int64_t axes[NPU_MAX_RANK], out[NPU_MAX_RANK];
     double scale[NPU_MAX_RANK], roi[2 * NPU_MAX_RANK] = { 0 };
@@ -3747,8 +3776,9 @@ static npu_value onnx_resize_with(onnx_reader *r, const onnx_node *n, const onnx
     if (onnx_is(z->transform, "tf_crop_and_resize") && onnx_known_floats(r, roi_value, "roi", roi, 2 * NPU_MAX_RANK) != 2 * count) {
         return onnx_refuse(r, "roi has another length");
     }
+    x = is_whole ? onnx_cast(r, x, NPU_F32) : x; /* and rounded towards zero at the end */
     if (r->status == NPU_OK && onnx_resize_image(r, z, &x, axes, count, out, scale)) {
-        return x;
+        count = 0;
     }
     for (uint32_t i = 0; i < count && r->status == NPU_OK; i++) {
         double part[2];
@@ -3756,7 +3786,7 @@ static npu_value onnx_resize_with(onnx_reader *r, const onnx_node *n, const onnx
         part[1] = roi[i + count];
         x = onnx_resize_axis(r, z, x, axes[i], out[i], scale[i], part);
     }
-    return x;
+    return onnx_cast(r, x, onnx_type(r, onnx_x(n, 0)));
 }
 
 static onnx_span onnx_literal(const char *text)
@@ -3778,12 +3808,13 @@ static npu_value onnx_resize_op(onnx_reader *r, onnx_node *n)
     z.extrapolated = onnx_f(r, n, "extrapolation_value", 0);
     z.excludes = onnx_i(r, n, "exclude_outside", 0) != 0;
     z.antialiases = onnx_i(r, n, "antialias", 0) != 0;
+    z.is_old = r->opset < 11;
     return onnx_resize_with(r, n, &z, scales, sizes, onnx_x(n, 1));
 }
 
 static npu_value onnx_upsample(onnx_reader *r, onnx_node *n)
 {
-    onnx_resize z = { { NULL, NULL }, { NULL, NULL }, { NULL, NULL }, -0.75, 0, false, false };
+    onnx_resize z = { { NULL, NULL }, { NULL, NULL }, { NULL, NULL }, -0.75, 0, false, false, false };
     npu_value scales = onnx_x(n, 1);
     z.transform = onnx_literal("asymmetric");
     z.nearest = onnx_literal("floor");
@@ -3973,20 +4004,39 @@ static npu_value onnx_deform_conv(onnx_reader *r, onnx_node *n)
 
 /* ---- ops: recurrent ---------------------------------------------------------------------------------------------- */
 
+/* How a gate ends: an op, with numbers where it takes some. */
+typedef struct onnx_activation { const char *text; double alpha, beta; } onnx_activation;
+
 /* One direction of a layer; operands as ONNX has them: gates of W and R one behind the other, B both biases. */
 typedef struct onnx_cell {
     npu_value w, r, bias, recurrent_bias, peepholes, lens;
     npu_value h, c, steps;       /* steps: x W + bias of all, [T,N,G H] */
     int64_t size;                /* H */
-    const char *acts[3];         /* ops of the gates */
+    onnx_activation acts[3];     /* of the gates */
     double clip;                 /* 0 = none */
     bool before_reset, couples;
 } onnx_cell;
 
+static npu_value onnx_act_of(onnx_reader *r, const onnx_activation *a, npu_value v)
+{
+    if (strncmp(a->text, "aten.", 5) == 0) { /* those that take no number leave the last two */
+        return onnx_emit(r, NULL, a->text, v, a->alpha, a->beta);
+    }
+    if (strcmp(a->text, "softsign") == 0) {
+        return onnx_binary(r, "div", v, onnx_emit(r, NULL, "aten.add.Scalar(v, f)", onnx_unary(r, "abs", v), 1.0));
+    }
+    v = onnx_emit(r, NULL, "aten.mul.Scalar(v, f)", v, strcmp(a->text, "scaled tanh") == 0 ? a->beta : a->alpha);
+    if (strcmp(a->text, "scaled tanh") == 0) {
+        return onnx_emit(r, NULL, "aten.mul.Scalar(v, f)", onnx_unary(r, "tanh", v), a->alpha);
+    }
+    v = onnx_emit(r, NULL, "aten.add.Scalar(v, f)", v, a->beta);
+    return strcmp(a->text, "affine") == 0 ? v : onnx_emit(r, NULL, "aten.clamp.default(v, f, f)", v, 0.0, 1.0);
+}
+
 static npu_value onnx_act(onnx_reader *r, const onnx_cell *c, uint32_t i, npu_value v)
 {
     v = c->clip > 0 ? onnx_emit(r, NULL, "aten.clamp.default(v, f, f)", v, -c->clip, c->clip) : v;
-    return onnx_unary(r, c->acts[i], v);
+    return onnx_act_of(r, &c->acts[i], v);
 }
 
 /* Gate i of [..,G H]. */
@@ -4011,7 +4061,7 @@ static void onnx_lstm_step(onnx_reader *r, onnx_cell *c, npu_value x)
     fresh = onnx_act(r, c, 1, onnx_gate(r, c, all, 3));
     c->c = onnx_binary(r, "add", onnx_binary(r, "mul", f, c->c), onnx_binary(r, "mul", i, fresh));
     o = onnx_act(r, c, 0, onnx_peep(r, c, 1, onnx_gate(r, c, all, 1), c->c));
-    c->h = onnx_binary(r, "mul", o, onnx_unary(r, c->acts[2], c->c));
+    c->h = onnx_binary(r, "mul", o, onnx_act_of(r, &c->acts[2], c->c));
 }
 
 /* z, r, h */
@@ -4060,31 +4110,51 @@ static npu_value onnx_run_cell(onnx_reader *r, onnx_cell *c, void (*step)(onnx_r
     return onnx_emit(r, NULL, "aten.stack.default(V)", out, (uint32_t)count);
 }
 
-static const char *onnx_act_name(onnx_reader *r, onnx_span name)
+/* Names as ONNX and older files write them, in any case; lists: how many numbers of activation_alpha and _beta each takes. */
+static const struct onnx_act_row { const char *name, *text; uint32_t lists; double alpha, beta; } onnx_act_rows[] = {
+    { "sigmoid", "aten.sigmoid.default(v)", 0, 0, 0 }, { "tanh", "aten.tanh.default(v)", 0, 0, 0 },
+    { "relu", "aten.relu.default(v)", 0, 0, 0 }, { "softplus", "aten.softplus.default(v)", 0, 0, 0 },
+    { "softsign", "softsign", 0, 0, 0 }, { "leakyrelu", "aten.leaky_relu.default(v, f)", 1, 0.01, 0 },
+    { "elu", "aten.elu.default(v, f)", 1, 1, 0 }, { "thresholdedrelu", "aten.threshold.default(v, f, f)", 1, 1, 0 },
+    { "affine", "affine", 2, 1, 0 }, { "hardsigmoid", "hard sigmoid", 2, 0.2, 0.5 }, { "scaledtanh", "scaled tanh", 2, 1, 1 }
+};
+
+static const struct onnx_act_row *onnx_act_row_of(onnx_reader *r, onnx_span name)
 {
-    static const char *const names[][2] = { { "sigmoid", "sigmoid" }, { "Sigmoid", "sigmoid" }, { "Tanh", "tanh" }, { "tanh", "tanh" },
-                                            { "Relu", "relu" }, { "Softsign", "softsign" }, { "Softplus", "softplus" } };
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (onnx_is(name, names[i][0])) {
-            return names[i][1];
+    for (size_t i = 0; i < sizeof onnx_act_rows / sizeof onnx_act_rows[0]; i++) {
+        const char *want = onnx_act_rows[i].name;
+        size_t k = 0, len = onnx_len(name);
+        while (k < len && want[k] && (name.at[k] | 32) == want[k]) {
+            k++;
+        }
+        if (k == len && !want[k]) {
+            return &onnx_act_rows[i];
         }
     }
     onnx_fail(r, NPU_ERR_UNSUPPORTED, "the activation '%.*s' is not supported", ONNX_TEXT(name));
-    return "tanh";
+    return &onnx_act_rows[0];
 }
 
-/* Those of one direction, from the list of all, or as they are by default. */
+/* Those of one direction, from the list of all, or as they are by default. Numbers stand in lists, one behind the other for
+   those that take some. */
 static void onnx_acts(onnx_reader *r, const onnx_node *n, onnx_cell *c, uint32_t first, uint32_t count)
 {
     onnx_span message = onnx_attr(r, n, "activations");
     onnx_field f;
-    uint32_t i = 0;
-    c->acts[0] = count > 1 ? "sigmoid" : "tanh";
-    c->acts[1] = c->acts[2] = "tanh";
+    double alphas[16], betas[16];
+    uint32_t num_alphas = onnx_floats(r, n, "activation_alpha", alphas, 16), num_betas = onnx_floats(r, n, "activation_beta", betas, 16);
+    uint32_t i = 0, alpha = 0, beta = 0;
+    c->acts[0].text = onnx_act_rows[count == 1].text;
+    c->acts[1].text = c->acts[2].text = onnx_act_rows[1].text;
     while (onnx_next(r, &message, &f)) {
         if (f.number == ONNX_A_STRINGS) {
+            const struct onnx_act_row *row = onnx_act_row_of(r, onnx_bytes(r, &f));
+            const onnx_activation act = { row->text, row->lists && alpha < num_alphas ? alphas[alpha] : row->alpha,
+                                          row->lists > 1 && beta < num_betas ? betas[beta] : row->beta };
+            alpha += row->lists > 0;
+            beta += row->lists > 1;
             if (i >= first && i < first + count) {
-                c->acts[i - first] = onnx_act_name(r, onnx_bytes(r, &f));
+                c->acts[i - first] = act;
             }
             i++;
         }
@@ -4804,30 +4874,25 @@ static npu_value onnx_scaled(onnx_reader *r, onnx_node *n)
 
 /* ---- ops: what ONNX Runtime fuses (com.microsoft) ---------------------------------------------------------------- */
 
-/* The op behind a convolution or product, by its name in ONNX; its numbers are activation_params. */
+/* The op behind a convolution or product, by its name in ONNX; its numbers are activation_params, or two attributes. */
 static npu_value onnx_activated(onnx_reader *r, const onnx_node *n, npu_value x)
 {
     onnx_span how = onnx_s(r, n, "activation", "");
     double p[2] = { 0, 0 };
     uint32_t count = onnx_floats(r, n, "activation_params", p, 2);
-    if (onnx_is(how, "") || onnx_is(how, "Relu")) {
-        return onnx_is(how, "") ? x : onnx_unary(r, "relu", x);
-    }
-    if (onnx_is(how, "Tanh") || onnx_is(how, "Sigmoid")) {
-        return onnx_unary(r, onnx_is(how, "Tanh") ? "tanh" : "sigmoid", x);
-    }
-    if (onnx_is(how, "LeakyRelu")) {
-        p[0] = count ? p[0] : onnx_f(r, n, "activation_alpha", 0.01);
-        return onnx_emit(r, n, "aten.leaky_relu.default(v, f)", x, p[0]);
+    const struct onnx_act_row *row;
+    onnx_activation act;
+    if (onnx_is(how, "")) {
+        return x;
     }
     if (onnx_is(how, "Clip") && count == 2) {
         return onnx_emit(r, n, "aten.clamp.default(v, f, f)", x, p[0], p[1]);
     }
-    if (onnx_is(how, "HardSigmoid") && count == 2) {
-        x = onnx_emit(r, n, "aten.add.Scalar(v, f)", onnx_emit(r, n, "aten.mul.Scalar(v, f)", x, p[0]), p[1]);
-        return onnx_emit(r, n, "aten.clamp.default(v, f, f)", x, 0.0, 1.0);
-    }
-    return onnx_refuse(r, "this activation is not supported");
+    row = onnx_act_row_of(r, how);
+    act.text = row->text;
+    act.alpha = count ? p[0] : onnx_f(r, n, "activation_alpha", row->alpha);
+    act.beta = count > 1 ? p[1] : onnx_f(r, n, "activation_beta", row->beta);
+    return onnx_act_of(r, &act, x);
 }
 
 static npu_value onnx_fused_conv(onnx_reader *r, onnx_node *n)
