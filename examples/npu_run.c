@@ -19,6 +19,7 @@ static const char help[] =
     "  --input [NAME=]X.npy    an input, by name or in order; without any: numbers that are always the same\n"
     "  --known NAME=X.npy      an ONNX input that is known while the model is read\n"
     "  --dim NAME=N            the size of a dim with a name (ONNX)\n"
+    "  --f16-as-f32            f16 of an ONNX model is computed in f32, as ONNX Runtime's CPU does it\n"
     "  --output [NAME=]Y.npy   where an output goes, by name or in order\n"
     "  --verify [NAME=]Y.npy   what an output must be; --rtol X and --atol X, default 1e-4 and 1e-5\n"
     "  --backend sim,ref       who runs it, by falling priority (default ref; ref is always the last)\n"
@@ -54,7 +55,7 @@ typedef struct run_state {
     run_list inputs, known, outputs, expected;
     npu_onnx_dim dims[RUN_MAX];
     uint32_t num_dims;
-    bool plan, memory, stats, text, dot, optimizes, finds;
+    bool plan, memory, stats, text, dot, optimizes, finds, widens;
     double rtol, atol;
     npu_map model_map, weight_maps[RUN_MAX], beside[RUN_MAX]; /* beside: files that an ONNX model names */
     uint32_t num_beside;
@@ -119,7 +120,8 @@ static bool set_flag(run_state *s, const char *name)
 {
     const struct { const char *name; bool *flag; } flags[] = {
         { "--plan", &s->plan }, { "--memory", &s->memory }, { "--stats", &s->stats }, { "--text", &s->text },
-        { "--dot", &s->dot }, { "--optimize", &s->optimizes }, { "--find-wrong-op", &s->finds }
+        { "--dot", &s->dot }, { "--optimize", &s->optimizes }, { "--find-wrong-op", &s->finds },
+        { "--f16-as-f32", &s->widens }
     };
     for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
         if (strcmp(name, flags[i].name) == 0) {
@@ -253,6 +255,7 @@ static npu_status read_onnx(run_state *s)
     desc.num_dims = s->num_dims;
     desc.inputs = known;
     desc.num_inputs = s->known.count;
+    desc.f16_as_f32 = s->widens;
     desc.external = open_beside;
     desc.external_ctx = s;
     desc.report = say;

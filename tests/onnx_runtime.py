@@ -430,6 +430,23 @@ for dtype in (U8, np.int32):
     form(f"shrink_{dtype.__name__}", "Shrink", [integers(0, 6, 8, dtype=dtype)], lambd=1.5, bias=0.9)
 
 
+pool = {"kernel_shape": [3, 2], "strides": [2, 2]}
+for name, op, dtype, outputs, more in (
+        ("ceil_behind", "MaxPool", F32, 1, {"kernel_shape": [3], "strides": [3], "pads": [1, 2], "ceil_mode": 1}),
+        ("mean_ceil_behind", "AveragePool", F32, 1, {"kernel_shape": [3], "strides": [3], "pads": [1, 2], "ceil_mode": 1}),
+        ("counted_ceil_behind", "AveragePool", F32, 1, {"kernel_shape": [3], "strides": [3], "pads": [1, 2], "ceil_mode": 1,
+                                                        "count_include_pad": 1}),
+        ("uneven_indices", "MaxPool", F32, 2, dict(pool, pads=[1, 0, 2, 1])),
+        ("uneven_columns", "MaxPool", F32, 2, dict(pool, pads=[1, 0, 2, 1], storage_order=1)),
+        ("uneven_bytes", "MaxPool", U8, 2, dict(pool, auto_pad="SAME_LOWER")),
+        ("columns_of_3", "MaxPool", F32, 2, {"kernel_shape": [1, 2, 2], "storage_order": 1, "pads": [0, 1, 1, 0, 1, 1]})):
+    sizes = [1, 2] + {1: [7], 2: [5, 6], 3: [2, 4, 3]}[len(more["kernel_shape"])]
+    form("pool_" + name, op, [floats(*sizes) if dtype == F32 else integers(0, 3, *sizes, dtype=dtype)], outputs, **more)
+form("hardmax_of_none", "Hardmax", [floats(2, 0)])
+form("smoothed_integers", "Resize", [integers(0, 100, 1, 1, 6, 4, dtype=np.int32), None, Known(F32([1, 1, 1, 0.5]))],
+     mode="linear", antialias=1)
+
+
 def recurrent(name, op, gates, activations, **more):
     alphas = [a for a in activations if a in ("Affine", "Elu", "HardSigmoid", "LeakyRelu", "ScaledTanh", "ThresholdedRelu")]
     betas = [a for a in alphas if a in ("Affine", "HardSigmoid", "ScaledTanh")]

@@ -235,6 +235,38 @@ static void test_small_model(void)
     }
 }
 
+/* 2048 added and taken away again leaves of a small f16 what f16 has of the sum, or all where it is computed in f32. */
+static void test_halves(void)
+{
+    static const uint16_t x[2] = { 0x3c00, 0x4200 }, want[2][2] = { { 0, 0x4400 }, { 0x3c00, 0x4200 } }; /* 1 3; 0 4 */
+    const npu_backend *cpu = npu_ref_backend();
+    const npu_array in = { "x", npu_spec_tensor(NPU_F16, 1, (int64_t[]){ 2 }), x };
+    pb g = { .len = 0 }, c = pb_tensor("c", 10, "", "\0\x68", 2), to = pb_attr_int("to", 10);
+    pb_node(&g, "Add", "x c", "s", NULL, NULL);
+    pb_node(&g, "Cast", "s", "h", &to, NULL);
+    pb_node(&g, "Sub", "h c", "y", NULL, NULL);
+    pb_put(&g, 5, &c);
+    pb_value(&g, 11, "x", 10, "2");
+    pb_value(&g, 12, "y", 10, "2");
+    pb m = pb_model(&g, 17);
+    for (int i = 0; i < 4; i++) { /* the input known or not, and wide or not */
+        npu_onnx_desc desc = reading();
+        npu_exec *exec = NULL;
+        npu_diag diag;
+        desc.f16_as_f32 = i % 2 == 1;
+        desc.inputs = &in;
+        desc.num_inputs = i > 1;
+        npu_graph *read = read_from(m.at, m.len, &desc, &diag);
+        NPU_CHECK_THAT(npu_exec_create_simple(&exec, read, &cpu, 1, &diag) == NPU_OK, "%s", diag.message);
+        NPU_CHECK(i > 1 || npu_exec_set_input(exec, &in) == NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
+        NPU_CHECK_EQ(npu_exec_output_spec(exec, 0)->dtype, NPU_F16);
+        NPU_CHECK_BYTES(npu_exec_output(exec, 0, NULL), want[i % 2], sizeof want[0]);
+        npu_exec_destroy(exec);
+        npu_graph_destroy(read);
+    }
+}
+
 /* What exporters compute of shapes is numbers: Shape, Gather, Concat leave no op that is used. */
 static pb shapes(void)
 {
@@ -1486,7 +1518,8 @@ static void test_bad_nodes(void)
         { "Conv", "x x", "y", &strides, NPU_ERR_UNSUPPORTED, "windows over -1 dims" },
         { "TopK", "x x", "y", &none, NPU_ERR_CONVERSION, "k must be known" },
         { "If", "k", "y", &none, NPU_ERR_ATTRIBUTE, "the graph 'then_branch' is missing" },
-        { "Add", "x k", "y", &none, NPU_OK, "" },
+        { "Add", "x k", "y", &none, NPU_ERR_DTYPE, "operands of f32 and i64, expected one dtype" },
+        { "Add", "x x", "y", &none, NPU_OK, "" },
     };
     npu_onnx_desc desc = reading();
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -1494,6 +1527,36 @@ static void test_bad_nodes(void)
         pb g = one_node(rows[i].op, rows[i].in, rows[i].out, rows[i].attr->len ? rows[i].attr : NULL), m = pb_model(&g, 13);
         npu_graph *read = read_from(m.at, m.len, &desc, &diag);
         NPU_CHECK_THAT(diag.status == rows[i].status && strstr(diag.message, rows[i].words), "%s: %s: %s", rows[i].op,
+                       npu_status_name(diag.status), diag.message);
+        npu_graph_destroy(read);
+    }
+}
+
+/* Lengths of two rows, of sequences of three. */
+static void test_sequence_lens(void)
+{
+    static const float numbers[8] = { 0, 1, 2, 3, 4, 5, 6, 7 };
+    static const struct { int64_t lens[3]; int count; npu_status status; const char *words; } rows[] = {
+        { { 3, 0 }, 2, NPU_OK, "" },
+        { { 3, 4 }, 2, NPU_ERR_ATTRIBUTE, "sequence_lens: number 1 is 4, expected 0 to 3" },
+        { { -1, 3 }, 2, NPU_ERR_ATTRIBUTE, "sequence_lens: number 0 is -1" },
+        { { 3 }, 1, NPU_ERR_SHAPE, "sequence_lens: expected one for each of 2 rows" },
+        { { 3, 3, 3 }, 3, NPU_ERR_SHAPE, "sequence_lens: expected one for each of 2 rows" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        npu_onnx_desc desc = reading();
+        npu_diag diag;
+        pb g = { .len = 0 }, w = pb_floats("w", "142", numbers, 8), u = pb_floats("u", "141", numbers, 4);
+        pb lens = pb_ints("lens", rows[i].lens, rows[i].count);
+        pb_node(&g, "LSTM", "x w u - lens", "y", NULL, NULL);
+        pb_put(&g, 5, &w);
+        pb_put(&g, 5, &u);
+        pb_put(&g, 5, &lens);
+        pb_value(&g, 11, "x", 1, "322");
+        pb_value(&g, 12, "y", 1, "3121");
+        pb m = pb_model(&g, 14);
+        npu_graph *read = read_from(m.at, m.len, &desc, &diag);
+        NPU_CHECK_THAT(diag.status == rows[i].status && strstr(diag.message, rows[i].words), "%u: %s: %s", (unsigned)i,
                        npu_status_name(diag.status), diag.message);
         npu_graph_destroy(read);
     }
@@ -1743,6 +1806,7 @@ int main(void)
 {
     NPU_RUN(test_small_model);
     NPU_RUN(test_shapes);
+    NPU_RUN(test_halves);
     NPU_RUN(test_no_border);
     NPU_RUN(test_if);
     NPU_RUN(test_loop);
@@ -1764,6 +1828,7 @@ int main(void)
     NPU_RUN(test_sizes_of_floats);
     NPU_RUN(test_bad_words);
     NPU_RUN(test_bad_nodes);
+    NPU_RUN(test_sequence_lens);
     NPU_RUN(test_order);
     NPU_RUN(test_bad_tensors);
     NPU_RUN(test_malformed);

@@ -17,7 +17,8 @@
    Quantised models, with QuantizeLinear and DequantizeLinear or QLinear ops, become ops of quantized_decomposed, as PyTorch
    exports them: the pass integer-ops makes integers of them. Sums of products are exact: on x86 without VNNI, ONNX Runtime
    cuts sums of two u8 x i8 products to 16 bits, which shows with weights beyond -64..64. f16 is rounded after each op, as
-   the model says it; ONNX Runtime's CPU keeps f32 between ops of f16: whole networks differ by 1e-3 or 2e-3.
+   the model says it; ONNX Runtime's CPU keeps f32 between ops of f16: whole networks differ by 1e-3 or 2e-3, unless the desc
+   says f16_as_f32.
 
    CONTENTS  reading bytes - names - messages - tensors - emitting - folding - nodes - ops by family - the table - the model
 */
@@ -43,6 +44,7 @@ typedef struct npu_onnx_desc {
     uint32_t num_dims;
     const npu_array *inputs;       /* inputs that are known: they become constants, their data is copied */
     uint32_t num_inputs;
+    bool f16_as_f32;               /* f16 is computed in f32: weights are widened, twice as large; inputs and outputs stay f16 */
     /* The content of a file beside the model, which weights lie in; it must live as long as the graph. Locations are
        relative and do not leave the folder: others are refused before. NULL = files beside the model are refused. */
     npu_status (*external)(void *ctx, const char *location, npu_bytes *out);
@@ -588,7 +590,13 @@ static npu_dtype onnx_dtype(onnx_reader *r, int64_t code)
         onnx_fail(r, NPU_ERR_UNSUPPORTED, code == 8 ? "tensors of strings are not supported" : "dtype %lld is not supported",
                   (long long)code);
     }
-    return dtype;
+    return dtype == NPU_F16 && r->desc->f16_as_f32 ? NPU_F32 : dtype;
+}
+
+/* The same as files and callers have it. */
+static npu_dtype onnx_stored_dtype(onnx_reader *r, int64_t code)
+{
+    return onnx_dtype_of(code) == NPU_F16 ? NPU_F16 : onnx_dtype(r, code);
 }
 
 /* Dtypes of few bits that values do not have in the graph: it holds their numbers in the next wider one. Known values
@@ -674,7 +682,7 @@ static bool onnx_tensor_spec(onnx_reader *r, onnx_span message, npu_spec *spec)
     uint64_t dims[NPU_MAX_RANK];
     int64_t code = onnx_member_int(r, message, ONNX_DTYPE, 0);
     const onnx_narrow *narrow = code == 21 || code == 22 ? NULL : onnx_narrow_of(code);
-    npu_dtype dtype = narrow ? (npu_dtype)narrow->dtype : onnx_dtype(r, code);
+    npu_dtype dtype = narrow ? (npu_dtype)narrow->dtype : onnx_stored_dtype(r, code);
     uint32_t rank = onnx_repeated(r, message, ONNX_DIMS, 0, dims, NPU_MAX_RANK);
     for (uint32_t i = 0; i < rank; i++) {
         if (dims[i] > INT64_MAX) {
@@ -876,8 +884,8 @@ static npu_value onnx_narrow_tensor(onnx_reader *r, onnx_span message, npu_spec 
     return own ? onnx_mark_as(r, npu_constant(r->g, NULL, spec, own), t) : onnx_none();
 }
 
-/* The value of a TensorProto. */
-static npu_value onnx_tensor(onnx_reader *r, onnx_span message)
+/* The value of a TensorProto as it is stored. */
+static npu_value onnx_stored_tensor(onnx_reader *r, onnx_span message)
 {
     const onnx_narrow *narrow = onnx_narrow_of(onnx_member_int(r, message, ONNX_DTYPE, 0));
     npu_spec spec;
@@ -914,6 +922,27 @@ static npu_value onnx_tensor(onnx_reader *r, onnx_span message)
     }
     return data ? npu_constant(r->g, NULL, spec, data) : onnx_none();
 }
+
+/* Known f16 as f32, where the desc wants that. */
+static npu_value onnx_halves(onnx_reader *r, npu_value v)
+{
+    npu_spec spec = v.id ? *npu_value_spec(r->g, v) : npu_spec_tensor(NPU_NONE, 0, NULL);
+    const uint16_t *halves = v.id ? (const uint16_t *)npu_value_data(r->g, v, NULL) : NULL;
+    size_t len = 0;
+    float *own;
+    if (!r->desc->f16_as_f32 || spec.dtype != NPU_F16 || !halves || onnx_marked(r, v) || npu_spec_len(&spec, &len)) {
+        return v;
+    }
+    own = (float *)onnx_alloc_rows(r, (int64_t)len, 1, sizeof *own);
+    for (size_t i = 0; own && i < len; i++) {
+        own[i] = npu_f16_to_f32(halves[i]);
+    }
+    spec.dtype = NPU_F32;
+    return own ? npu_constant(r->g, NULL, spec, own) : onnx_none();
+}
+
+/* The value of a TensorProto. */
+static npu_value onnx_tensor(onnx_reader *r, onnx_span message) { return onnx_halves(r, onnx_stored_tensor(r, message)); }
 
 /* ---- attributes -------------------------------------------------------------------------------------------------- */
 
@@ -1631,6 +1660,9 @@ static npu_value onnx_identity(onnx_reader *r, onnx_node *n)
 static npu_value onnx_hardmax(onnx_reader *r, npu_value x, int64_t axis)
 {
     int64_t dims[NPU_MAX_RANK];
+    if (onnx_dim_if_any(r, x, axis) == 0) {
+        return x;
+    }
     npu_value best = onnx_emit(r, NULL, "aten.argmax.default(v, i, b)", x, axis, true);
     npu_value all = onnx_emit(r, NULL, "aten.arange.default(i)", onnx_dim(r, x, (uint32_t)axis));
     for (uint32_t i = 0; i < NPU_MAX_RANK; i++) {
@@ -1929,39 +1961,58 @@ static npu_value onnx_conv_transpose(onnx_reader *r, onnx_node *n)
     return v;
 }
 
-static double onnx_lowest(npu_dtype dtype)
+/* Indices of a plane of x with what is added become those of the tensor; column by column where the node says so. */
+static npu_value onnx_pool_indices(onnx_reader *r, const onnx_node *n, const onnx_window *w, npu_value at)
 {
-    return npu_dtype_is_float(dtype) ? -HUGE_VAL : npu_dtype_is_signed(dtype) ? -ldexp(1, (int)npu_dtype_bits(dtype) - 1) : 0;
-}
-
-/* Indices of a plane become those of the tensor; column by column where the node says so. */
-static npu_value onnx_pool_indices(onnx_reader *r, const onnx_node *n, npu_value x, npu_value at)
-{
+    npu_value x = onnx_x(n, 0), sum;
     uint32_t rank = onnx_rank(r, x);
-    int64_t plane = 1, dims[NPU_MAX_RANK] = { 0 }, last = onnx_dim(r, x, rank - 1), planes = onnx_dim(r, x, 0) * onnx_dim(r, x, 1);
-    npu_value first;
+    bool is_column_first = onnx_i(r, n, "storage_order", 0) != 0;
+    int64_t plane = 1, column, dims[NPU_MAX_RANK] = { 0 }, planes = onnx_dim(r, x, 0) * onnx_dim(r, x, 1);
     for (uint32_t i = 2; i < rank; i++) {
         plane *= onnx_dim(r, x, i);
         dims[i] = 1;
     }
     dims[0] = onnx_dim(r, x, 0);
     dims[1] = onnx_dim(r, x, 1);
-    first = onnx_reshape(r, onnx_emit(r, NULL, "aten.arange.start_step(i, i, i)", (int64_t)0, planes * plane, plane), dims, rank);
-    if (onnx_i(r, n, "storage_order", 0)) {
-        npu_value row = onnx_emit(r, NULL, "aten.floor_divide.Scalar(v, i)", at, last);
-        npu_value column = onnx_emit(r, NULL, "aten.remainder.Scalar(v, i)", at, last);
-        at = onnx_binary(r, "add", onnx_emit(r, NULL, "aten.mul.Scalar(v, i)", column, plane / last), row);
+    sum = onnx_reshape(r, onnx_emit(r, NULL, "aten.arange.start_step(i, i, i)", (int64_t)0, planes * plane, plane), dims, rank);
+    column = plane;
+    plane = 1;
+    for (uint32_t i = w->rank; i-- > 0;) {
+        int64_t size = onnx_dim(r, x, i + 2), whole = size + w->begin[i] + w->end[i];
+        npu_value place = i ? onnx_emit(r, NULL, "aten.remainder.Scalar(v, i)", at, whole) : at;
+        at = i ? onnx_emit(r, NULL, "aten.floor_divide.Scalar(v, i)", at, whole) : at;
+        column /= size;
+        place = onnx_emit(r, NULL, "aten.sub.Scalar(v, i)", place, w->begin[i]);
+        place = onnx_emit(r, NULL, "aten.mul.Scalar(v, i)", place, is_column_first ? column : plane);
+        sum = onnx_binary(r, "add", place, sum);
+        plane *= size;
     }
-    return onnx_binary(r, "add", at, first);
+    return sum;
 }
 
+/* What is added behind, so that ceil_mode's windows, and nothing else, fit: the last begins in x, or in what is added before. */
+static void onnx_ceil(onnx_reader *r, npu_value x, onnx_window *w)
+{
+    for (uint32_t i = 0; i < w->rank; i++) {
+        int64_t size = onnx_dim(r, x, i + 2), reach = (w->kernel[i] - 1) * w->dilation[i] + 1;
+        int64_t last = size + w->begin[i] + w->end[i] - reach, steps = (last + w->stride[i] - 1) / w->stride[i];
+        if (last <= -w->stride[i]) {
+            onnx_fail(r, NPU_ERR_SHAPE, "a window of %lld elements does not fit into dim %u of %lld", (long long)reach, (unsigned)i + 2,
+                      (long long)size);
+        }
+        steps -= steps * w->stride[i] >= size + w->begin[i];
+        w->end[i] = steps * w->stride[i] + reach - size - w->begin[i];
+    }
+}
+
+/* What is added is less than all: integers are as floats meanwhile. */
 static npu_value onnx_max_pool(onnx_reader *r, onnx_node *n)
 {
     npu_value x = onnx_x(n, 0), both[2];
     npu_dtype dtype = onnx_type(r, x);
-    onnx_window w;
+    onnx_window w, added;
     char text[80];
-    bool is_plain, has_indices = n->num_y > 1 && n->y[1].at < n->y[1].end;
+    bool is_plain, has_indices = n->num_y > 1 && n->y[1].at < n->y[1].end, is_ceil = onnx_i(r, n, "ceil_mode", 0) != 0;
     if (!onnx_window_of(r, n, x, onnx_none(), &w)) {
         return onnx_none();
     }
@@ -1969,31 +2020,24 @@ static npu_value onnx_max_pool(onnx_reader *r, onnx_node *n)
     for (uint32_t i = 0; i < w.rank; i++) {
         is_plain = is_plain && w.begin[i] * 2 <= w.kernel[i];
     }
-    if (!is_plain && has_indices) {
-        return onnx_refuse(r, "indices where what is added before and behind differs are not supported");
-    }
-    x = is_plain ? x : onnx_padded(r, x, &w, onnx_lowest(dtype));
     x = npu_dtype_is_float(dtype) ? x : onnx_cast(r, x, NPU_F32);
+    if (!is_plain && is_ceil) {
+        onnx_ceil(r, x, &w);
+    }
+    added = w;
+    x = is_plain ? x : onnx_padded(r, x, &w, -HUGE_VAL);
     snprintf(text, sizeof text, "aten.max_pool%ud%s.default(v, I, I, I, I, b)", (unsigned)w.rank,
              has_indices ? "_with_indices" : "");
     onnx_emit_many(r, n, both, has_indices ? 2 : 1, text, x, w.kernel, w.rank, w.stride, w.rank, w.begin, w.rank, w.dilation,
-                   w.rank, onnx_i(r, n, "ceil_mode", 0) != 0);
+                   w.rank, is_ceil && is_plain);
     if (has_indices) {
-        onnx_result(r, n, 1, onnx_pool_indices(r, n, onnx_x(n, 0), both[1]));
+        if (is_plain) { /* the op's own indices leave it out */
+            memset(added.begin, 0, sizeof added.begin);
+            memset(added.end, 0, sizeof added.end);
+        }
+        onnx_result(r, n, 1, onnx_pool_indices(r, n, &added, both[1]));
     }
     return onnx_cast(r, both[0], dtype);
-}
-
-/* Zeros behind, which make room for the last window of ceil_mode: one begins in x, or in what is added before it. */
-static void onnx_ceil(onnx_reader *r, npu_value x, onnx_window *w)
-{
-    for (uint32_t i = 0; i < w->rank; i++) {
-        int64_t size = onnx_dim(r, x, i + 2), reach = (w->kernel[i] - 1) * w->dilation[i] + 1;
-        int64_t last = size + w->begin[i] + w->end[i] - reach;
-        int64_t steps = last < 0 ? 0 : (last + w->stride[i] - 1) / w->stride[i];
-        steps -= steps * w->stride[i] >= size + w->begin[i];
-        w->end[i] += steps * w->stride[i] > last ? steps * w->stride[i] - last : 0;
-    }
 }
 
 /* The sum of each window: a convolution of each channel with ones. */
@@ -2021,11 +2065,18 @@ static npu_value onnx_window_sum(onnx_reader *r, const onnx_node *n, npu_value x
     return onnx_reshape(r, sum, dims, w.rank + 2);
 }
 
-/* Averages with dilations: no op has them. What is added counts, or does not; what ceil_mode adds never does. */
-static npu_value onnx_dilated_average(onnx_reader *r, const onnx_node *n, npu_value x, onnx_window w, bool counts_added)
+/* Averages with dilations, or of windows that ceil_mode adds behind what is added there: no op has them. What is added counts, or
+   does not; what ceil_mode adds never does. */
+static npu_value onnx_summed_average(onnx_reader *r, const onnx_node *n, npu_value x, onnx_window w, bool counts_added)
 {
     npu_value ones = onnx_emit(r, n, "aten.ones_like.default(v)", x);
     onnx_window whole = w;
+    if (onnx_i(r, n, "ceil_mode", 0)) {
+        onnx_ceil(r, x, &whole);
+    }
+    for (uint32_t i = 0; i < w.rank && counts_added; i++) {
+        w.end[i] = w.end[i] < whole.end[i] ? w.end[i] : whole.end[i];
+    }
     if (counts_added) {
         ones = onnx_padded(r, ones, &w, 1);
     }
@@ -2054,8 +2105,8 @@ static npu_value onnx_avg_pool(onnx_reader *r, onnx_node *n)
         is_plain = is_plain && w.begin[i] * 2 <= w.kernel[i];
         is_dilated = is_dilated || w.dilation[i] != 1;
     }
-    if (is_dilated) {
-        return onnx_dilated_average(r, n, x, w, counts_added);
+    if (is_dilated || (!is_plain && onnx_i(r, n, "ceil_mode", 0))) {
+        return onnx_summed_average(r, n, x, w, counts_added);
     }
     if (is_plain || counts_added) {
         return onnx_average(r, n, is_plain ? x : onnx_padded(r, x, &w, 0), &w, counts_added);
@@ -3776,7 +3827,7 @@ static npu_value onnx_resize_with(onnx_reader *r, const onnx_node *n, const onnx
     if (onnx_is(z->transform, "tf_crop_and_resize") && onnx_known_floats(r, roi_value, "roi", roi, 2 * NPU_MAX_RANK) != 2 * count) {
         return onnx_refuse(r, "roi has another length");
     }
-    x = is_whole ? onnx_cast(r, x, NPU_F32) : x; /* and rounded towards zero at the end */
+    x = is_whole ? onnx_cast(r, x, NPU_F32) : x; /* and rounded at the end, towards zero where nothing smooths */
     if (r->status == NPU_OK && onnx_resize_image(r, z, &x, axes, count, out, scale)) {
         count = 0;
     }
@@ -3786,6 +3837,7 @@ static npu_value onnx_resize_with(onnx_reader *r, const onnx_node *n, const onnx
         part[1] = roi[i + count];
         x = onnx_resize_axis(r, z, x, axes[i], out[i], scale[i], part);
     }
+    x = is_whole && z->antialiases ? onnx_unary(r, "floor", onnx_emit(r, NULL, "aten.add.Scalar(v, f)", x, 0.5)) : x;
     return onnx_cast(r, x, onnx_type(r, onnx_x(n, 0)));
 }
 
@@ -4273,6 +4325,22 @@ static void onnx_plain_layer(onnx_reader *r, const onnx_node *n, onnx_layer *l, 
     *h = all[1];
 }
 
+/* One length for each row; those that are known end within the sequence. */
+static void onnx_check_lens(onnx_reader *r, npu_value lens, npu_value x)
+{
+    int64_t each[ONNX_MAX_LIST], most = onnx_dim_if_any(r, x, 0), rows = onnx_dim_if_any(r, x, 1);
+    uint32_t count = onnx_is_known(r, lens) && most >= 0 ? onnx_known(r, lens, "sequence_lens", each, ONNX_MAX_LIST) : 0;
+    if (onnx_rank(r, lens) != 1 || (rows >= 0 && onnx_dim_if_any(r, lens, 0) >= 0 && onnx_dim_if_any(r, lens, 0) != rows)) {
+        onnx_fail(r, NPU_ERR_SHAPE, "sequence_lens: expected one for each of %lld rows", (long long)rows);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (each[i] < 0 || each[i] > most) {
+            onnx_fail(r, NPU_ERR_ATTRIBUTE, "sequence_lens: number %u is %lld, expected 0 to %lld", (unsigned)i, (long long)each[i],
+                      (long long)most);
+        }
+    }
+}
+
 static npu_value onnx_recurrent(onnx_reader *r, onnx_node *n)
 {
     static const int64_t first[3] = { 1, 0, 2 }, last[4] = { 2, 0, 1, 3 };
@@ -4294,6 +4362,9 @@ static npu_value onnx_recurrent(onnx_reader *r, onnx_node *n)
         onnx_dim(r, onnx_x(n, 1), 0) != dirs) {
         onnx_fail(r, NPU_ERR_RANK, "operands of another rank, or another number of directions");
         return onnx_none();
+    }
+    if (onnx_x(n, 4).id) {
+        onnx_check_lens(r, onnx_x(n, 4), l.x);
     }
     if (onnx_i(r, n, "hidden_size", l.size) != l.size) {
         onnx_fail(r, NPU_ERR_ATTRIBUTE, "hidden_size is %lld, the weights have %lld", (long long)onnx_i(r, n, "hidden_size", 0),
@@ -4771,8 +4842,8 @@ static npu_value onnx_loop(onnx_reader *r, onnx_node *n)
             break;
         }
         in[0] = npu_constant(r->g, NULL, npu_spec_tensor(NPU_I64, 0, NULL), &turn);
-        if (turn > ONNX_MAX_NODES) {
-            onnx_fail(r, NPU_ERR_BUDGET, "a loop of more than %d turns", (int)ONNX_MAX_NODES);
+        if (turn >= ONNX_MAX_LIST && most > ONNX_MAX_NODES) { /* as good as none was said */
+            onnx_fail(r, NPU_ERR_BUDGET, "a loop without an end: its condition still holds after %d turns", (int)ONNX_MAX_LIST);
         }
         if (!onnx_build(r, &body, n->caller, in, carried + 2, out, n->num_y + 1) || !onnx_scans_add(r, &scans, out + 1 + carried)) {
             return onnx_none();
@@ -6217,6 +6288,15 @@ static void onnx_call_function(onnx_reader *r, onnx_node *n, onnx_span function)
     }
 }
 
+/* The last two operands of ops that a text alone makes are of one dtype; aten would promote. */
+static void onnx_check_dtypes(onnx_reader *r, const onnx_node *n)
+{
+    npu_dtype a = n->num_x > 1 ? onnx_type(r, n->x[n->num_x - 2]) : NPU_NONE, b = n->num_x > 1 ? onnx_type(r, n->x[n->num_x - 1]) : NPU_NONE;
+    if (a != b && a && b) {
+        onnx_fail(r, NPU_ERR_DTYPE, "operands of %s and %s, expected one dtype", npu_dtype_name(a), npu_dtype_name(b));
+    }
+}
+
 static void onnx_node_build(onnx_reader *r, onnx_span message, const onnx_node *caller)
 {
     onnx_node n;
@@ -6236,6 +6316,9 @@ static void onnx_node_build(onnx_reader *r, onnx_span message, const onnx_node *
         onnx_check_words(r, &n);
         if (r->opset < 7 && n.num_x == 2 && onnx_i(r, &n, "broadcast", 0) && onnx_has(r, &n, "axis")) {
             n.x[1] = onnx_from_axis(r, n.x[1], n.x[0], onnx_axis(r, onnx_i(r, &n, "axis", 0), onnx_rank(r, n.x[0])));
+        }
+        if (!n.row->fn) {
+            onnx_check_dtypes(r, &n);
         }
         v = r->status ? onnx_none() : n.row->fn ? n.row->fn(r, &n) : onnx_emit(r, &n, n.row->text);
         if (onnx_check(r)) {
@@ -6554,7 +6637,7 @@ static npu_spec onnx_input_spec(onnx_reader *r, onnx_span info, const char *name
         onnx_fail(r, NPU_ERR_UNSUPPORTED, "input '%.60s' is no tensor: sequences, maps and optionals are not supported", name);
     }
     code = onnx_member_int(r, type, 1, 0);
-    dtype = r->status ? NPU_NONE : onnx_narrow_of(code) ? (npu_dtype)onnx_narrow_of(code)->dtype : onnx_dtype(r, code);
+    dtype = r->status ? NPU_NONE : onnx_narrow_of(code) ? (npu_dtype)onnx_narrow_of(code)->dtype : onnx_stored_dtype(r, code);
     while (onnx_next(r, &shape, &f)) {
         if (f.number == 1 && rank == NPU_MAX_RANK) {
             onnx_fail(r, NPU_ERR_RANK, "input '%.60s' has more than %d dims", name, NPU_MAX_RANK);
@@ -6598,7 +6681,7 @@ static void onnx_input(onnx_reader *r, onnx_span info)
         v = given ? npu_constant(r->g, NULL, given->spec, given->data) : npu_input(r->g, text, spec);
         if (onnx_check(r)) {
             onnx_mark_as(r, v, narrow);
-            onnx_set(r, name, v);
+            onnx_set(r, name, spec.dtype == NPU_F16 && r->desc->f16_as_f32 && !narrow ? onnx_cast(r, v, NPU_F32) : v);
         }
     }
 }
@@ -6625,7 +6708,8 @@ static void onnx_graph(onnx_reader *r, onnx_span graph)
             if (!v.id) {
                 onnx_fail(r, NPU_ERR_NOT_FOUND, "nothing makes the output '%.*s'", ONNX_TEXT(name));
             } else if (text) {
-                npu_output(r->g, text, v);
+                bool is_half = onnx_member_int(r, onnx_member(r, onnx_member(r, f.bytes, 2), 1), 1, 0) == 10;
+                npu_output(r->g, text, is_half && onnx_type(r, v) == NPU_F32 && r->desc->f16_as_f32 ? onnx_cast(r, v, NPU_F16) : v);
                 onnx_check(r);
             }
         }
