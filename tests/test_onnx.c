@@ -1091,6 +1091,42 @@ static void test_forms(void)
     }
 }
 
+/* A batch with a name that is given no size: ops that do not need it run with any. */
+static void test_named_batch(void)
+{
+    static const float x[4] = { 1, 2, 3, 4 }, scales[4] = { 1, 1, 1, 2 };
+    static const int64_t half[2] = { 1, 2 };
+    const pb block = pb_attr_int("blocksize", 2), axis = pb_attr_int("axis", 2), p = pb_attr_int("p", 1);
+    const pb kernel = pb_attr_ints("kernel_shape", half, 2);
+    const struct { const char *op, *in, *dims; pb attrs[2]; const char *spec; float y[8]; size_t len; } rows[] = {
+        { "Upsample", "x s", "N122", { { .len = 0 } }, "f32[1,1,2,4]", { 1, 1, 2, 2, 3, 3, 4, 4 }, 8 },
+        { "Resize", "x s", "N122", { { .len = 0 } }, "f32[1,1,2,4]", { 1, 1, 2, 2, 3, 3, 4, 4 }, 8 },
+        { "DepthToSpace", "x", "N411", { block }, "f32[1,1,2,2]", { 1, 2, 3, 4 }, 4 },
+        { "SpaceToDepth", "x", "N122", { block }, "f32[1,4,1,1]", { 1, 2, 3, 4 }, 4 },
+        { "Hardmax", "x", "N122", { axis }, "f32[1,1,2,2]", { 0, 0, 0, 1 }, 4 },
+        { "LpPool", "x", "N122", { p, kernel }, "f32[1,1,2,1]", { 3, 7 }, 2 },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        npu_onnx_desc desc = reading();
+        npu_diag diag;
+        pb g = { .len = 0 }, s = pb_floats("s", "4", scales, 4);
+        const char *d = rows[i].dims;
+        npu_array in = { "x", npu_spec_tensor(NPU_F32, 4, (int64_t[]){ 1, d[1] - '0', d[2] - '0', d[3] - '0' }), x };
+        pb_node(&g, rows[i].op, rows[i].in, "y", rows[i].attrs[0].len ? &rows[i].attrs[0] : NULL,
+                rows[i].attrs[1].len ? &rows[i].attrs[1] : NULL);
+        pb_put(&g, 5, &s);
+        pb_value(&g, 11, "x", 1, rows[i].dims);
+        pb_value(&g, 12, "y", 1, "");
+        pb m = pb_model(&g, i ? 10 : 9);
+        npu_graph *read = read_from(m.at, m.len, &desc, &diag);
+        NPU_CHECK_THAT(read, "%s: %s", rows[i].op, diag.message);
+        if (read) {
+            run(read, &in, rows[i].y, rows[i].len, rows[i].spec);
+        }
+        npu_graph_destroy(read);
+    }
+}
+
 static void test_composed(void)
 {
     static const char *const rows[][3] = {
@@ -1820,6 +1856,7 @@ int main(void)
     NPU_RUN(test_long_convolutions);
     NPU_RUN(test_long_and_short);
     NPU_RUN(test_forms);
+    NPU_RUN(test_named_batch);
     NPU_RUN(test_composed);
     NPU_RUN(test_runtime_ops);
     NPU_RUN(test_bad_runtime_ops);

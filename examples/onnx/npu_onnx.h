@@ -1676,20 +1676,20 @@ static npu_value onnx_softmax_along(onnx_reader *r, const onnx_node *n, npu_valu
     return n->row->text ? onnx_emit(r, n, n->row->text, x, axis) : onnx_hardmax(r, x, axis);
 }
 
-/* Before opset 13 all dims from the axis on are one. */
+/* Before opset 13 all dims from the axis on are one; those before it may have names. */
 static npu_value onnx_softmax(onnx_reader *r, onnx_node *n)
 {
     npu_value x = onnx_x(n, 0);
     uint32_t rank = onnx_rank(r, x);
-    int64_t axis = onnx_axis(r, onnx_i(r, n, "axis", r->opset < 13 ? 1 : -1), rank), dims[NPU_MAX_RANK], flat[2] = { 1, 1 };
+    int64_t axis = onnx_axis(r, onnx_i(r, n, "axis", r->opset < 13 ? 1 : -1), rank), dims[NPU_MAX_RANK], flat[NPU_MAX_RANK];
     if (r->opset >= 13 || axis + 1 == (int64_t)rank) {
         return onnx_softmax_along(r, n, x, axis);
     }
     for (uint32_t i = 0; i < rank; i++) {
-        dims[i] = onnx_dim(r, x, i);
-        flat[i >= axis] *= dims[i];
+        dims[i] = i < axis ? onnx_dim_if_any(r, x, i) : onnx_dim(r, x, i);
+        flat[i <= axis ? i : axis] = i <= axis ? dims[i] : flat[axis] * dims[i];
     }
-    return onnx_reshape(r, onnx_softmax_along(r, n, onnx_reshape(r, x, flat, 2), 1), dims, rank);
+    return onnx_reshape(r, onnx_softmax_along(r, n, onnx_reshape(r, x, flat, (uint32_t)axis + 1), axis), dims, rank);
 }
 
 static npu_value onnx_product(onnx_reader *r, npu_value x, const int64_t *axes, uint32_t count, bool keep)
@@ -2044,25 +2044,16 @@ static npu_value onnx_max_pool(onnx_reader *r, onnx_node *n)
 static npu_value onnx_window_sum(onnx_reader *r, const onnx_node *n, npu_value x, onnx_window w)
 {
     static const int64_t zeros[3];
-    npu_value ones, sum;
-    int64_t dims[5], kernel[5] = { 1, 1, 1, 1, 1 };
+    npu_value ones;
+    int64_t kernel[5] = { 1, 1, 1, 1, 1 }, channels = onnx_dim(r, x, 1);
     if (onnx_i(r, n, "ceil_mode", 0)) {
         onnx_ceil(r, x, &w);
     }
-    x = onnx_padded(r, x, &w, 0);
-    for (uint32_t i = 0; i < w.rank; i++) {
-        kernel[i + 2] = w.kernel[i];
-        dims[i + 2] = onnx_dim(r, x, i + 2);
-    }
-    dims[0] = onnx_dim(r, x, 0) * onnx_dim(r, x, 1);
-    dims[1] = 1;
+    kernel[0] = channels;
+    memcpy(kernel + 2, w.kernel, w.rank * sizeof *kernel);
     ones = onnx_emit(r, n, "aten.full.default(I, f, dtype=t)", kernel, w.rank + 2, 1.0, (int)onnx_type(r, x));
-    sum = onnx_emit(r, n, "aten.convolution.default(v, v, _, I, I, I, b, I, i)", onnx_reshape(r, x, dims, w.rank + 2),
-                    ones, w.stride, w.rank, zeros, w.rank, w.dilation, w.rank, false, zeros, w.rank, (int64_t)1);
-    for (uint32_t i = 0; i < w.rank + 2; i++) {
-        dims[i] = onnx_dim(r, i < 2 ? x : sum, i);
-    }
-    return onnx_reshape(r, sum, dims, w.rank + 2);
+    return onnx_emit(r, n, "aten.convolution.default(v, v, _, I, I, I, b, I, i)", onnx_padded(r, x, &w, 0), ones, w.stride, w.rank, zeros,
+                     w.rank, w.dilation, w.rank, false, zeros, w.rank, channels);
 }
 
 /* Averages with dilations, or of windows that ceil_mode adds behind what is added there: no op has them. What is added counts, or
@@ -3394,7 +3385,7 @@ static npu_value onnx_trilu(onnx_reader *r, onnx_node *n)
 static npu_value onnx_depth_to_space(onnx_reader *r, onnx_node *n)
 {
     npu_value x = onnx_x(n, 0);
-    int64_t b = onnx_i(r, n, "blocksize", 1), c = onnx_dim(r, x, 1), h = onnx_dim(r, x, 2), w = onnx_dim(r, x, 3), batch = onnx_dim(r, x, 0);
+    int64_t b = onnx_i(r, n, "blocksize", 1), c = onnx_dim(r, x, 1), h = onnx_dim(r, x, 2), w = onnx_dim(r, x, 3), batch = onnx_dim_if_any(r, x, 0);
     static const int64_t order[6] = { 0, 3, 4, 1, 5, 2 };
     if (b < 1 || b > 4096 || c % (b * b)) {
         return onnx_refuse(r, "the channels are no multiple of the block");
@@ -3409,7 +3400,7 @@ static npu_value onnx_depth_to_space(onnx_reader *r, onnx_node *n)
 static npu_value onnx_space_to_depth(onnx_reader *r, onnx_node *n)
 {
     npu_value x = onnx_x(n, 0);
-    int64_t b = onnx_i(r, n, "blocksize", 1), c = onnx_dim(r, x, 1), h = onnx_dim(r, x, 2), w = onnx_dim(r, x, 3), batch = onnx_dim(r, x, 0);
+    int64_t b = onnx_i(r, n, "blocksize", 1), c = onnx_dim(r, x, 1), h = onnx_dim(r, x, 2), w = onnx_dim(r, x, 3), batch = onnx_dim_if_any(r, x, 0);
     static const int64_t order[6] = { 0, 3, 5, 1, 2, 4 };
     if (b < 1 || b > 4096 || h % b || w % b) {
         return onnx_refuse(r, "a size is no multiple of the block");
@@ -3754,10 +3745,20 @@ static npu_value onnx_resize_mix(onnx_reader *r, const onnx_resize *z, npu_value
     return onnx_permute(r, v, order, (uint32_t)rank);
 }
 
+/* A dim with a name, as a batch has, may stay as it is; any number stands for its size then. */
+static bool onnx_is_kept(const onnx_reader *r, npu_value x, int64_t axis, double scale)
+{
+    return scale == 1 && onnx_dim_if_any(r, x, axis) < 0;
+}
+
 /* One axis, where anything changes. */
 static npu_value onnx_resize_axis(onnx_reader *r, const onnx_resize *z, npu_value x, int64_t axis, int64_t out, double scale, const double *roi)
 {
-    int64_t size = onnx_dim(r, x, (uint32_t)axis);
+    int64_t size;
+    if (onnx_is_kept(r, x, axis, scale) && !onnx_is(z->transform, "tf_crop_and_resize")) {
+        return x;
+    }
+    size = onnx_dim(r, x, (uint32_t)axis);
     if (out < 1 || size < 1 || out > ONNX_MAX_FOLDED) {
         return onnx_refuse(r, "a resize to that size is not supported");
     }
@@ -3783,7 +3784,7 @@ static void onnx_resize_sizes(onnx_reader *r, const onnx_node *n, npu_value x, n
         onnx_fail(r, NPU_ERR_ATTRIBUTE, "scales or sizes: %u numbers, expected %u", (unsigned)num, (unsigned)count);
     }
     for (uint32_t i = 0; i < count && r->status == NPU_OK; i++) {
-        int64_t size = onnx_dim(r, x, (uint32_t)axes[i]);
+        int64_t size = onnx_is_kept(r, x, axes[i], sizes.id ? 0 : scale[i]) ? 1 : onnx_dim(r, x, (uint32_t)axes[i]);
         scale[i] = sizes.id ? (double)given[i] / (double)size : scale[i];
         out[i] = sizes.id ? given[i] : onnx_whole_size((double)size * scale[i]);
         ratio = i == 0 || (larger ? scale[i] < ratio : scale[i] > ratio) ? scale[i] : ratio;
@@ -3801,8 +3802,8 @@ static bool onnx_resize_image(onnx_reader *r, const onnx_resize *z, npu_value *x
     bool is_spatial = onnx_rank(r, *x) == 4, is_corners = onnx_is(z->transform, "align_corners");
     bool is_half = onnx_is(z->transform, "half_pixel") || (onnx_is(z->transform, "pytorch_half_pixel"));
     for (uint32_t i = 0; i < count; i++) {
-        int64_t size = onnx_dim(r, *x, (uint32_t)axes[i]);
-        is_spatial = is_spatial && (axes[i] >= 2 || out[i] == size) && (double)out[i] == (double)size * scale[i] && out[i] > 1;
+        int64_t size = onnx_is_kept(r, *x, axes[i], scale[i]) ? 1 : onnx_dim(r, *x, (uint32_t)axes[i]);
+        is_spatial = is_spatial && (axes[i] >= 2 || out[i] == size) && (double)out[i] == (double)size * scale[i] && (axes[i] < 2 || out[i] > 1);
     }
     if (!is_spatial || count < 2 || axes[count - 1] != 3 || axes[count - 2] != 2 || !onnx_is(z->mode, "linear") || z->antialiases ||
         (!is_half && !is_corners)) {
