@@ -6854,7 +6854,7 @@ NPU_IR_API npu_status npu_graph_quantize(npu_graph **out, const npu_graph *g, co
        const float *score = (const float *)((char *)arena + DIGITS_OUT_SCORE_PLACE);
 
    digits_reset sets states to 0, which is needed before the first run of a model that has some. Errors:
-   INVALID_ARGUMENT (arena, or no such step), RANGE (an index that data hold). Kernels of your own are called as
+   INVALID_ARGUMENT (arena, or no such step), those of kernels in a run. Kernels of your own are called as
    npu_planned_<name>, compiled elsewhere. With them, or an accelerator, there is also digits_poll(arena, step, waits),
    which gives BUSY back at once; waits says how often it has for that step. The other two wait.
 
@@ -6907,7 +6907,8 @@ typedef struct npu_planned_port {
 
 struct npu_planned;
 /* What a step does with its words; work not NULL: only checks them, and adds what it will do. Errors: RANGE (a place is
-   outside), PARSE (the words are none of this kernel); of a run only: RANGE (an index that data hold), BUSY (above). */
+   outside), PARSE (the words are none of this kernel); of a run only: RANGE (an index that data hold), NUMERICAL (a
+   whole number by 0), BUSY (above). */
 typedef npu_status (*npu_planned_fn)(const struct npu_planned *m, const uint32_t *words, uint32_t num_words,
                                      uint32_t *work);
 typedef struct npu_planned_kernel {
@@ -7048,7 +7049,10 @@ static inline uint32_t npu_planned_add(uint32_t a, uint32_t b) { return a > 0xff
     X(41, rnn_f32)                                                                                 \
     X(42, binary_int)                                                                              \
     X(43, control)                                                                                 \
-    X(44, scatter)
+    X(44, scatter)                                                                                 \
+    X(45, elements)                                                                                \
+    X(46, reduce)                                                                                  \
+    X(47, pair_math)
 enum {
 #define NPU_X(id, name) NPU_PLANNED_##name = id,
     NPU_IR_PLANNED_KERNELS(NPU_X)
@@ -59884,6 +59888,61 @@ NPU__COLD static void npu__planned_compose_dims(npu__compose *c)
     npu__yield(c, npu__reshaped(c, y, c->op->out[0]->rank, c->op->out[0]->dims));
 }
 
+/* The mean, the sum, or all of squares, or distances. */
+NPU__COLD static void npu__planned_compose_loss(npu__compose *c)
+{
+    int64_t reduction = npu_op_int(c->op, "reduction", 1);
+    npu_value off = NPU__MAKE(NPU_ATEN_SUB, "self target");
+    npu_value y = c->op->kind == NPU_ATEN_MSE_LOSS ? NPU__MAKE(NPU_ATEN_MUL, "%v %v", off, off)
+                                                   : NPU__MAKE(NPU_ATEN_ABS, "%v", off);
+    npu__yield(c, reduction == 0 ? y : NPU__MAKE(reduction == 1 ? NPU_ATEN_MEAN : NPU_ATEN_SUM, "%v", y));
+}
+
+/* Of each row from each other one, by 1 or by 2. */
+NPU__COLD static void npu__planned_compose_distances(npu__compose *c)
+{
+    double p = npu_op_float(c->op, "p", 2.0);
+    int64_t last = -1;
+    npu_value a = NPU__MAKE(NPU_ATEN_UNSQUEEZE, "x1 -2"), b = NPU__MAKE(NPU_ATEN_UNSQUEEZE, "x2 -3");
+    npu_value off = NPU__MAKE(NPU_ATEN_SUB, "%v %v", a, b);
+    if (p == 2.0) {
+        npu__yield(c, NPU__MAKE(NPU_ATEN_NORM_SCALAROPT_DIM, "%v 2.0 %L", off, &last, 1u));
+    } else if (p == 1.0) {
+        npu__yield(c, NPU__MAKE(NPU_ATEN_SUM_DIM, "%v %L", NPU__MAKE(NPU_ATEN_ABS, "%v", off), &last, 1u));
+    } else {
+        npu__graph_fail(c->g, NPU_ERR_UNSUPPORTED, "there is no other way");
+    }
+}
+
+/* How many of the boundaries are below, or with `right` not above: those that are not the rest, as NaN is above all. */
+NPU__COLD static void npu__planned_compose_buckets(npu__compose *c)
+{
+    bool is_bucketize = c->op->kind == NPU_ATEN_BUCKETIZE;
+    npu_value edges = npu__operand(c, is_bucketize ? "boundaries" : "sorted_sequence");
+    bool is_right = npu_op_int(c->op, "right", 0) || npu_op_str_is(c->op, "side", "right");
+    npu_value x = NPU__MAKE(NPU_ATEN_UNSQUEEZE, "self -1");
+    npu_value rest = NPU__MAKE(is_right ? NPU_ATEN_GT : NPU_ATEN_GE, "%v %v", edges, x);
+    int64_t last = -1;
+    if (npu__spec_of(c, edges)->rank != 1 || npu__operand(c, "sorter").id) {
+        npu__graph_fail(c->g, NPU_ERR_UNSUPPORTED, "there is no other way");
+        return;
+    }
+    npu__yield(c, NPU__MAKE(NPU_ATEN_SUM_DIM, "%v %L", NPU__MAKE(NPU_ATEN_LOGICAL_NOT, "%v", rest), &last, 1u));
+}
+
+/* x1 y2 - x2 y1 and so on: dims of 3 moved on by one and by two. */
+NPU__COLD static void npu__planned_compose_cross(npu__compose *c)
+{
+    int64_t dim = npu_op_int(c->op, "dim", -1), by[2] = { -1, -2 };
+    npu_value part[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        npu_value a = NPU__MAKE(NPU_ATEN_ROLL, "self %L %L", &by[i], 1u, &dim, 1u);
+        npu_value b = NPU__MAKE(NPU_ATEN_ROLL, "other %L %L", &by[1 - i], 1u, &dim, 1u);
+        part[i] = NPU__MAKE(NPU_ATEN_MUL, "%v %v", a, b);
+    }
+    npu__yield(c, NPU__MAKE(NPU_ATEN_SUB, "%v %v", part[0], part[1]));
+}
+
 /* Ops that have kernels elsewhere, as those that have kernels of planned models. */
 static const npu__composition npu__planned_compositions[] = {
 #define NPU_X(kind, words) { kind, (npu_kind)0, words, npu__compose_steps }
@@ -59903,6 +59962,13 @@ static const npu__composition npu__planned_compositions[] = {
     NPU_X(NPU_ATEN_TAN, "sin self; cos self; div.Tensor $a $b"),
     NPU_X(NPU_ATEN_SINH, "expm1 self; neg self; expm1 $b; sub.Tensor $a $c; mul.Scalar $d 0.5"),
     NPU_X(NPU_ATEN_COSH, "exp self; neg self; exp $b; add.Tensor $a $c; mul.Scalar $d 0.5"),
+    NPU_X(NPU_ATEN_ASIN, "rsub.Scalar self 1.0; add.Scalar self 1.0; mul.Tensor $a $b; sqrt $c; atan2 self $d"),
+    NPU_X(NPU_ATEN_ACOS, "rsub.Scalar self 1.0; add.Scalar self 1.0; mul.Tensor $a $b; sqrt $c; atan2 $d self"),
+    NPU_X(NPU_ATEN_ASINH, "abs self; mul.Tensor self self; add.Scalar $b 1.0; sqrt $c; add.Scalar $d 1.0; "
+                          "div.Tensor $b $e; add.Tensor $a $f; log1p $g; sign self; mul.Tensor $h $i"),
+    NPU_X(NPU_ATEN_ACOSH, "sub.Scalar self 1.0; add.Scalar self 1.0; mul.Tensor $a $b; sqrt $c; add.Tensor $a $d; "
+                          "log1p $e"),
+    NPU_X(NPU_ATEN_ATANH, "log1p self; neg self; log1p $b; sub.Tensor $a $c; mul.Scalar $d 0.5"),
     NPU_X(NPU_ATEN_EXP2, "mul.Scalar self 0.693147180559945309; exp $a"),
     NPU_X(NPU_ATEN_ERFC, "erf self; rsub.Scalar $a 1.0"),
     NPU_X(NPU_ATEN_FRAC, "trunc self; sub.Tensor self $a"),
@@ -59922,6 +59988,16 @@ static const npu__composition npu__planned_compositions[] = {
     NPU_X(NPU_ATEN_LOGSUMEXP, "amax self dim true; abs $a; eq.Scalar $b 1.0e999; masked_fill.Scalar $a $c 0.0; "
                               "sub.Tensor self $d; exp $e; sum.dim_IntList $f dim keepdim; log $g; "
                               "amax $d dim keepdim; add.Tensor $h $i"), /* an infinite largest one is not taken off */
+    NPU_X(NPU_ATEN_WHERE, "sub.Tensor self other; mul.Tensor $a condition; add.Tensor other $b"), /* whole numbers */
+    NPU_X(NPU_ATEN_ABS, "neg self; maximum self $a"),
+    NPU_X(NPU_ATEN_NEG, "rsub.Scalar self 0"),
+    NPU_X(NPU_ATEN_COUNT_NONZERO, "ne.Scalar self 0; sum.dim_IntList $a dim"),
+    NPU_X(NPU_ATEN_COUNT_NONZERO_DIM_INTLIST, "ne.Scalar self 0; sum.dim_IntList $a dim"),
+    NPU_X(NPU_ATEN_DIAG, "diagonal self diagonal"),
+    NPU_X(NPU_ATEN_SGN, "sign self"),
+    NPU_X(NPU_ATEN_DEG2RAD, "mul.Scalar self 0.0174532925199432958"),
+    NPU_X(NPU_ATEN_RAD2DEG, "mul.Scalar self 57.2957795130823209"),
+    NPU_X(NPU_ATEN_TRACE, "diagonal self; sum $a"),
     NPU_X(NPU_ATEN_LINALG_VECTOR_NORM, "norm.ScalarOpt_dim self ord dim keepdim"),
     NPU_X(NPU_ATEN_COSINE_SIMILARITY, "mul.Tensor x1 x2; sum.dim_IntList $a dim; mul.Tensor x1 x1; "
                                       "sum.dim_IntList $c dim; sqrt $d; clamp_min $e eps; mul.Tensor x2 x2; "
@@ -59934,6 +60010,14 @@ static const npu__composition npu__planned_compositions[] = {
     NPU_X(NPU_ATEN_STD_MEAN_DIM, "std.dim self dim unbiased keepdim; mean.dim self dim keepdim"),
     NPU_X(NPU_ATEN_STD_MEAN_CORRECTION, "std.correction self dim correction keepdim; mean.dim self dim keepdim"),
 #undef NPU_X
+    { NPU_ATEN_MSE_LOSS, (npu_kind)0, NULL, npu__planned_compose_loss },
+    { NPU_ATEN_L1_LOSS, (npu_kind)0, NULL, npu__planned_compose_loss },
+    { NPU_ATEN_CDIST, (npu_kind)0, NULL, npu__planned_compose_distances },
+    { NPU_ATEN_CDIST_FORWARD, (npu_kind)0, NULL, npu__planned_compose_distances },
+    { NPU_ATEN_EUCLIDEAN_DIST, (npu_kind)0, NULL, npu__planned_compose_distances },
+    { NPU_ATEN_BUCKETIZE, (npu_kind)0, NULL, npu__planned_compose_buckets },
+    { NPU_ATEN_SEARCHSORTED, (npu_kind)0, NULL, npu__planned_compose_buckets },
+    { NPU_ATEN_LINALG_CROSS, (npu_kind)0, NULL, npu__planned_compose_cross },
     { NPU_ATEN_AMAX, (npu_kind)0, NULL, npu__planned_compose_dims },
     { NPU_ATEN_AMIN, (npu_kind)0, NULL, npu__planned_compose_dims },
     { NPU_ATEN_SUM_DIM, (npu_kind)0, NULL, npu__planned_compose_dims },
@@ -60270,6 +60354,23 @@ static npu_status npu__planned_lower_control(npu_planned_writer *w, const npu_op
     return w->status;
 }
 
+/* Why there is no kernel, and what to do instead. */
+static const char *npu__planned_advice(const npu_op_info *info)
+{
+    for (uint32_t i = 0; i < info->num_in + info->num_out; i++) {
+        const npu_spec *x = i < info->num_in ? info->in[i] : info->out[i - info->num_in];
+        npu_dtype dtype = x ? (npu_dtype)x->dtype : NPU_F32;
+        if (npu_dtype_is_complex(dtype)) {
+            return "no kernel of planned models has complex numbers: compute with both parts as f32";
+        }
+        if (npu_dtype_is_float(dtype) && dtype != NPU_F32) {
+            return "kernels of planned models have f32, i8 and whole numbers: make the model one of f32";
+        }
+    }
+    return "no kernel of planned models for such an op, or for its attributes: write it with others, run it on an "
+           "accelerator or list a kernel of your own (npu_planned_lowering)";
+}
+
 static npu_status npu__planned_lower(npu_planned_writer *w, const npu_op_info *info)
 {
     npu_status status = NPU_OK;
@@ -60284,7 +60385,7 @@ static npu_status npu__planned_lower(npu_planned_writer *w, const npu_op_info *i
             status = npu__planned_lower_composite(w, info);
         }
     }
-    return status == NPU_OK ? status : npu__planned_fail(w, status, "no kernel of planned models for such an op");
+    return status == NPU_OK ? status : npu__planned_fail(w, status, npu__planned_advice(info));
 }
 
 /* What is described, with what is known besides: specs in a body, constants that were computed. */

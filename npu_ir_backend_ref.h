@@ -301,7 +301,8 @@ NPU_IR_API void npu_accel_destroy(npu_backend *backend); /* after all programs t
    these structs. Members that begin them are places. Tensors are dense; images are [N, C, H, W]. Bytes are i8 and stand
    for (stored - zero) scale; sums of products become results by a factor, multiplier 2^(shift - 31) as a pair of both,
    rounded once or twice, as >>kernels-quantised says: the bits are those of the ops of namespace npu. f32 has one order
-   of sums, and functions of its own: exp within 1.5 units in the last place, tanh, erf, sin and cos within 3e-7.
+   of sums, and functions of its own: exp within 1.5 units in the last place, tanh, erf, sin, cos and
+   atan2 within 3e-7.
    -------------------------------------------------------------------------------------------------------- */
 
 /* Rows, columns; each at most 32767. stride 0, with dilation 1, is adaptive: `out` windows share `in` elements, kernel
@@ -391,7 +392,11 @@ typedef struct npu_planned_pair_words { /* two operands that broadcast: steps of
     uint32_t y, a, b, dims[4], a_steps[4], b_steps[4];
 } npu_planned_pair_words;
 enum { NPU_PLANNED_ADD = 1, NPU_PLANNED_SUB, NPU_PLANNED_MUL, NPU_PLANNED_DIV, NPU_PLANNED_MAX, NPU_PLANNED_MIN,
-       NPU_PLANNED_PRELU /* b is the slope below 0 */ };
+       NPU_PLANNED_PRELU /* b is the slope below 0 */,
+       NPU_PLANNED_BIT_AND = 16, NPU_PLANNED_BIT_OR, NPU_PLANNED_BIT_XOR, /* of binary_int alone */
+       /* Of pair_math: the quotient towards 0, or down, and what is left of each; of f32 alone the last three. */
+       NPU_PLANNED_TRUNC_DIV = 32, NPU_PLANNED_FLOOR_DIV, NPU_PLANNED_FMOD, NPU_PLANNED_REMAINDER,
+       NPU_PLANNED_ATAN2, NPU_PLANNED_HYPOT, NPU_PLANNED_POWER };
 typedef struct npu_planned_binary_words {
     npu_planned_pair_words pair;
     uint32_t mode;
@@ -474,8 +479,8 @@ typedef struct npu_planned_resize_i8_words {
     int32_t x_zero;
     npu_planned_byte_words q;
 } npu_planned_resize_i8_words;
-/* The k largest, or least, along n of x [outer, n, inner], the first of equal ones first, NaN before all: y and index
-   [outer, k, inner], each may be none; index i32 or i64, by index_size. */
+/* The k largest, or least, along n of x [outer, n, inner], the first of equal ones first, NaN before all, or with
+   is_least 2 behind them: y and index [outer, k, inner], each may be none; index i32 or i64, by index_size. */
 typedef struct npu_planned_top_k_words {
     uint32_t y, index, x, outer, n, inner, k, index_size, is_least;
 } npu_planned_top_k_words;
@@ -485,10 +490,23 @@ typedef struct npu_planned_compare_words { /* y u8, 0 or 1; a, b of one dtype: b
     npu_planned_pair_words pair;
     uint32_t mode, dtype;
 } npu_planned_compare_words;
-typedef struct npu_planned_binary_int_words { /* as binary_f32, without PRELU; all of i32 or i64; sums wrap around */
+/* As binary_f32, without PRELU; all of i32 or i64; sums wrap around. pair_math: of f32, too; a whole number by 0 is
+   NUMERICAL. */
+typedef struct npu_planned_binary_int_words {
     npu_planned_pair_words pair;
     uint32_t mode, dtype;
 } npu_planned_binary_int_words;
+/* For each index, of dims [4], one element; it names one of n, `step` apart: of x, where y becomes that (mode 0), else
+   of y, which becomes x (NPU_PLANNED_PUT) or is joined with it as binary_f32 does. index_size as of gather. */
+#define NPU_PLANNED_PUT 15u
+typedef struct npu_planned_elements_words {
+    uint32_t y, x, index, dims[4], y_steps[4], x_steps[4], index_steps[4], n, step, index_size, mode, dtype;
+} npu_planned_elements_words;
+/* y [outer, inner] of x [outer, n, inner]: elements along n joined, as binary_f32 does; is_running: y as x, all that
+   they are on the way. */
+typedef struct npu_planned_reduce_words {
+    uint32_t y, x, outer, n, inner, mode, dtype, is_running;
+} npu_planned_reduce_words;
 typedef struct npu_planned_convert_words { /* between those dtypes, as the CPU's cast: integers wrap around */
     uint32_t y, x, count, from, to;
 } npu_planned_convert_words;
@@ -33137,27 +33155,28 @@ NPU__PLANNED(control)
     }
 }
 
-/* The row that element i of the indices names; s->rows or more = there is none. */
-static uint32_t npu__planned_row(const int32_t *index, uint32_t i, const npu_planned_gather_words *s)
+/* Which of n rows element i of the indices names; n or more = there is none. */
+static uint32_t npu__planned_row(const int32_t *index, uint32_t i, uint32_t n, uint32_t index_size)
 {
     const uint32_t order = NPU_PLANNED_ORDER; /* the lower half of 64 bits is first, or last */
     uint32_t last = *(const uint8_t *)&order == 1;
-    bool is_wide = (s->index_size & 8u) != 0;
+    bool is_wide = (index_size & 8u) != 0;
     int32_t low = is_wide ? index[2 * i + last] : index[i];
     int32_t high = is_wide ? index[2 * i + !last] : low < 0 ? -1 : 0;
-    if ((s->index_size & NPU_PLANNED_FROM_END) && high == -1 && low < 0) {
-        return (uint32_t)low + s->rows;
+    if ((index_size & NPU_PLANNED_FROM_END) && high == -1 && low < 0) {
+        return (uint32_t)low + n;
     }
-    return high == 0 ? (uint32_t)low : s->rows;
+    return high == 0 ? (uint32_t)low : n;
 }
 
-/* The indices that rows go by; NULL = the words are not right. */
-static const int32_t *npu__planned_rows_index(const npu_planned *m, const npu_planned_gather_words *s)
+/* `count` indices that name one of n; NULL = the words are not right. */
+static const int32_t *npu__planned_indices(const npu_planned *m, uint32_t place, uint32_t count, uint32_t n,
+                                           uint32_t index_size)
 {
-    const int32_t *index = (const int32_t *)npu_planned_read(
-        m, s->index, npu_planned_mul(s->count, s->index_size & 8u ? 2 : 1), 4);
-    uint32_t size = s->index_size & ~NPU_PLANNED_FROM_END;
-    return (size == 4 || size == 8) && s->rows <= 0x7fffffffu && s->outer ? index : NULL;
+    const int32_t *index = (const int32_t *)npu_planned_read(m, place,
+                                                             npu_planned_mul(count, index_size & 8u ? 2 : 1), 4);
+    uint32_t size = index_size & ~NPU_PLANNED_FROM_END;
+    return (size == 4 || size == 8) && n <= 0x7fffffffu ? index : NULL;
 }
 
 static npu_status npu__planned_count_rows(uint32_t *work, const npu_planned_gather_words *s)
@@ -33173,8 +33192,8 @@ NPU__PLANNED(gather)
     uint8_t *y = (uint8_t *)npu_planned_write(m, s->y, npu_planned_mul(len, s->row), 1);
     const uint8_t *x = (const uint8_t *)npu_planned_read(
         m, s->x, npu_planned_mul(npu_planned_mul(s->outer, s->rows), s->row), 1);
-    const int32_t *index = npu__planned_rows_index(m, s);
-    if (!x || !y || !index) {
+    const int32_t *index = npu__planned_indices(m, s->index, s->count, s->rows, s->index_size);
+    if (!x || !y || !index || !s->outer) {
         return NPU_ERR_RANGE;
     }
     if (work) {
@@ -33182,7 +33201,7 @@ NPU__PLANNED(gather)
     }
     for (uint32_t o = 0; o < s->outer; o++, x += s->rows * s->row) {
         for (uint32_t i = 0; i < s->count; i++) {
-            uint32_t at = npu__planned_row(index, i, s);
+            uint32_t at = npu__planned_row(index, i, s->rows, s->index_size);
             if (at >= s->rows) {
                 return NPU_ERR_RANGE;
             }
@@ -33201,8 +33220,8 @@ NPU__PLANNED(scatter)
     const uint8_t *x = (const uint8_t *)npu_planned_read(m, s->x, npu_planned_mul(len, s->row), 1);
     uint8_t *y = (uint8_t *)npu_planned_write(
         m, s->y, npu_planned_mul(npu_planned_mul(s->outer, s->rows), s->row), 1);
-    const int32_t *index = npu__planned_rows_index(m, s);
-    if (!x || !y || !index) {
+    const int32_t *index = npu__planned_indices(m, s->index, s->count, s->rows, s->index_size);
+    if (!x || !y || !index || !s->outer) {
         return NPU_ERR_RANGE;
     }
     if (work) {
@@ -33210,7 +33229,7 @@ NPU__PLANNED(scatter)
     }
     for (uint32_t o = 0; o < s->outer; o++, y += s->rows * s->row) {
         for (uint32_t i = 0; i < s->count; i++) {
-            uint32_t at = npu__planned_row(index, i, s);
+            uint32_t at = npu__planned_row(index, i, s->rows, s->index_size);
             if (at >= s->rows) {
                 return NPU_ERR_RANGE;
             }
@@ -33347,6 +33366,9 @@ static uint64_t npu__planned_joined(uint32_t mode, int64_t a, int64_t b)
     case NPU_PLANNED_SUB: return (uint64_t)a - (uint64_t)b;
     case NPU_PLANNED_MUL: return (uint64_t)a * (uint64_t)b;
     case NPU_PLANNED_MAX: return (uint64_t)(a > b ? a : b);
+    case NPU_PLANNED_BIT_AND: return (uint64_t)a & (uint64_t)b;
+    case NPU_PLANNED_BIT_OR: return (uint64_t)a | (uint64_t)b;
+    case NPU_PLANNED_BIT_XOR: return (uint64_t)a ^ (uint64_t)b;
     default: return (uint64_t)(a < b ? a : b);
     }
 }
@@ -35218,10 +35240,10 @@ NPU__PLANNED(layer_norm_i8)
     return NPU_OK;
 }
 
-/* NaN stands before all others. */
+/* NaN stands before all others, of is_least 2 behind them. */
 static bool npu__planned_before(const npu_planned_top_k_words *s, float a, float b)
 {
-    return a != a ? b == b : s->is_least ? a < b : a > b;
+    return s->is_least == 2 && (a != a || b != b) ? a == a && b != b : a != a ? b == b : s->is_least ? a < b : a > b;
 }
 
 /* The next one behind element `last`, or the first where last is n: scanned anew for each, as k is small. */
@@ -35501,6 +35523,19 @@ NPU__PLANNED(binary_f32)
     return NPU_OK;
 }
 
+/* Where an element of four dims lies, by their steps; and the next one. */
+static uint32_t npu__planned_at(const uint32_t *index, const uint32_t *steps)
+{
+    return index[0] * steps[0] + index[1] * steps[1] + index[2] * steps[2] + index[3] * steps[3];
+}
+
+static void npu__planned_advance(uint32_t *index, const uint32_t *dims)
+{
+    for (uint32_t i = 4; i-- > 0 && ++index[i] == dims[i];) {
+        index[i] = 0;
+    }
+}
+
 NPU__PLANNED(where_f32)
 {
     NPU__PLANNED_WORDS(npu_planned_where_words)
@@ -35517,15 +35552,76 @@ NPU__PLANNED(where_f32)
         return npu__planned_count(work, len);
     }
     for (; len > 0; len--) {
-        uint32_t at[3] = { 0, 0, 0 };
-        for (uint32_t i = 0; i < 4; i++) {
-            at[0] += index[i] * s->condition_steps[i];
-            at[1] += index[i] * s->a_steps[i];
-            at[2] += index[i] * s->b_steps[i];
+        *y++ = condition[npu__planned_at(index, s->condition_steps)] ? a[npu__planned_at(index, s->a_steps)]
+                                                                     : b[npu__planned_at(index, s->b_steps)];
+        npu__planned_advance(index, s->dims);
+    }
+    return NPU_OK;
+}
+
+/* Element `to` of y becomes element `from` of x, or is joined with it. */
+static void npu__planned_put(uint32_t mode, uint32_t dtype, void *y, uint32_t to, const void *x, uint32_t from)
+{
+    bool is_joined = mode != 0 && mode != NPU_PLANNED_PUT;
+    if (dtype == NPU_F32) {
+        float e = ((const float *)x)[from];
+        ((float *)y)[to] = is_joined ? npu__planned_join(mode, ((float *)y)[to], e, 1.0f) : e;
+    } else {
+        int64_t e = npu__planned_load(x, dtype, from);
+        e = is_joined ? (int64_t)npu__planned_joined(mode, npu__planned_load(y, dtype, to), e) : e;
+        npu__planned_store(y, dtype, to, e);
+    }
+}
+
+NPU__PLANNED(elements)
+{
+    NPU__PLANNED_WORDS(npu_planned_elements_words)
+    uint32_t len = npu__planned_len(s->dims, 4), size = npu__planned_dtype_size(s->dtype), at[4] = { 0, 0, 0, 0 };
+    uint32_t reach = s->n ? npu_planned_mul(s->n - 1, s->step) : 0, x_step = s->mode ? 0 : s->step;
+    uint32_t y_len = npu_planned_add(npu__planned_extent(s->dims, s->y_steps, 4), s->mode ? reach : 0);
+    uint32_t x_len = npu_planned_add(npu__planned_extent(s->dims, s->x_steps, 4), s->mode ? 0 : reach);
+    void *y = size ? npu_planned_write(m, s->y, y_len, size) : NULL;
+    const void *x = size ? npu_planned_read(m, s->x, x_len, size) : NULL;
+    const int32_t *index = npu__planned_indices(m, s->index, npu__planned_extent(s->dims, s->index_steps, 4), s->n,
+                                                s->index_size);
+    if (!y || !x || !index || !len) {
+        return NPU_ERR_RANGE;
+    }
+    if (work) {
+        return npu__planned_count(work, len);
+    }
+    for (; len > 0; len--) {
+        uint32_t of = npu__planned_row(index, npu__planned_at(at, s->index_steps), s->n, s->index_size);
+        if (of >= s->n) {
+            return NPU_ERR_RANGE;
         }
-        *y++ = condition[at[0]] ? a[at[1]] : b[at[2]];
-        for (uint32_t i = 4; i-- > 0 && ++index[i] == s->dims[i];) {
-            index[i] = 0;
+        npu__planned_put(s->mode, s->dtype, y, npu__planned_at(at, s->y_steps) + of * (s->step - x_step), x,
+                         npu__planned_at(at, s->x_steps) + of * x_step);
+        npu__planned_advance(at, s->dims);
+    }
+    return NPU_OK;
+}
+
+NPU__PLANNED(reduce)
+{
+    NPU__PLANNED_WORDS(npu_planned_reduce_words)
+    uint32_t kept = npu_planned_mul(s->outer, s->inner), all = npu_planned_mul(kept, s->n);
+    uint32_t size = npu__planned_dtype_size(s->dtype), many = s->is_running ? s->n : 1;
+    void *y = size ? npu_planned_write(m, s->y, npu_planned_mul(kept, many), size) : NULL;
+    const void *x = size ? npu_planned_read(m, s->x, all, size) : NULL;
+    if (!y || !x || !all) {
+        return NPU_ERR_RANGE;
+    }
+    if (work) {
+        return npu__planned_count(work, all);
+    }
+    for (uint32_t o = 0; o < kept; o++) {
+        uint32_t from = o / s->inner * s->n * s->inner + o % s->inner;
+        uint32_t to = o / s->inner * many * s->inner + o % s->inner, step = s->is_running ? s->inner : 0;
+        npu__planned_put(0, s->dtype, y, to, x, from);
+        for (uint32_t k = 1; k < s->n; k++, to += step) {
+            npu__planned_put(0, s->dtype, y, to + step, y, to);
+            npu__planned_put(s->mode, s->dtype, y, to + step, x, from + k * s->inner);
         }
     }
     return NPU_OK;
@@ -35750,6 +35846,113 @@ NPU__PLANNED(math_f32)
     }
     for (uint32_t i = 0; i < s->count; i++) {
         y[i] = npu__planned_math(s, x[i]);
+    }
+    return NPU_OK;
+}
+
+/* The angle of a number from 0 to 1 as a tangent; above that of an eighth of pi, what is more than a quarter. */
+static double npu__planned_angle(double x)
+{
+    bool is_steep = x > 0.41421356237309504880;
+    double z = is_steep ? (x - 1.0) / (x + 1.0) : x, square = z * z, sum = 0.0;
+    for (int32_t n = 17; n > 0; n -= 2) {
+        sum = 1.0 / n - square * sum;
+    }
+    return z * sum + (is_steep ? 0.78539816339744830962 : 0.0);
+}
+
+static float npu__planned_atan2(float y, float x)
+{
+    double a = x < 0.0f ? -(double)x : (double)x, b = y < 0.0f ? -(double)y : (double)y, angle;
+    bool is_left = x < 0.0f || (x == 0.0f && 1.0f / x < 0.0f), is_below = y < 0.0f || (y == 0.0f && 1.0f / y < 0.0f);
+    angle = npu__planned_angle(a == b ? (a > 0.0 ? 1.0 : 0.0) : a > b ? b / a : a / b);
+    angle = b > a ? 1.57079632679489661923 - angle : angle;
+    angle = is_left ? 3.14159265358979323846 - angle : angle;
+    return a != a || b != b ? x + y : (float)(is_below ? -angle : angle);
+}
+
+/* What is left of a when b was taken off as often as it fits, exactly: 29 binary digits of the quotient at a time. */
+static double npu__planned_rest(double a, double b)
+{
+    double rest = a < 0.0 ? -a : a, by = b < 0.0 ? -b : b;
+    while (rest >= by) {
+        double part = by;
+        while (rest / part >= 536870912.0) {
+            part *= 536870912.0;
+        }
+        rest -= part * (double)(int32_t)(rest / part);
+        rest += rest < 0.0 ? part : 0.0; /* the quotient was rounded up */
+    }
+    return a < 0.0 ? -rest : rest;
+}
+
+static float npu__planned_divided_f32(uint32_t mode, float a, float b)
+{
+    const float end = 3.4028235e38f;
+    double rest;
+    if (mode == NPU_PLANNED_TRUNC_DIV) {
+        return npu__planned_whole_of(NPU_PLANNED_TRUNC, a / b);
+    }
+    if (b == 0.0f || b != b || !(a <= end && a >= -end)) {
+        return mode == NPU_PLANNED_FLOOR_DIV ? a / b : npu__planned_of_bits(0x7fc00000u);
+    }
+    rest = b <= end && b >= -end ? npu__planned_rest((double)a, (double)b) : (double)a;
+    if (mode != NPU_PLANNED_FMOD && rest != 0.0 && (rest < 0.0) != (b < 0.0f)) {
+        if (mode == NPU_PLANNED_FLOOR_DIV) {
+            return npu__planned_whole_of(NPU_PLANNED_ROUND, (float)(((double)a - rest) / (double)b)) - 1.0f;
+        }
+        rest += (double)b;
+    }
+    return mode == NPU_PLANNED_FLOOR_DIV
+               ? npu__planned_whole_of(NPU_PLANNED_ROUND, (float)(((double)a - rest) / (double)b)) : (float)rest;
+}
+
+static float npu__planned_pair_of(uint32_t mode, float a, float b)
+{
+    switch (mode) {
+    case NPU_PLANNED_ATAN2: return npu__planned_atan2(a, b);
+    case NPU_PLANNED_HYPOT: return (float)npu__planned_root((double)a * (double)a + (double)b * (double)b);
+    case NPU_PLANNED_POWER: return npu__planned_power(a, b);
+    default: return npu__planned_divided_f32(mode, a, b);
+    }
+}
+
+/* b is not 0; the least number by -1 is itself. */
+static int64_t npu__planned_divided(uint32_t mode, int64_t a, int64_t b)
+{
+    int64_t quotient = b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b, rest = b == -1 ? 0 : a % b;
+    bool is_down = (mode == NPU_PLANNED_FLOOR_DIV || mode == NPU_PLANNED_REMAINDER) && rest && (rest < 0) != (b < 0);
+    if (mode == NPU_PLANNED_TRUNC_DIV || mode == NPU_PLANNED_FLOOR_DIV) {
+        return quotient - is_down;
+    }
+    return rest + (is_down ? b : 0);
+}
+
+NPU__PLANNED(pair_math)
+{
+    NPU__PLANNED_WORDS(npu_planned_binary_int_words)
+    const npu_planned_pair_words *p = &s->pair;
+    uint32_t len = npu__planned_pair_len(p), size = s->dtype == NPU_I64 ? 8 : 4, index[4] = { 0, 0, 0, 0 };
+    void *y = npu_planned_write(m, p->y, len, size);
+    const void *a = npu_planned_read(m, p->a, npu__planned_extent(p->dims, p->a_steps, 4), size);
+    const void *b = npu_planned_read(m, p->b, npu__planned_extent(p->dims, p->b_steps, 4), size);
+    if (!a || !b || !y || !len) {
+        return NPU_ERR_RANGE;
+    }
+    if (work) {
+        return npu__planned_count(work, len);
+    }
+    for (uint32_t i = 0; i < len; i++, npu__planned_advance(index, p->dims)) {
+        uint32_t k = npu__planned_at(index, p->a_steps), n = npu__planned_at(index, p->b_steps);
+        if (s->dtype == NPU_F32) {
+            ((float *)y)[i] = npu__planned_pair_of(s->mode, ((const float *)a)[k], ((const float *)b)[n]);
+        } else {
+            int64_t by = npu__planned_load(b, s->dtype, n);
+            if (by == 0) {
+                return NPU_ERR_NUMERICAL;
+            }
+            npu__planned_store(y, s->dtype, i, npu__planned_divided(s->mode, npu__planned_load(a, s->dtype, k), by));
+        }
     }
     return NPU_OK;
 }
@@ -36893,26 +37096,34 @@ NPU__REF_COLD static npu_status npu__ref_plan_mean_f32(npu_planned_writer *w, co
            : npu__ref_plan_join(w, &product, NPU_PLANNED_MUL, 1.0f, s.y, s.y, npu_planned_add_data(w, NPU_F32, 1, &n));
 }
 
-/* The largest along neighbouring dims is a pool's of one window. */
-NPU__REF_COLD static npu_status npu__ref_plan_amax(npu_planned_writer *w, const npu_op_info *op)
+/* The largest of rows is a pool's of one window. */
+static npu_status npu__ref_plan_largest(npu_planned_writer *w, const npu_planned_rows_words *rows)
 {
-    npu_planned_rows_words rows;
     npu_planned_pool_words s;
     memset(&s, 0, sizeof s);
-    if (op->in[0]->dtype != NPU_F32 || op->out[0]->dtype != NPU_F32 ||
-        !(op->kind == NPU_ATEN_MAX_DIM ? npu__ref_plan_along(op, &rows) : npu__ref_plan_mean(op, &rows)) ||
-        (rows.n | rows.inner) > 0x7fff) {
+    if ((rows->n | rows->inner) > 0x7fff) {
         return NPU_ERR_UNSUPPORTED;
     }
-    s.planes = rows.outer;
-    s.window.in[0] = s.window.kernel[0] = rows.n;
-    s.window.in[1] = s.window.out[1] = rows.inner;
+    s.planes = rows->outer;
+    s.window.in[0] = s.window.kernel[0] = rows->n;
+    s.window.in[1] = s.window.out[1] = rows->inner;
     s.window.out[0] = s.window.kernel[1] = s.window.stride[0] = s.window.stride[1] = 1;
     s.window.dilation[0] = s.window.dilation[1] = 1;
     s.factors = NPU_PLANNED_NONE;
     s.y = npu_planned_result(w, 0);
-    s.x = npu_planned_operand(w, 0);
+    s.x = rows->x;
     return npu_planned_emit(w, NPU_PLANNED_max_pool_f32, &s, sizeof s, 3, 0);
+}
+
+NPU__REF_COLD static npu_status npu__ref_plan_amax(npu_planned_writer *w, const npu_op_info *op)
+{
+    npu_planned_rows_words rows;
+    if (op->in[0]->dtype != NPU_F32 || op->out[0]->dtype != NPU_F32 ||
+        !(op->kind == NPU_ATEN_MAX_DIM ? npu__ref_plan_along(op, &rows) : npu__ref_plan_mean(op, &rows))) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    rows.x = npu_planned_operand(w, 0);
+    return npu__ref_plan_largest(w, &rows);
 }
 
 NPU__REF_COLD static npu_status npu__ref_plan_mean_i8(npu_planned_writer *w, const npu_op_info *op)
@@ -37075,6 +37286,9 @@ static uint32_t npu__ref_plan_binary_mode(npu_kind kind)
     case NPU_ATEN_MUL: case NPU_ATEN_MUL_SCALAR: case NPU_ATEN_POW_TENSOR_SCALAR: return NPU_PLANNED_MUL;
     case NPU_ATEN_DIV: case NPU_ATEN_DIV_SCALAR: return NPU_PLANNED_DIV;
     case NPU_ATEN_MAXIMUM: case NPU_ATEN_MAX_OTHER: return NPU_PLANNED_MAX;
+    case NPU_ATEN_BITWISE_AND_TENSOR: case NPU_ATEN_BITWISE_AND_SCALAR: return NPU_PLANNED_BIT_AND;
+    case NPU_ATEN_BITWISE_OR_TENSOR: case NPU_ATEN_BITWISE_OR_SCALAR: return NPU_PLANNED_BIT_OR;
+    case NPU_ATEN_BITWISE_XOR_TENSOR: case NPU_ATEN_BITWISE_XOR_SCALAR: return NPU_PLANNED_BIT_XOR;
     default: return NPU_PLANNED_MIN;
     }
 }
@@ -38113,13 +38327,14 @@ NPU__REF_COLD static npu_status npu__ref_plan_part(npu_planned_writer *w, const 
     return npu__ref_plan_emit_copy(w, &s, 1);
 }
 
-/* Dims of the result with their steps in the operand, from the first on, as a copy. */
-static npu_status npu__ref_plan_reordered(npu_planned_writer *w, const npu_op_info *op, uint32_t rank,
+/* Dims of the result with their steps in the operand, from an element on, as a copy. */
+static npu_status npu__ref_plan_reordered(npu_planned_writer *w, const npu_op_info *op, uint32_t first, uint32_t rank,
                                           const uint32_t *dims, const uint32_t *steps)
 {
     npu_planned_copy_words s;
     uint32_t at = 5, len = 1;
     bool ok = npu__ref_plan_copy(op, &s) && npu__ref_plan_len(op->out[0]);
+    s.x_first = first;
     for (uint32_t i = rank; i-- > 0 && ok;) {
         ok = npu__ref_plan_dim(&s, &at, dims[i], len, steps[i]);
         len *= dims[i];
@@ -38144,11 +38359,11 @@ NPU__REF_COLD static npu_status npu__ref_plan_pixels(npu_planned_writer *w, cons
     if (is_back) {
         const uint32_t dims[5] = { planes, r, r, h, width };
         const uint32_t steps[5] = { h * r * width * r, width * r, 1, r * width * r, r };
-        return npu__ref_plan_reordered(w, op, 5, dims, steps);
+        return npu__ref_plan_reordered(w, op, 0, 5, dims, steps);
     } else {
         const uint32_t dims[5] = { planes, h, r, width, r };
         const uint32_t steps[5] = { r * r * h * width, width, r * h * width, 1, h * width };
-        return npu__ref_plan_reordered(w, op, 5, dims, steps);
+        return npu__ref_plan_reordered(w, op, 0, 5, dims, steps);
     }
 }
 
@@ -38165,7 +38380,7 @@ NPU__REF_COLD static npu_status npu__ref_plan_channel_shuffle(npu_planned_writer
     dims[1] = n, steps[1] = inner;
     dims[2] = groups, steps[2] = n * inner;
     dims[3] = inner, steps[3] = 1;
-    return npu__ref_plan_reordered(w, op, 4, dims, steps);
+    return npu__ref_plan_reordered(w, op, 0, 4, dims, steps);
 }
 
 /* Windows along a dim, which may overlap: the last dim of the result is a window's. */
@@ -38183,7 +38398,150 @@ NPU__REF_COLD static npu_status npu__ref_plan_unfold(npu_planned_writer *w, cons
     }
     steps[x->rank] = steps[axis];
     steps[axis] *= (uint32_t)npu_op_int(op, "step", 1);
-    return npu__ref_plan_reordered(w, op, y->rank, dims, steps);
+    return npu__ref_plan_reordered(w, op, 0, y->rank, dims, steps);
+}
+
+/* Part of the memory of the operand, with steps that it says; or a diagonal, which is the last dim of the result. */
+NPU__REF_COLD static npu_status npu__ref_plan_strided(npu_planned_writer *w, const npu_op_info *op)
+{
+    const npu_spec *x = op->in[0], *y = op->out[0];
+    uint32_t strides[NPU_MAX_RANK], dims[NPU_MAX_RANK], steps[NPU_MAX_RANK], num = 0, a, b;
+    int64_t offset = npu_op_int(op, "offset", 0), first = npu_op_int(op, "storage_offset", 0);
+    npu__ref_plan_strides(x, strides);
+    for (uint32_t i = 0; i < y->rank; i++) {
+        dims[i] = npu__ref_plan_dims(y, i, i + 1u);
+        steps[i] = (uint32_t)npu_op_int_at(op, "stride", i);
+    }
+    if (op->kind == NPU_ATEN_DIAGONAL) {
+        a = npu__ref_axis(npu_op_int(op, "dim1", 0), x->rank);
+        b = npu__ref_axis(npu_op_int(op, "dim2", 1), x->rank);
+        for (uint32_t i = 0; i < x->rank; i++) {
+            steps[num] = strides[i];
+            num += i != a && i != b;
+        }
+        steps[num] = strides[a] + strides[b];
+        first = offset < 0 ? -offset * strides[a] : offset * strides[b];
+    }
+    return npu__ref_plan_reordered(w, op, (uint32_t)first, y->rank, dims, steps);
+}
+
+/* x where it is no more, or no less, than `diagonal` away from the diagonal, else 0. */
+NPU__REF_COLD static npu_status npu__ref_plan_triangle(npu_planned_writer *w, const npu_op_info *op)
+{
+    const npu_spec *x = op->in[0];
+    int64_t diagonal = npu_op_int(op, "diagonal", 0), h, width;
+    npu_planned_where_words s = { 0, 0, 0, 0, { 1, 1, 1, 1 }, { 0, 0, 0, 1 }, { 0, 0, 0, 1 }, { 0, 0, 0, 0 } };
+    uint8_t *mask;
+    if (!npu__ref_plan_is(op, NPU_F32) || x->rank < 2 || npu__ref_plan_len(x) == 0) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    h = x->dims[x->rank - 2];
+    width = x->dims[x->rank - 1];
+    s.dims[2] = npu__ref_plan_dims(x, 0, x->rank - 2u);
+    s.dims[3] = s.a_steps[2] = (uint32_t)(h * width);
+    s.condition = npu_planned_add_data(w, NPU_BOOL, s.dims[3], NULL);
+    mask = (uint8_t *)npu_planned_edit_data(w, s.condition);
+    for (int64_t i = 0; mask && i < h * width; i++) {
+        int64_t off = i % width - i / width;
+        mask[i] = op->kind == NPU_ATEN_TRIU ? off >= diagonal : off <= diagonal;
+    }
+    s.y = npu_planned_result(w, 0);
+    s.a = npu_planned_operand(w, 0);
+    s.b = npu__ref_plan_number_of(w, NPU_F32, 0.0);
+    return npu_planned_emit(w, NPU_PLANNED_where_f32, &s, sizeof s, 4, 0);
+}
+
+/* How an op that goes by an index for each element joins what it names with what it has; 0 = it does not. */
+static uint32_t npu__ref_plan_put_mode(const npu_op_info *op)
+{
+    static const struct { const char *word; uint32_t mode; } words[] = {
+        { "add", NPU_PLANNED_ADD }, { "sum", NPU_PLANNED_ADD }, { "multiply", NPU_PLANNED_MUL },
+        { "prod", NPU_PLANNED_MUL }, { "amax", NPU_PLANNED_MAX }, { "amin", NPU_PLANNED_MIN },
+    };
+    for (uint32_t i = 0; i < NPU__REF_COUNT(words); i++) {
+        if (npu_op_str_is(op, "reduce", words[i].word)) {
+            return npu_op_int(op, "include_self", 1) ? words[i].mode : 0;
+        }
+    }
+    return op->kind == NPU_ATEN_SCATTER_ADD || op->kind == NPU_ATEN_INDEX_ADD ? NPU_PLANNED_ADD
+           : npu_op_has(op, "reduce")                                         ? 0u : NPU_PLANNED_PUT;
+}
+
+/* Dims of the indices, from the last on, with steps of y, x and the index; neighbours that all walk alike are one.
+   False = more than four are left. */
+static bool npu__ref_plan_element_dims(npu_planned_elements_words *s, uint32_t rank, const uint32_t *dims,
+                                       uint32_t steps[3][NPU_MAX_RANK])
+{
+    uint32_t *to[3] = { s->y_steps, s->x_steps, s->index_steps }, at = 4;
+    for (uint32_t i = rank; i-- > 0;) {
+        bool is_alike = at < 4;
+        for (uint32_t k = 0; k < 3 && is_alike; k++) {
+            is_alike = steps[k][i] == to[k][at] * s->dims[at];
+        }
+        if (dims[i] != 1 && !is_alike && at == 0) {
+            return false;
+        }
+        if (dims[i] != 1 && !is_alike) {
+            s->dims[--at] = dims[i];
+            for (uint32_t k = 0; k < 3; k++) {
+                to[k][at] = steps[k][i];
+            }
+        } else {
+            s->dims[at < 4 ? at : 3] *= dims[i];
+        }
+    }
+    return true;
+}
+
+/* gather, and scatter in its forms; index_add and index_fill, whose index has the dim alone. */
+NPU__REF_COLD static npu_status npu__ref_plan_elements(npu_planned_writer *w, const npu_op_info *op)
+{
+    const npu_spec *x = op->in[0], *index = op->in[1], *source = op->num_in > 2 ? op->in[2] : NULL, *walked;
+    bool is_gather = op->kind == NPU_ATEN_GATHER, is_fill = op->kind == NPU_ATEN_INDEX_FILL;
+    bool is_flat = op->kind == NPU_ATEN_INDEX_ADD || is_fill;
+    uint32_t axis = x->rank ? npu__ref_axis(npu_op_int(op, "dim", 0), x->rank) : 0, dims[NPU_MAX_RANK];
+    uint32_t steps[3][NPU_MAX_RANK], own[NPU_MAX_RANK];
+    npu_scalar one = npu_scalar_int(1), value = npu_op_scalar(op, "value", one);
+    npu_planned_elements_words s = { 0, 0, 0, { 1, 1, 1, 1 }, { 0 }, { 0 }, { 0 }, 0, 0, 0, 0, 0 };
+    npu_status status;
+    s.mode = is_gather ? 0 : npu__ref_plan_put_mode(op);
+    s.dtype = x->dtype;
+    walked = is_fill ? x : is_flat ? source : index;
+    if (!x->rank || walked->rank != x->rank || (is_flat && index->rank != 1) || !npu__ref_plan_can_convert(x->dtype) ||
+        (index->dtype != NPU_I32 && index->dtype != NPU_I64) || npu__ref_plan_len(index) == 0 ||
+        npu__ref_plan_len(op->out[0]) == 0 || (!is_gather && s.mode == 0) ||
+        (source && (source->dtype != x->dtype || source->rank != x->rank)) ||
+        (!source && !is_gather && x->dtype != NPU_F32 && !npu__ref_plan_holds(x->dtype, npu_scalar_value(value))) ||
+        npu_scalar_value(npu_op_scalar(op, "alpha", one)) != 1.0) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    memset(steps, 0, sizeof steps);
+    npu__ref_plan_strides(x, own);
+    npu__ref_plan_strides(walked, steps[2]);
+    if (source) {
+        npu__ref_plan_strides(source, steps[1]);
+    }
+    memcpy(steps[0], is_gather ? steps[2] : own, sizeof own);
+    memcpy(steps[1], is_gather ? own : steps[1], sizeof own);
+    for (uint32_t i = 0; i < x->rank; i++) {
+        dims[i] = npu__ref_plan_dims(is_flat && i == axis ? index : walked, is_flat && i == axis ? 0 : i,
+                                     is_flat && i == axis ? 1u : i + 1u);
+        steps[2][i] = !is_flat ? steps[2][i] : i == axis;
+    }
+    steps[is_gather][axis] = 0;
+    s.n = npu__ref_plan_dims(x, axis, axis + 1u);
+    s.step = own[axis];
+    s.index_size = npu_dtype_bits((npu_dtype)index->dtype) / 8 | (is_fill ? NPU_PLANNED_FROM_END : 0);
+    status = !npu__ref_plan_element_dims(&s, x->rank, dims, steps) ? NPU_ERR_UNSUPPORTED
+             : is_gather ? NPU_OK : npu__ref_plan_base(w, op);
+    if (status == NPU_OK) {
+        s.y = npu_planned_result(w, 0);
+        s.x = is_gather ? npu_planned_operand(w, 0)
+              : source ? npu_planned_operand(w, 2) : npu__ref_plan_number_of(w, s.dtype, npu_scalar_value(value));
+        s.index = npu_planned_operand(w, 1);
+        status = npu_planned_emit(w, NPU_PLANNED_elements, &s, sizeof s, 3, 0);
+    }
+    return status;
 }
 
 /* ---- planned: lowering of comparisons, orders, conversions ---- */
@@ -38260,21 +38618,97 @@ NPU__REF_COLD static npu_status npu__ref_plan_binary_int(npu_planned_writer *w, 
     uint32_t first, second;
     s.dtype = op->out[0]->dtype;
     s.mode = npu__ref_plan_binary_mode((npu_kind)op->kind);
-    if ((s.dtype != NPU_I32 && s.dtype != NPU_I64) || a->dtype != s.dtype || (!is_number && b->dtype != s.dtype) ||
-        s.mode == NPU_PLANNED_DIV || npu_scalar_value(npu_op_scalar(op, "alpha", one)) != 1.0 ||
+    if ((s.dtype != NPU_I32 && s.dtype != NPU_I64) || !npu__ref_plan_can_convert(a->dtype) ||
+        (!is_number && !npu__ref_plan_can_convert(b->dtype)) || s.mode == NPU_PLANNED_DIV ||
+        npu_scalar_value(npu_op_scalar(op, "alpha", one)) != 1.0 ||
         (is_number && !(number >= -2147483648.0 && number <= 2147483647.0 && number == (double)(int32_t)number)) ||
         !npu__ref_plan_pair(op->out[0], is_last ? b : a, is_last ? a : b, &s.pair)) {
         return NPU_ERR_UNSUPPORTED;
     }
-    if (npu__ref_plan_len(a) == npu__ref_plan_len(op->out[0])) {
+    first = npu__ref_plan_as(w, op, 0, s.dtype);
+    second = is_number ? npu__ref_plan_number_of(w, s.dtype, number) : npu__ref_plan_as(w, op, 1, s.dtype);
+    if (a->dtype == s.dtype && npu__ref_plan_len(a) == npu__ref_plan_len(op->out[0])) {
         npu_planned_overwrite(w, 0);
     }
     s.pair.y = npu_planned_result(w, 0);
-    first = npu_planned_operand(w, 0);
-    second = is_number ? npu__ref_plan_number_of(w, s.dtype, number) : npu_planned_operand(w, 1);
     s.pair.a = is_last ? second : first;
     s.pair.b = is_last ? first : second;
     return npu_planned_emit(w, NPU_PLANNED_binary_int, &s, sizeof s, 3, 0);
+}
+
+static uint32_t npu__ref_plan_math_mode(const npu_op_info *op)
+{
+    switch (op->kind) {
+    case NPU_ATEN_FMOD_SCALAR: case NPU_ATEN_FMOD_TENSOR: return NPU_PLANNED_FMOD;
+    case NPU_ATEN_REMAINDER_SCALAR: case NPU_ATEN_REMAINDER_TENSOR: case NPU_ATEN_REMAINDER_SCALAR_TENSOR:
+        return NPU_PLANNED_REMAINDER;
+    case NPU_ATEN_POW: case NPU_ATEN_POW_SCALAR: return NPU_PLANNED_POWER;
+    case NPU_ATEN_ATAN2: case NPU_ATEN_ATAN: return NPU_PLANNED_ATAN2; /* of one operand: above 1 */
+    case NPU_ATEN_HYPOT: return NPU_PLANNED_HYPOT;
+    default: return npu_op_str_is(op, "rounding_mode", "trunc") ? NPU_PLANNED_TRUNC_DIV : NPU_PLANNED_FLOOR_DIV;
+    }
+}
+
+/* Quotients without a rest and rests of quotients, angles, lengths, powers; a number may stand for either operand. */
+NPU__REF_COLD static npu_status npu__ref_plan_pair_math(npu_planned_writer *w, const npu_op_info *op)
+{
+    npu_planned_binary_int_words s;
+    npu_spec single = npu_spec_tensor(NPU_F32, 0, NULL);
+    npu_scalar one = npu_scalar_int(1);
+    bool is_last = op->kind == NPU_ATEN_REMAINDER_SCALAR_TENSOR || op->kind == NPU_ATEN_POW_SCALAR;
+    bool is_number = op->num_in == 1, is_whole;
+    double number = npu_scalar_value(npu_op_scalar(op, is_last ? "self" : "other", one)); /* of atan 1 */
+    const npu_spec *a = op->in[0], *b = is_number ? &single : op->in[1];
+    uint32_t first, second;
+    s.dtype = op->out[0]->dtype;
+    s.mode = npu__ref_plan_math_mode(op);
+    is_whole = number >= -2147483648.0 && number <= 2147483647.0 && number == (double)(int32_t)number;
+    if ((s.dtype != NPU_F32 && s.dtype != NPU_I32 && s.dtype != NPU_I64) || !npu__ref_plan_can_be_f32(op, 0) ||
+        (!is_number && !npu__ref_plan_can_be_f32(op, 1)) ||
+        (s.dtype != NPU_F32 && (s.mode > NPU_PLANNED_REMAINDER || !is_whole)) ||
+        ((op->kind == NPU_ATEN_DIV_MODE || op->kind == NPU_ATEN_DIV_SCALAR_MODE) && !npu_op_has(op, "rounding_mode")) ||
+        !npu__ref_plan_pair(op->out[0], is_last ? b : a, is_last ? a : b, &s.pair)) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    first = npu__ref_plan_as(w, op, 0, s.dtype);
+    second = is_number ? npu__ref_plan_number_of(w, s.dtype, number) : npu__ref_plan_as(w, op, 1, s.dtype);
+    s.pair.y = npu_planned_result(w, 0);
+    s.pair.a = is_last ? second : first;
+    s.pair.b = is_last ? first : second;
+    return npu_planned_emit(w, NPU_PLANNED_pair_math, &s, sizeof s, 3, 0);
+}
+
+static uint32_t npu__ref_plan_reduce_mode(npu_kind kind)
+{
+    switch (kind) {
+    case NPU_ATEN_PROD: case NPU_ATEN_PROD_DIM_INT: case NPU_ATEN_CUMPROD: return NPU_PLANNED_MUL;
+    case NPU_ATEN_AMAX: case NPU_ATEN_MAX: case NPU_ATEN_MAX_DIM: return NPU_PLANNED_MAX;
+    case NPU_ATEN_AMIN: case NPU_ATEN_MIN: case NPU_ATEN_MIN_DIM: return NPU_PLANNED_MIN;
+    default: return NPU_PLANNED_ADD;
+    }
+}
+
+/* Products, and whole numbers' sums, least and largest; running ones, too. */
+NPU__REF_COLD static npu_status npu__ref_plan_reduce(npu_planned_writer *w, const npu_op_info *op)
+{
+    npu_planned_reduce_words s;
+    npu_planned_rows_words rows;
+    npu_kind kind = (npu_kind)op->kind;
+    bool is_dim = kind == NPU_ATEN_PROD_DIM_INT || kind == NPU_ATEN_MAX_DIM || kind == NPU_ATEN_MIN_DIM;
+    s.is_running = kind == NPU_ATEN_CUMSUM || kind == NPU_ATEN_CUMPROD;
+    s.mode = npu__ref_plan_reduce_mode(kind);
+    s.dtype = op->out[0]->dtype;
+    if ((s.dtype != NPU_I32 && s.dtype != NPU_I64 && s.dtype != NPU_F32) || !npu__ref_plan_alone(w, op, 1) ||
+        !npu__ref_plan_can_convert(op->in[0]->dtype) ||
+        !(is_dim || s.is_running ? npu__ref_plan_along(op, &rows) : npu__ref_plan_mean(op, &rows))) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    s.outer = rows.outer;
+    s.n = rows.n;
+    s.inner = rows.inner;
+    s.x = npu__ref_plan_as(w, op, 0, s.dtype);
+    s.y = npu_planned_result(w, 0);
+    return npu_planned_emit(w, NPU_PLANNED_reduce, &s, sizeof s, 2, 0);
 }
 
 /* Between numbers: no less than one, then no more than the other. */
@@ -38336,8 +38770,8 @@ NPU__REF_COLD static npu_status npu__ref_plan_top_k(npu_planned_writer *w, const
     s.inner = rows.inner;
     s.k = kind == NPU_ATEN_TOPK && op->in[0]->rank ? (uint32_t)npu_op_int(op, "k", 1) : 1;
     s.index_size = 8;
-    s.is_least = is_amin || kind == NPU_ATEN_ARGMIN || kind == NPU_ATEN_MIN_DIM ||
-                 (kind == NPU_ATEN_TOPK && !npu_op_int(op, "largest", 1));
+    s.is_least = is_amin || kind == NPU_ATEN_ARGMIN || kind == NPU_ATEN_MIN_DIM ? 1u
+                 : kind == NPU_ATEN_TOPK && !npu_op_int(op, "largest", 1)        ? 2u : 0u;
     if (npu__ref_plan_len(op->out[0]) == 0) {
         return NPU_ERR_UNSUPPORTED;
     }
@@ -38490,7 +38924,7 @@ NPU__REF_COLD static npu_status npu__ref_plan_cumsum(npu_planned_writer *w, cons
     return npu__ref_plan_matmul(w, &s);
 }
 
-/* Bags of equal length, known: rows of the table, then their mean, or sum. */
+/* Bags of equal length, known: rows of the table, then their mean, sum or largest. */
 NPU__REF_COLD static npu_status npu__ref_plan_bags(npu_planned_writer *w, const npu_op_info *op)
 {
     const npu_spec *table = op->in[0], *index = op->in[1], *offsets = op->in[2];
@@ -38503,7 +38937,7 @@ NPU__REF_COLD static npu_status npu__ref_plan_bags(npu_planned_writer *w, const 
     npu_status status;
     bags -= bags && npu_op_int(op, "include_last_offset", 0);
     each = bags ? count / bags : 0;
-    if (table->dtype != NPU_F32 || index->rank != 1 || !data || !each || each * bags != count || mode > 1 ||
+    if (table->dtype != NPU_F32 || index->rank != 1 || !data || !each || each * bags != count || mode > 2 ||
         (op->num_in > 3 && op->in[3]) || npu_op_int(op, "padding_idx", -1) >= 0 || !npu__ref_plan_alone(w, op, 1) ||
         (index->dtype != NPU_I32 && index->dtype != NPU_I64) ||
         (offsets->dtype != NPU_I32 && offsets->dtype != NPU_I64)) {
@@ -38530,7 +38964,10 @@ NPU__REF_COLD static npu_status npu__ref_plan_bags(npu_planned_writer *w, const 
     rows.outer = bags;
     rows.n = each;
     rows.inner = s.row / 4;
-    status = status ? status : npu_planned_emit(w, NPU_PLANNED_mean_f32, &rows, sizeof rows, 3, 0);
+    if (status || mode == 2) {
+        return status ? status : npu__ref_plan_largest(w, &rows);
+    }
+    status = npu_planned_emit(w, NPU_PLANNED_mean_f32, &rows, sizeof rows, 3, 0);
     return status || mode == 1 ? status : npu__ref_plan_times(w, op->out[0], rows.y, rows.y, (float)each);
 }
 
@@ -38689,6 +39126,8 @@ NPU_IR_API const npu_planned_library *npu_ref_planned(void)
         "top_k y index x outer n inner k index_size is_least", "compare " NPU__PAIR "mode dtype",
         "convert y x count from to", "map y x count mode a:f b:f", NPU__RECURRENT, "binary_int " NPU__PAIR "mode dtype",
         "control condition jump kind open work counter most", "gather y x index outer count rows row index_size",
+        "elements y x index dims:4 y_steps:4 x_steps:4 index_steps:4 n step index_size mode dtype",
+        "reduce y x outer n inner mode dtype is_running", "binary_int " NPU__PAIR "mode dtype",
     };
 #define NPU_X(kind, lower) { kind, NPU_IR_HAS_OP(kind) ? lower : (npu__ref_lower_fn)0 }
     static const npu_planned_lowering lowerings[] = {
@@ -38851,6 +39290,36 @@ NPU_IR_API const npu_planned_library *npu_ref_planned(void)
         NPU_X(NPU_ATEN_UPSAMPLE_NEAREST3D_VEC, npu__ref_plan_resize),
         NPU_X(NPU_ATEN_UPSAMPLE_NEAREST_EXACT3D_VEC, npu__ref_plan_resize),
         NPU_X(NPU_NPU_QUPSAMPLE_BILINEAR2D, npu__ref_plan_resize),
+        NPU_X(NPU_ATEN_GATHER, npu__ref_plan_elements), NPU_X(NPU_ATEN_SCATTER, npu__ref_plan_elements),
+        NPU_X(NPU_ATEN_SCATTER_VALUE, npu__ref_plan_elements), NPU_X(NPU_ATEN_SCATTER_ADD, npu__ref_plan_elements),
+        NPU_X(NPU_ATEN_SCATTER_REDUCE_WORD, npu__ref_plan_elements),
+        NPU_X(NPU_ATEN_SCATTER_VALUE_REDUCE, npu__ref_plan_elements),
+        NPU_X(NPU_ATEN_SCATTER_REDUCE, npu__ref_plan_elements), NPU_X(NPU_ATEN_INDEX_ADD, npu__ref_plan_elements),
+        NPU_X(NPU_ATEN_INDEX_FILL, npu__ref_plan_elements),
+        NPU_X(NPU_ATEN_ATAN, npu__ref_plan_pair_math), NPU_X(NPU_ATEN_ATAN2, npu__ref_plan_pair_math),
+        NPU_X(NPU_ATEN_HYPOT, npu__ref_plan_pair_math),
+        NPU_X(NPU_ATEN_POW, npu__ref_plan_pair_math), NPU_X(NPU_ATEN_POW_SCALAR, npu__ref_plan_pair_math),
+        NPU_X(NPU_ATEN_FMOD_SCALAR, npu__ref_plan_pair_math), NPU_X(NPU_ATEN_FMOD_TENSOR, npu__ref_plan_pair_math),
+        NPU_X(NPU_ATEN_REMAINDER_SCALAR, npu__ref_plan_pair_math),
+        NPU_X(NPU_ATEN_REMAINDER_TENSOR, npu__ref_plan_pair_math),
+        NPU_X(NPU_ATEN_REMAINDER_SCALAR_TENSOR, npu__ref_plan_pair_math),
+        NPU_X(NPU_ATEN_FLOOR_DIVIDE, npu__ref_plan_pair_math),
+        NPU_X(NPU_ATEN_FLOOR_DIVIDE_SCALAR, npu__ref_plan_pair_math),
+        NPU_X(NPU_ATEN_DIV_MODE, npu__ref_plan_pair_math), NPU_X(NPU_ATEN_DIV_SCALAR_MODE, npu__ref_plan_pair_math),
+        NPU_X(NPU_ATEN_SUM, npu__ref_plan_reduce), NPU_X(NPU_ATEN_SUM_DIM, npu__ref_plan_reduce),
+        NPU_X(NPU_ATEN_PROD, npu__ref_plan_reduce), NPU_X(NPU_ATEN_PROD_DIM_INT, npu__ref_plan_reduce),
+        NPU_X(NPU_ATEN_AMAX, npu__ref_plan_reduce), NPU_X(NPU_ATEN_AMIN, npu__ref_plan_reduce),
+        NPU_X(NPU_ATEN_MAX, npu__ref_plan_reduce), NPU_X(NPU_ATEN_MIN, npu__ref_plan_reduce),
+        NPU_X(NPU_ATEN_MAX_DIM, npu__ref_plan_reduce), NPU_X(NPU_ATEN_MIN_DIM, npu__ref_plan_reduce),
+        NPU_X(NPU_ATEN_CUMSUM, npu__ref_plan_reduce), NPU_X(NPU_ATEN_CUMPROD, npu__ref_plan_reduce),
+        NPU_X(NPU_ATEN_BITWISE_AND_TENSOR, npu__ref_plan_binary_int),
+        NPU_X(NPU_ATEN_BITWISE_AND_SCALAR, npu__ref_plan_binary_int),
+        NPU_X(NPU_ATEN_BITWISE_OR_TENSOR, npu__ref_plan_binary_int),
+        NPU_X(NPU_ATEN_BITWISE_OR_SCALAR, npu__ref_plan_binary_int),
+        NPU_X(NPU_ATEN_BITWISE_XOR_TENSOR, npu__ref_plan_binary_int),
+        NPU_X(NPU_ATEN_BITWISE_XOR_SCALAR, npu__ref_plan_binary_int),
+        NPU_X(NPU_ATEN_AS_STRIDED, npu__ref_plan_strided), NPU_X(NPU_ATEN_DIAGONAL, npu__ref_plan_strided),
+        NPU_X(NPU_ATEN_TRIL, npu__ref_plan_triangle), NPU_X(NPU_ATEN_TRIU, npu__ref_plan_triangle),
     };
 #undef NPU_X
     static const npu_planned_library library = { (uint32_t)sizeof(npu_planned_library),
