@@ -35560,7 +35560,7 @@ NPU__PLANNED(where_f32)
 }
 
 /* Element `to` of y becomes element `from` of x, or is joined with it. */
-static void npu__planned_put(uint32_t mode, uint32_t dtype, void *y, uint32_t to, const void *x, uint32_t from)
+static void npu__planned_set(uint32_t mode, uint32_t dtype, void *y, uint32_t to, const void *x, uint32_t from)
 {
     bool is_joined = mode != 0 && mode != NPU_PLANNED_PUT;
     if (dtype == NPU_F32) {
@@ -35595,7 +35595,7 @@ NPU__PLANNED(elements)
         if (of >= s->n) {
             return NPU_ERR_RANGE;
         }
-        npu__planned_put(s->mode, s->dtype, y, npu__planned_at(at, s->y_steps) + of * (s->step - x_step), x,
+        npu__planned_set(s->mode, s->dtype, y, npu__planned_at(at, s->y_steps) + of * (s->step - x_step), x,
                          npu__planned_at(at, s->x_steps) + of * x_step);
         npu__planned_advance(at, s->dims);
     }
@@ -35618,10 +35618,10 @@ NPU__PLANNED(reduce)
     for (uint32_t o = 0; o < kept; o++) {
         uint32_t from = o / s->inner * s->n * s->inner + o % s->inner;
         uint32_t to = o / s->inner * many * s->inner + o % s->inner, step = s->is_running ? s->inner : 0;
-        npu__planned_put(0, s->dtype, y, to, x, from);
+        npu__planned_set(0, s->dtype, y, to, x, from);
         for (uint32_t k = 1; k < s->n; k++, to += step) {
-            npu__planned_put(0, s->dtype, y, to + step, y, to);
-            npu__planned_put(s->mode, s->dtype, y, to + step, x, from + k * s->inner);
+            npu__planned_set(0, s->dtype, y, to + step, y, to);
+            npu__planned_set(s->mode, s->dtype, y, to + step, x, from + k * s->inner);
         }
     }
     return NPU_OK;

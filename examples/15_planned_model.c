@@ -2,8 +2,8 @@
    f32 and in 8 bits. On this machine they are optimised, quantised on the images that ship with them (on sounds), planned,
    and written as C code: digits_f32.h, digits_i8.h, spotter_f32.h and spotter_i8.h, each with a file ..._cases.h of inputs
    and what they come to here, and once more as C calls, digits_f32.c and so on. Steps may take 4 KB of the arena to be
-   faster, in files ..._least.h none. A small model with a branch and a loop, level_f32.h, is a file with jumps and C
-   with if and for. examples/firmware/run.c runs them where they lie.
+   faster, in files ..._least.h none. A layer of a transformer, attention_f32.h and attention_i8.h, has made-up weights; a
+   small model with a branch and a loop, level_f32.h, is a file with jumps and C with if and for. examples/firmware/run.c runs them where they lie.
    cc -O2 -I.. 15_planned_model.c -lm -lpthread      (run it from the repository's root)
    usage: 15_planned_model [folder for the files; "" or none: nothing is written] [images of the test set: of 2500]
    So many images (100) go through the executor, too: planned f32 is within 1e-5 of it, i8 the same bits. */
@@ -228,6 +228,56 @@ static const char level_text[] =
     "input x : f32[8]\na = aten.abs.default(x)\npeak = aten.amax.default(a, [0])\nc = aten.gt.Scalar(peak, 0.1)\n"
     "y = npu.if(c, [x, peak], then_body=graph 0, else_body=graph 1)\noutput y = y\n";
 
+/* A layer of a transformer that looks at 16 rows of 32 numbers and names one of four kinds. */
+static const char attention_text[] =
+    "npu_ir 1\ngraph attention\n"
+    "input x : f32[1,16,32]\nparam norm_w : f32[32]\nparam norm_b : f32[32]\nparam in_w : f32[96,32]\n"
+    "param in_b : f32[96]\nparam out_w : f32[32,32]\nparam out_b : f32[32]\nparam up_w : f32[64,32]\n"
+    "param up_b : f32[64]\nparam down_w : f32[32,64]\nparam kinds_w : f32[4,32]\n"
+    "n = aten.layer_norm.default(x, [32], norm_w, norm_b)\nqkv = aten.linear.default(n, in_w, in_b)\n"
+    "heads = aten.reshape.default(qkv, [1,16,3,2,16])\nsplit = aten.permute.default(heads, [2,0,3,1,4])\n"
+    "q, k, v = aten.unbind.int(split, 0)\na = aten.scaled_dot_product_attention.default(q, k, v)\n"
+    "b = aten.transpose.int(a, 1, 2)\nc = aten.reshape.default(b, [1,16,32])\n"
+    "d = aten.linear.default(c, out_w, out_b)\ne = aten.add.Tensor(x, d)\n"
+    "f = aten.layer_norm.default(e, [32], norm_w, norm_b)\nup = aten.linear.default(f, up_w, up_b)\n"
+    "h = aten.gelu.default(up)\ndown = aten.linear.default(h, down_w)\ni = aten.add.Tensor(e, down)\n"
+    "first = aten.select.int(i, 1, 0)\nkind = aten.linear.default(first, kinds_w)\noutput kind = kind\n";
+
+/* From -scale to scale. */
+static void fill(float *x, size_t len, float scale)
+{
+    static uint32_t state = 1;
+    for (size_t i = 0; i < len; i++) {
+        state = state * 1664525u + 1013904223u;
+        x[i] = ((float)(state >> 8) / 8388608.0f - 1.0f) * scale;
+    }
+}
+
+static int make_attention(const char *folder)
+{
+    static float rows[SAMPLES][16 * 32], weights[11][96 * 32];
+    const example e = { "attention", npu_spec_tensor(NPU_F32, 3, (int64_t[]){ 1, 16, 32 }), rows[0], 16 * 32, 4 };
+    npu_graph *g = NULL, *i8;
+    npu_diag diag = { 0 };
+    int failed;
+    if (npu_graph_parse(&g, attention_text, sizeof attention_text - 1, NULL, &diag)) {
+        stop("attention", diag.message);
+    }
+    fill(rows[0], SAMPLES * 16 * 32, 1.0f);
+    for (uint32_t i = 0; i < npu_graph_num_params(g); i++) {
+        npu_value v = npu_graph_param(g, i);
+        size_t size = 0;
+        npu_spec_size(npu_value_spec(g, v), &size);
+        fill(weights[i], size / sizeof(float), 0.3f);
+        npu_graph_bind_param(g, npu_value_name(g, v), weights[i], size);
+    }
+    i8 = quantised(g, &e);
+    failed = make(g, &e, folder, "f32", SPARE, -1) | make(i8, &e, folder, "i8", SPARE, -1);
+    npu_graph_destroy(i8);
+    npu_graph_destroy(g);
+    return failed;
+}
+
 static int make_level(const char *folder)
 {
     static float levels[SAMPLES][8]; /* loud and quiet ones in turn */
@@ -272,7 +322,8 @@ int main(int argc, char **argv)
         }
         fill_sound(sounds[i], i);
     }
-    failed = make_all(g, &digits, folder, 0) | make_all(words, &keywords, folder, -1) | make_level(folder);
+    failed = make_all(g, &digits, folder, 0) | make_all(words, &keywords, folder, -1) |
+             make_attention(folder) | make_level(folder);
     npu_graph_destroy(words);
     npu_model_destroy(m);
     free(weights);

@@ -163,9 +163,10 @@ $QUICK -std=c99 -O0 -I. -Iexamples examples/17_planned_accelerator.c -lm -lpthre
 printf '%-18s %-5s %6s %6s %8s %8s %6s %12s\n' model core runtime kernels file arena stack instructions
 for m in $machines; do
     build_machine $m || { echo "FAIL $m: does not compile" && failed=1; }
-    for model in $models level_f32 level_f32_calls digits_i8_least spotter_i8_least accelerator accelerator_calls; do
+    for model in $models level_f32 level_f32_calls attention_f32 attention_i8 attention_f32_calls attention_i8_calls \
+        digits_i8_least spotter_i8_least accelerator accelerator_calls; do
         [ $m = M0 ] && [[ $model != digits_i8 && $model != level_* ]] && continue # the board has 16 KB of RAM
-        [ $m != M4 ] && [[ $model = *_least || $model = accelerator* ]] && continue
+        [ $m != M4 ] && [[ $model = *_least || $model = accelerator* || $model = attention* ]] && continue
         line $model $m
     done
 done
@@ -197,6 +198,10 @@ M4*)
     limit "instructions of a run, spotter i8" "$(said spotter_i8_M4 'instructions of a run')" 3920000
     limit "instructions of a run, digits f32" "$(said digits_f32_M4 'instructions of a run')" 5450000
     limit "instructions of a run, spotter f32" "$(said spotter_f32_M4 'instructions of a run')" 4600000
+    limit "instructions of a run, attention f32" "$(said attention_f32_M4 'instructions of a run')" 945000
+    limit "instructions of a run, attention i8" "$(said attention_i8_M4 'instructions of a run')" 1500000
+    limit "instructions of attention_f32 as C calls" "$(said attention_f32_calls_M4 'instructions of a run')" 685000
+    limit "instructions of attention_i8 as C calls" "$(said attention_i8_calls_M4 'instructions of a run')" 1350000
     limit "instructions to open, digits i8" "$(said digits_i8_M4 'instructions to open')" 20000
     limit "arena of digits i8, bytes, 4 KB of it to be faster" "$(said digits_i8_M4 arena)" $((13328 + 4096))
     limit "arena of digits f32, bytes, 4 KB of it to be faster" "$(said digits_f32_M4 arena)" $((53312 + 4096))
@@ -207,7 +212,7 @@ M4*)
             $(($(said ${model}_M4 'instructions of a run') / 10 * 9))
         limit "bytes of $model as C calls" "$(size_of "$(elf ${model}_calls)")" "$(size_of "$(elf $model)")"
     done
-    for model in $models digits_i8_least spotter_i8_least; do
+    for model in $models attention_f32 attention_i8 digits_i8_least spotter_i8_least; do
         limit "stack, bytes, $model" "$(said ${model}_M4 stack)" 512
     done
     ;;
