@@ -6219,8 +6219,8 @@ NPU_IR_API npu_status npu_plan_validate(const npu_plan *plan, npu_diag *diag);
    these are fewer; where weights do, the ops from the first on whose weights do not fit. Their reason is
    NPU_REASON_BUDGET, with the numbers. With desc.stream_weights those weights stay on the host instead, and runs upload
    them. What compile says may make a program move more; so may a device that has less memory than it says. Where
-   there is no next backend, the plan fails with BUDGET. Child graphs of npu.if and npu.while are planned each by itself:
-   a capacity holds for each of these plans, not for all together.
+   there is no next backend, the plan fails with BUDGET. Child graphs of npu.if and npu.while are planned one by one: a
+   capacity holds for each of these plans, not for all together.
    -------------------------------------------------------------------------------------------------------- */
 
 typedef struct npu_memory {        /* bytes, of one backend */
@@ -43470,8 +43470,8 @@ static npu_status npu__check_rates(const npu_rates *r, const char *backend, npu_
     for (uint32_t i = 0; i < r->num_rows; i++) {
         const npu_rate *row = &r->rows[i];
         if (!npu__is_rate(row->fixed_ns) || !npu__is_rate(row->mac_ns) || !npu__is_rate(row->byte_ns)) {
-            return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "rates of %s, row %u (%s): %g, %g and %g ns, expected 0 to 1e15", backend,
-                             (unsigned)i, row->what ? row->what : "any op", row->fixed_ns, row->mac_ns, row->byte_ns);
+            return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "rates of %s, row %u (%s): %g, %g and %g ns, expected 0 to 1e15",
+                             backend, (unsigned)i, row->what ? row->what : "any op", row->fixed_ns, row->mac_ns, row->byte_ns);
         }
     }
     return NPU_OK;

@@ -645,7 +645,7 @@ static npu_status plan_at_random(uint32_t seed, uint64_t *capacity, npu_diag *di
     npu_sim_desc sims[2];
     npu_ref_desc of_cpu;
     npu_backend *cpu = NULL;
-    npu_value pool[40];
+    npu_value made[40];
     uint32_t num = 2;
     memset(sims, 0, sizeof sims);
     memset(fast, 0, sizeof fast);
@@ -663,18 +663,18 @@ static npu_status plan_at_random(uint32_t seed, uint64_t *capacity, npu_diag *di
     rig r = rig_start(sims, 2);
     npu_spec spec = npu_spec_tensor(NPU_F32, 2, (int64_t[]){ 8, 16 });
     npu_value w = npu_constant_ref(r.graph, "w", npu_spec_tensor(NPU_F32, 2, (int64_t[]){ 16, 16 }), weight);
-    pool[0] = npu_input(r.graph, "x", spec);
-    pool[1] = npu_relu(r.graph, pool[0]);
+    made[0] = npu_input(r.graph, "x", spec);
+    made[1] = npu_relu(r.graph, made[0]);
     for (uint32_t i = 8 + RANDOM(24); i > 0; i--) {
-        npu_value a = pool[num - 1 - RANDOM(num < 4 ? num : 4)], b = pool[RANDOM(num)];
+        npu_value a = made[num - 1 - RANDOM(num < 4 ? num : 4)], b = made[RANDOM(num)];
         uint32_t which = RANDOM(5);
         npu_value v = npu_reshape(r.graph, a, (int64_t[]){ 4, 32 }, 2);
-        pool[num++] = which == 0 ? npu_neg(r.graph, a) : which == 1 ? npu_mul(r.graph, a, b)
+        made[num++] = which == 0 ? npu_neg(r.graph, a) : which == 1 ? npu_mul(r.graph, a, b)
                     : which == 2 ? npu_linear(r.graph, a, w, (npu_value){ 0 })
                     : which == 3 ? npu_reshape(r.graph, npu_relu(r.graph, v), (int64_t[]){ 8, 16 }, 2) : npu_add(r.graph, a, b);
     }
-    npu_output(r.graph, "y", pool[num - 1]);
-    npu_output(r.graph, "z", pool[num / 2]);
+    npu_output(r.graph, "y", made[num - 1]);
+    npu_output(r.graph, "z", made[num / 2]);
     r.desc.rates = RANDOM(2) ? rates : NULL;
     r.desc.min_group_ops = RANDOM(3);
     r.desc.stream_weights = RANDOM(2);
