@@ -53717,6 +53717,12 @@ static bool npu__flow_touch_group(npu_exec *e, npu__flow *f, uint32_t action, ui
     return ok && npu__flow_touch_scratch(e, f, action, g);
 }
 
+/* Where a buffer of a host backend is written or read; NULL = it is a device's. */
+static void *npu__flow_buffer(const npu_exec *e, uint32_t backend, const npu_buffer *buffer, uint64_t offset)
+{
+    return buffer && buffer->handle && npu__is_host(e, backend) ? (char *)buffer->handle + offset : NULL;
+}
+
 static bool npu__flow_touch_all(npu_exec *e, const npu_capture *c)
 {
     npu__flow *f = c->flow;
@@ -53727,8 +53733,10 @@ static bool npu__flow_touch_all(npu_exec *e, const npu_capture *c)
         if (a->type == NPU__SUBMIT) {
             ok = !npu__is_host(e, a->backend) || npu__flow_touch_group(e, f, i, a->which);
         } else {
-            ok = npu__flow_note(f, i, a->from, a->bytes, false) &&
-                npu__flow_note(f, i, a->to, a->written ? a->written : a->bytes, true);
+            const void *from = a->from ? a->from : npu__flow_buffer(e, a->other, a->source, a->source_offset);
+            void *to = a->to ? a->to : npu__flow_buffer(e, a->backend, a->buffer, a->offset);
+            ok = npu__flow_note(f, i, from, a->bytes, false) &&
+                npu__flow_note(f, i, to, a->written ? a->written : a->bytes, true);
         }
     }
     return ok;

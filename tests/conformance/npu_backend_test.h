@@ -397,7 +397,7 @@ typedef struct npu_bt_made {
     npu_exec *exec;
 } npu_bt_made;
 
-/* Every third op on the CPU, so that values go to the device and from it while it is at work, if it has fences. */
+/* Every third op on the CPU, so that values go to the device and from it, while it is at work if it has fences. */
 static inline int npu_bt_in_turns(void *ctx, const npu_op_info *op, const char *label)
 {
     (void)ctx, (void)label;
@@ -408,7 +408,7 @@ static inline npu_status npu_bt_make_as(const npu_graph *g, const npu_backend *f
 {
     npu_exec_desc how;
     memset(&how, 0, sizeof how);
-    how.overlap = overlap && first->wait;
+    how.overlap = overlap;
     const npu_backend *backends[2] = { first, npu_ref_backend() };
     npu_plan_desc desc;
     memset(&desc, 0, sizeof desc);
