@@ -22835,7 +22835,21 @@ static npu_status npu__data_set(npu_graph *g, uint32_t id, const void *data, siz
     }
     g->data[g->values[id].data].data = data;
     g->data[g->values[id].data].size = size;
+    g->data[g->values[id].data].is_owned = false;
     return NPU_OK;
+}
+
+/* The same with data of another graph, which need not outlive this one: what lies in its arena is copied. */
+static npu_status npu__data_take(npu_graph *g, uint32_t id, const npu__data *data)
+{
+    void *own = data->is_owned ? npu__arena_alloc(&g->arena, data->size ? data->size : 1) : NULL;
+    npu_status status = data->is_owned && !own ? npu__graph_no_memory(g)
+                                               : npu__data_set(g, id, own ? own : data->data, data->size);
+    if (own && status == NPU_OK) {
+        memcpy(own, data->data, data->size);
+        g->data[g->values[id].data].is_owned = true;
+    }
+    return status;
 }
 
 NPU__COLD NPU_IR_API npu_status npu_graph_bind_param(npu_graph *g, const char *name, const void *data, size_t size)
@@ -34615,7 +34629,7 @@ static void npu__copy_le(uint8_t *out, const uint8_t *in, size_t size, uint32_t 
 }
 
 /* Data that cannot be used where it lies goes to the graph's memory. */
-static npu_status npu__tensor_settle(npu_graph *g, npu_array *array)
+static npu_status npu__tensor_settle(npu_graph *g, npu_array *array, bool *is_owned)
 {
     uint32_t bytes = npu__element_bytes((npu_dtype)array->spec.dtype);
     size_t size = 0;
@@ -34630,6 +34644,7 @@ static npu_status npu__tensor_settle(npu_graph *g, npu_array *array)
     }
     npu__copy_le(own, (const uint8_t *)array->data, size, bytes);
     array->data = own;
+    *is_owned = true;
     return NPU_OK;
 }
 
@@ -34637,6 +34652,7 @@ static npu_status npu__tensors_bind(npu__tensors *t, npu_graph *g, const npu_byt
                                     void (*report)(void *ctx, const npu_diag *diag), void *ctx)
 {
     npu_status status = NPU_OK;
+    bool *owned;
     for (uint32_t i = 0; i < num_files && status == NPU_OK; i++) {
         status = npu__tensors_read(t, &files[i]);
     }
@@ -34646,10 +34662,18 @@ static npu_status npu__tensors_bind(npu__tensors *t, npu_graph *g, const npu_byt
         }
         return npu__graph_adopt(g, &t->l.p.diag);
     }
+    owned = (bool *)npu__alloc_zero(&g->allocator, t->num_arrays * sizeof *owned);
+    status = owned ? NPU_OK : npu__graph_no_memory(g);
     for (uint32_t i = 0; i < t->num_arrays && status == NPU_OK; i++) {
-        status = npu__tensor_settle(g, &t->arrays[i]);
+        status = npu__tensor_settle(g, &t->arrays[i], &owned[i]);
     }
-    return status ? status : npu_graph_bind_weights(g, t->arrays, t->num_arrays, report, ctx);
+    status = status ? status : npu_graph_bind_weights(g, t->arrays, t->num_arrays, report, ctx);
+    for (uint32_t i = 0; i < t->num_arrays && status == NPU_OK; i++) {
+        npu_value v = npu_graph_find(g, t->arrays[i].name);
+        g->data[g->values[v.id].data].is_owned |= owned[i];
+    }
+    npu__free(&g->allocator, owned, t->num_arrays * sizeof *owned);
+    return status;
 }
 
 NPU__COLD NPU_IR_API npu_status npu_graph_bind_safetensors(npu_graph *g, const npu_bytes *files, uint32_t num_files,
@@ -36155,8 +36179,7 @@ NPU__COLD static npu_status npu__rewrite_source(npu_rewrite *rw, uint32_t id)
         break;
     default: break;
     }
-    if (v.id && old->role == NPU_ROLE_PARAM && data->data &&
-        npu__data_set(rw->to, v.id, data->data, data->size)) {
+    if (v.id && old->role == NPU_ROLE_PARAM && data->data && npu__data_take(rw->to, v.id, data)) {
         v.id = 0;
     }
     rw->values[id] = v.id;
@@ -51042,6 +51065,7 @@ static npu_status npu__cache_key(const npu_graph *g, const npu_plan_desc *d, npu
         if (g->values[i].role == NPU_ROLE_PARAM) {
             npu_text_append(key, (const char *)&data->data, sizeof data->data);
             npu_text_append(key, (const char *)&data->size, sizeof data->size);
+            npu_text_append(key, (const char *)data->data, data->is_owned ? data->size : 0); /* may die before the cache */
         }
     }
     npu_text_append(key, (const char *)&g->registry, g->owns_registry ? 0 : sizeof g->registry);
@@ -51071,7 +51095,7 @@ static npu_status npu__cache_graph(npu_program_cache *c, npu_graph **out, const 
     for (uint32_t i = 1; i < g->num_values && status == NPU_OK; i++) {
         const npu__data *data = &g->data[g->values[i].data];
         if (g->values[i].role == NPU_ROLE_PARAM && data->data) {
-            status = npu__data_set(*out, i, data->data, data->size);
+            status = npu__data_take(*out, i, data);
         }
     }
     npu_text_free(&text);
