@@ -428,7 +428,8 @@ typedef struct npu_opencl {
     cl_context context;
     cl_command_queue queue;
     cl_program kernels;
-    pthread_mutex_t lock; /* a kernel's arguments are its own until it is queued */
+    pthread_mutex_t lock; /* a kernel's arguments are its own until it is queued; of the fences, too */
+    npu_fence fences;     /* given so far */
     char name[128];
 } npu_opencl;
 
@@ -463,14 +464,16 @@ static void npu_opencl__free(void *ctx, npu_buffer *buffer)
     }
 }
 
-/* A fence means: everything that was queued. */
+/* A fence means: everything that was queued. Each call has one of its own. */
 static npu_status npu_opencl__queued(npu_opencl *d, cl_int error, npu_fence *fence)
 {
     if (!error) {
         error = fence ? clFlush(d->queue) : clFinish(d->queue);
     }
     if (!error && fence) {
-        *fence = 1;
+        pthread_mutex_lock(&d->lock);
+        *fence = ++d->fences;
+        pthread_mutex_unlock(&d->lock);
     }
     return npu_opencl__status(error);
 }
