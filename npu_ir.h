@@ -5953,8 +5953,8 @@ NPU_IR_API const npu_pass *npu_conversion_pass(const char *name);
     X(9, NPU_PASS_RMS_NORM, "rms-norm",                                                            \
       "weight x rsqrt(mean(x x) + eps), cast between or not: aten.rms_norm; rounds otherwise")     \
     X(22, NPU_PASS_LAYER_NORM, "layer-norm",                                                       \
-      "weight (x - mean(x)) / sqrt(mean((x - mean(x))^2) + eps) + bias, or rsqrt, over the last dim, as ONNX before 17 " \
-      "has it: aten.layer_norm; rounds otherwise")                                                 \
+      "weight (x - mean(x)) / sqrt(mean((x - mean(x))^2) + eps) + bias, or rsqrt, over the last dim, as ONNX " \
+      "before 17 has it: aten.layer_norm; rounds otherwise")                                       \
     X(23, NPU_PASS_GELU, "gelu", "x / 2 (1 + erf(x / sqrt 2)): aten.gelu; rounds otherwise")        \
     X(11, NPU_PASS_ATTENTION, "attention",                                                         \
       "softmax(q k' [q, k or both scaled] [+ mask, or chosen by one]) v, through views that keep matrices, heads of k "\
@@ -38528,7 +38528,8 @@ static const npu_pattern npu__patterns_rms_norm[] = { { "rms-norm", NPU_ATEN_MUL
 static npu_value npu__centred(npu_rewrite *rw, npu_value d, npu_op mean_square)
 {
     const npu_graph *g = rw->from;
-    npu_op sub = npu_value_producer(g, d, NULL), square = npu_value_producer(g, npu_op_operand_value(g, mean_square, 0), NULL);
+    npu_op sub = npu_value_producer(g, d, NULL);
+    npu_op square = npu_value_producer(g, npu_op_operand_value(g, mean_square, 0), NULL);
     uint32_t uses = 2 + (g->ops[square.id].num_operands > 1);
     bool is_alone = npu_op_kind(g, sub) == NPU_ATEN_SUB && g->values[d.id].num_uses == uses && !g->values[d.id].is_kept;
     const npu_op_info *info = is_alone ? npu_rewrite_info(rw, sub) : NULL;
@@ -38563,7 +38564,8 @@ static npu_status npu__fuse_layer_norm(void *ctx, npu_rewrite *rw, const npu_gra
 {
     for (uint32_t i = 0; i < 4; i++) { /* the sides of bias and of weight */
         npu_op mul = npu__inner(from, op, i / 2, NPU_ATEN_MUL), scaled = npu__inner(from, mul, i % 2, NPU_ATEN_DIV);
-        npu_value bias = npu_op_operand_value(from, op, 1 - i / 2), weight = npu_op_operand_value(from, mul, 1 - i % 2), x;
+        npu_value bias = npu_op_operand_value(from, op, 1 - i / 2), x;
+        npu_value weight = npu_op_operand_value(from, mul, 1 - i % 2);
         const npu_op_info *info = mul.id ? npu_rewrite_info(rw, op) : NULL;
         bool is_sum = info && npu_op_float(info, "alpha", 1) == 1;
         double eps = 0;
@@ -38599,26 +38601,28 @@ static const npu_pattern npu__patterns_layer_norm[] = {
 static npu_value npu__erf_input(npu_rewrite *rw, npu_op add)
 {
     const npu_graph *g = rw->from;
-    npu_value erf = { 0 }, x = { 0 };
+    npu_value term = { 0 }, x = { 0 };
     double one = 0, root = 0;
-    npu_op turned;
+    npu_op erf, scaled;
     bool is_div;
-    if (!add.id || !npu__number_operand_of(rw, add, true, &erf, &one) || one != 1) {
+    if (!npu__number_operand_of(rw, add, true, &term, &one) || one != 1) {
         return npu__make_value(0);
     }
-    add = npu__inner(g, add, erf.id == npu_op_operand_value(g, add, 0).id ? 0 : 1, NPU_ATEN_ERF);
-    turned = npu_value_producer(g, npu_op_operand_value(g, add, 0), NULL);
-    is_div = npu_op_kind(g, turned) == NPU_ATEN_DIV || npu_op_kind(g, turned) == NPU_ATEN_DIV_SCALAR;
-    turned = npu__inner(g, add, 0, is_div ? npu_op_kind(g, turned) : NPU_ATEN_MUL);
-    turned = turned.id ? turned : npu__inner(g, add, 0, NPU_ATEN_MUL_SCALAR);
-    if (!turned.id || !npu__number_operand_of(rw, turned, !is_div, &x, &root)) {
+    erf = npu__inner(g, add, term.id == npu_op_operand_value(g, add, 0).id ? 0 : 1, NPU_ATEN_ERF);
+    scaled = npu__inner(g, erf, 0, NPU_ATEN_DIV);
+    scaled = scaled.id ? scaled : npu__inner(g, erf, 0, NPU_ATEN_DIV_SCALAR);
+    is_div = scaled.id != 0;
+    scaled = scaled.id ? scaled : npu__inner(g, erf, 0, NPU_ATEN_MUL);
+    scaled = scaled.id ? scaled : npu__inner(g, erf, 0, NPU_ATEN_MUL_SCALAR);
+    if (!scaled.id || !npu__number_operand_of(rw, scaled, !is_div, &x, &root)) {
         return npu__make_value(0);
     }
     root = is_div ? root : 1 / root;
     return npu__make_value(root > 1.414213 && root < 1.414214 ? x.id : 0);
 }
 
-/* Factors of a product, and of one more that only it reads: values that are no numbers, and the product of the others. */
+/* Factors of a product, and of one more that only it reads: values that are no numbers, and the product of those that
+   are. */
 typedef struct npu__factors {
     uint32_t num;
     npu_value of[4];
@@ -43493,8 +43497,9 @@ static npu_status npu__check_rates(const npu_rates *r, const char *backend, npu_
     for (uint32_t i = 0; i < r->num_rows; i++) {
         const npu_rate *row = &r->rows[i];
         if (!npu__is_rate(row->fixed_ns) || !npu__is_rate(row->mac_ns) || !npu__is_rate(row->byte_ns)) {
-            return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "rates of %s, row %u (%s): %g, %g and %g ns, expected 0 to 1e15",
-                             backend, (unsigned)i, row->what ? row->what : "any op", row->fixed_ns, row->mac_ns, row->byte_ns);
+            return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT,
+                             "rates of %s, row %u (%s): %g, %g and %g ns, expected 0 to 1e15", backend, (unsigned)i,
+                             row->what ? row->what : "any op", row->fixed_ns, row->mac_ns, row->byte_ns);
         }
     }
     return NPU_OK;
@@ -51065,7 +51070,7 @@ static npu_status npu__cache_key(const npu_graph *g, const npu_plan_desc *d, npu
         if (g->values[i].role == NPU_ROLE_PARAM) {
             npu_text_append(key, (const char *)&data->data, sizeof data->data);
             npu_text_append(key, (const char *)&data->size, sizeof data->size);
-            npu_text_append(key, (const char *)data->data, data->is_owned ? data->size : 0); /* may die before the cache */
+            npu_text_append(key, (const char *)data->data, data->is_owned ? data->size : 0); /* the cache may live on */
         }
     }
     npu_text_append(key, (const char *)&g->registry, g->owns_registry ? 0 : sizeof g->registry);

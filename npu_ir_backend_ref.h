@@ -31079,6 +31079,19 @@ static void npu__ref_run_part(void *arg, uint32_t part, uint32_t parts, uint32_t
     }
 }
 
+/* All parts of what comes before a launch, or of the launch. */
+static void npu__ref_run_each(npu__ref_task *t, npu__ref_launch_op_fn run, uint32_t parts, const npu_parallel *parallel)
+{
+    t->run = run;
+    if (parallel && parallel->width > 1 && parts > 1) {
+        parallel->run(parallel->ctx, npu__ref_run_part, t, parts);
+        return;
+    }
+    for (uint32_t i = 0; i < parts; i++) {
+        npu__ref_run_part(t, i, parts, 0);
+    }
+}
+
 static npu_status npu__ref_run_parts(const npu__ref_op *o, const npu_launch *l, const npu__ref_workers *workers,
                                      const npu_parallel *parallel)
 {
@@ -31088,15 +31101,11 @@ static npu_status npu__ref_run_parts(const npu__ref_op *o, const npu_launch *l, 
     task.failed_part = 0;
     task.lock = 0;
     task.status = NPU_OK;
-    for (uint32_t round = o->before ? 0 : 1; round < 2 && !task.status; round++) {
-        uint32_t parts = round ? o->parts : o->before_parts;
-        task.run = round ? o->launch : o->before;
-        if (parallel && parallel->width > 1 && parts > 1) {
-            parallel->run(parallel->ctx, npu__ref_run_part, &task, parts);
-        }
-        for (uint32_t i = 0; (!parallel || parallel->width <= 1 || parts == 1) && i < parts; i++) {
-            npu__ref_run_part(&task, i, parts, 0);
-        }
+    if (o->before) {
+        npu__ref_run_each(&task, o->before, o->before_parts, parallel);
+    }
+    if (!task.status) {
+        npu__ref_run_each(&task, o->launch, o->parts, parallel);
     }
     return task.status;
 }
@@ -31198,7 +31207,7 @@ NPU__REF_APART static npu_status npu__ref_run_dynamic(const npu__ref_program *p,
         npu__ref_heard_by(&l, b);
         now.launch = ready.kernel->launch;
         now.before = ready.prepare.before;
-        now.before_parts = 1; /* there is memory for the threads of its other parts alone */
+        now.before_parts = 1; /* memory of threads is there for as many parts as launch has */
         now.parts = ready.prepare.parts ? ready.prepare.parts : 1;
         workers.own = (char *)ready.workspace + ready.own;
         workers.step = npu__ref_round_up(ready.prepare.worker_workspace);
