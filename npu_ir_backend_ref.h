@@ -10032,10 +10032,12 @@ static void npu__ref_pixels_sum(const npu__ref_pixel_source *s, int64_t rows, in
 /* ---- convolution: depthwise ----
 
    Planes that meet no other: results lie along the vectors, and masks leave out what lies beside a row, so nothing is
-   copied. AVX2 has them for 3 x 3 taps. Sums are taken in the order of the taps from the bias on, as without them. */
+   copied. Sums are taken in the order of the taps from the bias on, as without them. */
 
 enum {
     NPU__REF_PLANE_TAPS = 64,   /* of a row, which masks are kept for */
+    NPU__REF_PLANE_COPY = 1 << 14, /* bytes of copied rows, which stay in the first-level cache, if they can be few */
+    NPU__REF_PLANE_MOST = 1 << 18, /* bytes of them at most */
     NPU__REF_PLANE_PIECE = 4096 /* results that an epilogue is worth calling for, pixels that are fetched ahead */
 };
 
@@ -10045,7 +10047,17 @@ typedef struct npu__ref_plane {
     int64_t in[2], out[2], taps[2], step[2], dilation[2], first[2];
     const uint32_t *masks; /* [columns of 16, taps of a row]; NULL = the other way */
     const float *zeros;    /* a row above or below the image */
+    int64_t width;         /* AVX2 copies for taps other than 3 x 3: numbers of a row in each phase of the step, */
+    int64_t copied, block; /* how many rows at a time, and for how many rows of results, */
+    int64_t rows;          /* of which these are taken together; */
+    const ptrdiff_t *offsets; /* where a tap's number is, from that of the first one */
 } npu__ref_plane;
+
+/* 3 x 3 taps side by side: pixels are read once for all of them. */
+static bool npu__ref_plane_is_three(const npu__ref_plane *p)
+{
+    return p->taps[0] == 3 && p->taps[1] == 3 && p->dilation[0] == 1 && p->dilation[1] == 1 && p->step[0] == p->step[1];
+}
 
 #ifdef NPU__REF_X86
 #define NPU__REF_HAS_PLANES
@@ -10202,9 +10214,10 @@ NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_threes(const npu__ref_p
 }
 
 NPU__REF_TILE_AVX512 static void npu__ref_plane_avx512(const npu__ref_plane *p, const float *x, const float *w,
-                                                       float bias, const float *limits, float *y)
+                                                       float bias, const float *limits, float *y, float *copy)
 {
-    if (p->taps[0] == 3 && p->taps[1] == 3 && p->dilation[0] == 1 && p->dilation[1] == 1 && p->step[0] == p->step[1]) {
+    (void)copy;
+    if (npu__ref_plane_is_three(p)) {
         if (p->step[1] == 1) {
             npu__ref_plane_threes(p, 1, x, w, bias, limits, y);
         } else {
@@ -10233,6 +10246,12 @@ NPU__REF_INLINE NPU__REF_TILE_AVX2 __m256i npu__ref_plane_lanes(int64_t at, int6
                                _mm256_cmpgt_epi32(_mm256_set1_epi32((int32_t)n), lane));
 }
 
+/* 0 1 4 5 2 3 6 7 in order. */
+NPU__REF_INLINE NPU__REF_TILE_AVX2 __m256 npu__ref_plane_in_order(__m256 x)
+{
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(x), 0xd8));
+}
+
 /* Where a row's loads begin: at each tap, or, where the step is 2, at 0, 8, 2, 10. */
 #define NPU__REF_PLANE_LOAD(step, i) ((step) == 1 ? (i) : ((i) & 1) * 8 + ((i) & 2))
 
@@ -10259,8 +10278,21 @@ NPU__REF_INLINE NPU__REF_TILE_AVX2 __m256 npu__ref_plane_add_avx2(__m256 sum, co
     return _mm256_fmadd_ps(taps[2], pixels[2], sum);
 }
 
-/* All rows of 8 results from column `col` on, as npu__ref_plane_strips. What rows of fewer write too much is what the
+/* 8 results of a row within limits, from number `at` of the plane on. What a row of fewer writes too much is what the
    next row begins with; behind the last one there is nothing to write to. */
+NPU__REF_INLINE NPU__REF_TILE_AVX2 void npu__ref_plane_give_avx2(const npu__ref_plane *p, __m256 sum,
+                                                                 const __m256 *limits, float *y, int64_t at)
+{
+    int64_t end = p->out[0] * p->out[1];
+    sum = NPU__REF_LIMIT_AVX2(sum, limits[0], limits[1]);
+    if (at + 8 <= end) {
+        _mm256_storeu_ps(y + at, sum);
+    } else if (at < end) {
+        _mm256_maskstore_ps(y + at, npu__ref_plane_lanes(0, p->out[1]), sum);
+    }
+}
+
+/* All rows of 8 results from column `col` on, as npu__ref_plane_strips. */
 NPU__REF_INLINE NPU__REF_TILE_AVX2 void npu__ref_plane_strip_avx2(const npu__ref_plane *p, const int32_t step,
                                                                   const bool edge, const float *x,
                                                                   const __m256 *taps, __m256 start,
@@ -10268,7 +10300,7 @@ NPU__REF_INLINE NPU__REF_TILE_AVX2 void npu__ref_plane_strip_avx2(const npu__ref
 {
     __m256 last = start, next = start, pixels[3];
     __m256i lanes[4];
-    int64_t left = col * step - p->first[1], at = col - (step == 1 ? 2 * p->out[1] : 0), end = p->out[0] * p->out[1];
+    int64_t left = col * step - p->first[1], at = col - (step == 1 ? 2 * p->out[1] : 0);
     NPU__REF_UNROLL_LOOP
     for (int32_t i = 0; i < 2 + step; i++) {
         lanes[i] = npu__ref_plane_lanes(left + NPU__REF_PLANE_LOAD(step, i), p->in[1]);
@@ -10287,14 +10319,9 @@ NPU__REF_INLINE NPU__REF_TILE_AVX2 void npu__ref_plane_strip_avx2(const npu__ref
             last = npu__ref_plane_add_avx2(next, taps + 3, pixels);
         }
         next = npu__ref_plane_add_avx2(start, taps, pixels);
-        sum = NPU__REF_LIMIT_AVX2(npu__ref_plane_add_avx2(sum, taps + 6, pixels), limits[0], limits[1]);
-        if (step == 2) {
-            sum = _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(sum), 0xd8));
-        }
-        if (i >= 0 && at + 8 <= end) {
-            _mm256_storeu_ps(y + at, sum);
-        } else if (i >= 0) {
-            _mm256_maskstore_ps(y + at, npu__ref_plane_lanes(0, p->out[1]), sum);
+        sum = npu__ref_plane_add_avx2(sum, taps + 6, pixels);
+        if (i >= 0) {
+            npu__ref_plane_give_avx2(p, step == 2 ? npu__ref_plane_in_order(sum) : sum, limits, y, at);
         }
         at += p->out[1];
     }
@@ -10302,34 +10329,103 @@ NPU__REF_INLINE NPU__REF_TILE_AVX2 void npu__ref_plane_strip_avx2(const npu__ref
 
 /* The last results of a row are taken with some of those before once more. */
 NPU__REF_INLINE NPU__REF_TILE_AVX2 void npu__ref_plane_threes_avx2(const npu__ref_plane *p, const int32_t step,
-                                                                   const float *x, const float *w, float bias,
-                                                                   const float *limits, float *y)
+                                                                   const float *x, const float *w, __m256 start,
+                                                                   const __m256 *limits, float *y)
 {
-    const int64_t pixels = p->in[0] * p->in[1];
-    __m256 taps[9], start = _mm256_set1_ps(bias);
-    __m256 bounds[2] = { _mm256_set1_ps(limits[0]), _mm256_set1_ps(limits[1]) };
+    __m256 taps[9];
     NPU__REF_UNROLL_LOOP
     for (int32_t i = 0; i < 9; i++) {
         taps[i] = _mm256_set1_ps(w[i]);
     }
-    npu__ref_plane_fetch(x + pixels, npu__ref_min(pixels, NPU__REF_PLANE_PIECE));
     for (int64_t i = 0; i < p->out[1]; i += 8) {
         int64_t col = npu__ref_max(npu__ref_min(i, p->out[1] - 8), 0), left = col * step - p->first[1];
         if (left >= 0 && left + 2 + 8 * step <= p->in[1]) {
-            npu__ref_plane_strip_avx2(p, step, false, x, taps, start, bounds, y, col);
+            npu__ref_plane_strip_avx2(p, step, false, x, taps, start, limits, y, col);
         } else {
-            npu__ref_plane_strip_avx2(p, step, true, x, taps, start, bounds, y, col);
+            npu__ref_plane_strip_avx2(p, step, true, x, taps, start, limits, y, col);
+        }
+    }
+}
+
+/* The rows from `top` on that a block needs, with what is padded around them: where the step is 2, of each the even
+   pixels before the odd ones. */
+NPU__REF_TILE_AVX2 static void npu__ref_plane_copy_avx2(const npu__ref_plane *p, const float *x, int64_t top, float *to)
+{
+    int64_t step = p->step[1];
+    for (int64_t col = 0; col < p->width; col += 8) {
+        int64_t left = col * step - p->first[1];
+        __m256i lanes = npu__ref_plane_lanes(left, p->in[1]), more = npu__ref_plane_lanes(left + 8, p->in[1]);
+        float *row = to + col;
+        for (int64_t i = 0; i < p->copied; i++, row += step * p->width) {
+            const float *from = npu__ref_plane_at(p, x, top + i) + left;
+            __m256 pixels = _mm256_maskload_ps(from, lanes), next;
+            if (step == 2) {
+                next = _mm256_maskload_ps(from + 8, more);
+                _mm256_storeu_ps(row + p->width, npu__ref_plane_in_order(_mm256_shuffle_ps(pixels, next, 0xdd)));
+                pixels = npu__ref_plane_in_order(_mm256_shuffle_ps(pixels, next, 0x88));
+            }
+            _mm256_storeu_ps(row, pixels);
+        }
+    }
+}
+
+/* `rows` rows of 8 results, `next` apart, whose first tap is at x of the copy. */
+NPU__REF_INLINE NPU__REF_TILE_AVX2 void npu__ref_plane_tile_avx2(const npu__ref_plane *p, const int32_t rows,
+                                                                 const float *x, int64_t next, const float *w,
+                                                                 __m256 start, __m256 *sum)
+{
+    const float *from[8];
+    NPU__REF_UNROLL_LOOP
+    for (int32_t i = 0; i < rows; i++) {
+        from[i] = x + i * next;
+        sum[i] = start;
+    }
+    for (int64_t k = 0, taps = p->taps[0] * p->taps[1]; k < taps; k++) {
+        ptrdiff_t at = p->offsets[k];
+        __m256 tap = _mm256_broadcast_ss(w + k);
+        NPU__REF_UNROLL_LOOP
+        for (int32_t i = 0; i < rows; i++) {
+            sum[i] = _mm256_fmadd_ps(tap, _mm256_loadu_ps(from[i] + at), sum[i]);
+        }
+    }
+}
+
+/* Taps of any number, `rows` rows of results at a time. */
+NPU__REF_INLINE NPU__REF_TILE_AVX2 void npu__ref_plane_any_avx2(const npu__ref_plane *p, const int32_t rows,
+                                                                const float *x, const float *w, __m256 start,
+                                                                const __m256 *limits, float *y, float *copy)
+{
+    const int64_t next = p->step[0] * p->step[1] * p->width;
+    for (int64_t row = 0, end = 0; row < p->out[0]; row += rows) {
+        if (row == end) {
+            npu__ref_plane_copy_avx2(p, x, row * p->step[0] - p->first[0], copy);
+            end = row + p->block;
+        }
+        for (int64_t i = 0; i < p->out[1]; i += 8) {
+            int64_t col = npu__ref_max(npu__ref_min(i, p->out[1] - 8), 0);
+            __m256 sum[8];
+            npu__ref_plane_tile_avx2(p, rows, copy + (row + p->block - end) * next + col, next, w, start, sum);
+            NPU__REF_UNROLL_LOOP
+            for (int32_t j = 0; j < rows; j++) {
+                npu__ref_plane_give_avx2(p, sum[j], limits, y, (row + j) * p->out[1] + col);
+            }
         }
     }
 }
 
 NPU__REF_TILE_AVX2 static void npu__ref_plane_avx2(const npu__ref_plane *p, const float *x, const float *w,
-                                                   float bias, const float *limits, float *y)
+                                                   float bias, const float *limits, float *y, float *copy)
 {
-    if (p->step[1] == 1) {
-        npu__ref_plane_threes_avx2(p, 1, x, w, bias, limits, y);
+    __m256 start = _mm256_set1_ps(bias), bounds[2] = { _mm256_set1_ps(limits[0]), _mm256_set1_ps(limits[1]) };
+    npu__ref_plane_fetch(x + p->in[0] * p->in[1], npu__ref_min(p->in[0] * p->in[1], NPU__REF_PLANE_PIECE));
+    if (!npu__ref_plane_is_three(p) && p->rows == 7) {
+        npu__ref_plane_any_avx2(p, 7, x, w, start, bounds, y, copy);
+    } else if (!npu__ref_plane_is_three(p)) {
+        npu__ref_plane_any_avx2(p, 8, x, w, start, bounds, y, copy);
+    } else if (p->step[1] == 1) {
+        npu__ref_plane_threes_avx2(p, 1, x, w, start, bounds, y);
     } else {
-        npu__ref_plane_threes_avx2(p, 2, x, w, bias, limits, y);
+        npu__ref_plane_threes_avx2(p, 2, x, w, start, bounds, y);
     }
 }
 #else
@@ -10339,7 +10435,7 @@ NPU__REF_TILE_AVX2 static void npu__ref_plane_avx2(const npu__ref_plane *p, cons
 
 /* By set; NULL = it has none. */
 static void (*const npu__ref_plane_of[])(const npu__ref_plane *p, const float *x, const float *w, float bias,
-                                         const float *limits, float *y) = {
+                                         const float *limits, float *y, float *copy) = {
 #define NPU_X(set, narrow, wide) npu__ref_plane_##wide,
     NPU__REF_ISAS(NPU_X)
 #undef NPU_X
@@ -10347,12 +10443,15 @@ static void (*const npu__ref_plane_of[])(const npu__ref_plane *p, const float *x
 
 static bool npu__ref_has_planes(const npu__ref_conv_shape *c)
 {
+    return npu__ref_plane_of[c->isa] && c->in[2] < INT32_MAX / 4;
+}
+
+static bool npu__ref_plane_copies(uint32_t isa)
+{
 #ifdef NPU__REF_HAS_PLANES
-    bool is_three = c->kernel[1] == 3 && c->kernel[2] == 3 && c->dilation[1] == 1 && c->dilation[2] == 1 &&
-                    c->stride[1] == c->stride[2] && c->in[2] < INT32_MAX / 4;
-    return npu__ref_plane_of[c->isa] == npu__ref_plane_avx512 || (is_three && npu__ref_plane_of[c->isa]);
+    return npu__ref_plane_of[isa] == npu__ref_plane_avx2;
 #else
-    (void)c;
+    (void)isa;
     return false;
 #endif
 }
@@ -10747,29 +10846,57 @@ NPU__REF_COLD static void npu__ref_conv_choose(const npu_prepare *p, npu__ref_co
     }
 }
 
-/* One input channel in two dims, with every or every second pixel. */
-static bool npu__ref_conv_is_plane(const npu__ref_conv_blocked *s)
+/* Which rows AVX2 copies for how many of results. Tiles are those of 7 or 8 rows that leave fewer over. */
+static void npu__ref_plane_cut(npu__ref_plane *p)
 {
-    const npu__ref_conv_shape *c = s->conv;
-    return npu__ref_has_planes(c) && c->in_channels == 1 && !s->pixels && !c->transposed && !c->onto &&
-           c->dtype == NPU_F32 && c->in[0] * c->out[0] * c->kernel[0] == 1 && c->pad[0] == 0 && c->stride[2] <= 2 &&
-           c->out[1] > 2 && c->kernel[2] <= NPU__REF_PLANE_TAPS;
+    int64_t sevens = npu__ref_ceil_div(p->out[0], 7) * 7, eights = npu__ref_ceil_div(p->out[0], 8) * 8, most, more;
+    int64_t reach = (p->taps[0] - 1) * p->dilation[0] + 1;
+    p->width = npu__ref_max(p->out[1], 8) + (p->taps[1] - 1) * p->dilation[1] / p->step[1];
+    p->width = npu__ref_ceil_div(p->width, 8) * 8;
+    p->rows = sevens <= eights ? 7 : 8;
+    most = NPU__REF_PLANE_COPY / (int64_t)sizeof(float) / (p->width * p->step[1]);
+    more = npu__ref_max(most - reach, 0) / p->step[0] / p->rows * p->rows;
+    p->block = npu__ref_max(npu__ref_min(more, npu__ref_min(sevens, eights)), p->rows);
+    p->copied = (p->block - 1) * p->step[0] + reach;
 }
 
-NPU__REF_COLD static npu_status npu__ref_conv_prepare_plane(npu_prepare *p, npu__ref_conv_blocked *s)
+/* One input channel in two dims, with every or every second pixel, of which not too much is copied. */
+static bool npu__ref_conv_is_plane(npu__ref_conv_blocked *s)
+{
+    const npu__ref_conv_shape *c = s->conv;
+    npu__ref_plane *p = &s->plane;
+    if (!npu__ref_has_planes(c) || c->in_channels != 1 || s->pixels || c->transposed || c->onto ||
+        c->dtype != NPU_F32 || c->in[0] * c->out[0] * c->kernel[0] != 1 || c->pad[0] != 0 || c->stride[2] > 2 ||
+        c->out[1] <= 2 || c->kernel[2] > NPU__REF_PLANE_TAPS) {
+        return false;
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        p->in[i] = c->in[i + 1], p->out[i] = c->out[i + 1], p->taps[i] = c->kernel[i + 1];
+        p->step[i] = c->stride[i + 1], p->dilation[i] = c->dilation[i + 1], p->first[i] = c->pad[i + 1];
+    }
+    if (npu__ref_plane_copies(c->isa) && !npu__ref_plane_is_three(p)) {
+        npu__ref_plane_cut(p);
+    }
+    return (double)p->copied * (double)p->step[1] * (double)p->width * sizeof(float) <= NPU__REF_PLANE_MOST;
+}
+
+NPU__REF_COLD static npu_status npu__ref_conv_prepare_plane(npu_prepare *p, npu__ref_conv_blocked *s, size_t *bytes)
 {
     npu__ref_plane *plane = &s->plane;
     const npu__ref_conv_shape *c = s->conv;
     int64_t columns = npu__ref_ceil_div(c->out[2], 16), taps = c->kernel[2];
     uint32_t *masks = npu_prepare_alloc(p, (size_t)(columns * taps + 1) * sizeof *masks);
+    ptrdiff_t *offsets = plane->width ? npu_prepare_alloc(p, (size_t)(c->kernel[1] * taps) * sizeof *offsets) : NULL;
     plane->zeros = npu_prepare_alloc(p, (size_t)c->in[2] * sizeof *plane->zeros + 4);
-    if (!masks || !plane->zeros) {
+    if (!masks || !plane->zeros || (plane->width && !offsets)) {
         return NPU_ERR_NO_MEMORY;
     }
-    for (uint32_t i = 0; i < 2; i++) {
-        plane->in[i] = c->in[i + 1], plane->out[i] = c->out[i + 1], plane->taps[i] = c->kernel[i + 1];
-        plane->step[i] = c->stride[i + 1], plane->dilation[i] = c->dilation[i + 1], plane->first[i] = c->pad[i + 1];
+    for (int64_t i = 0; offsets && i < c->kernel[1] * taps; i++) {
+        int64_t at = i % taps * c->dilation[2], step = c->stride[2];
+        offsets[i] = (ptrdiff_t)((i / taps * c->dilation[1] * step + at % step) * plane->width + at / step);
     }
+    plane->offsets = offsets;
+    *bytes = ((size_t)(plane->copied * plane->step[1] * plane->width) * sizeof(float) + 63) / 64 * 64;
     for (int64_t i = 0; i < columns * taps; i++) {
         int64_t at = i / taps * 16 * c->stride[2] + i % taps * c->dilation[2] - c->pad[2];
         for (int64_t j = 0; j < 32; j++) {
@@ -10803,7 +10930,7 @@ static void npu__ref_conv_planes_of(const npu__ref_conv_blocked *s, const npu_la
         npu__ref_plane_of[c->isa](&s->plane, (const float *)l->x[0] + group * c->in[1] * c->in[2],
                                   (const float *)l->x[1] + channel * s->gemm.k,
                                   c->bias ? ((const float *)l->x[2])[channel] : 0.0f,
-                                  limits ? limits : npu__ref_no_limits, y + i * n);
+                                  limits ? limits : npu__ref_no_limits, y + i * n, (float *)l->worker_workspace);
         if (limits) {
             continue;
         }
@@ -10822,7 +10949,7 @@ NPU__REF_COLD static npu_status npu__ref_conv_prepare_part(npu_prepare *p, npu__
     npu__ref_conv_choose(p, s);
     if (npu__ref_conv_is_plane(s)) {
         s->items = state->items = state->conv.images * state->conv.groups;
-        return npu__ref_conv_prepare_plane(p, s);
+        return npu__ref_conv_prepare_plane(p, s, &state->part_bytes);
     }
     if (state->conv.images == 0 || s->gemm.m == 0 || s->dim[0].out * s->dim[1].out * s->dim[2].out == 0) {
         return NPU_OK;

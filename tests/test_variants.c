@@ -641,8 +641,12 @@ static conv_case random_conv(bool is_winograd)
     return c;
 }
 
-/* Several bands; few pixels of many channels, which are packed: of images and groups, in bands. */
+/* Several bands; few pixels of many channels, which are packed: of images and groups, in bands; planes with taps of
+   other numbers than 3 x 3, copied at once and a part at a time. */
 static const conv_case given_convs[] = {
+    { 2, 1, 1, 9, { 14, 14 }, { 5, 5 }, 1, 2, 1 }, { 1, 1, 2, 5, { 29, 61 }, { 5, 7 }, 2, 3, 1 },
+    { 1, 1, 1, 3, { 131, 140 }, { 7, 7 }, 1, 3, 1 }, { 1, 1, 1, 4, { 16, 7 }, { 9, 9 }, 1, 4, 1 },
+    { 1, 1, 1, 4, { 57, 90 }, { 6, 5 }, 2, 0, 3 }, { 1, 1, 1, 2, { 71, 301 }, { 31, 31 }, 1, 15, 1 },
     { 1, 32, 33, 1, { 37, 149 }, { 3, 3 }, 1, 1, 1 }, { 2, 130, 140, 2, { 7, 7 }, { 1, 1 }, 1, 0, 1 },
     { 1, 600, 128, 1, { 15, 16 }, { 1, 1 }, 1, 0, 1 }, { 1, 128, 128, 1, { 1, 3 }, { 1, 1 }, 1, 0, 1 }
 };
