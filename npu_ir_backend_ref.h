@@ -12345,12 +12345,200 @@ NPU__REF_COLD static npu_status npu__ref_contract_prepare(npu_prepare *p)
     return NPU_OK;
 }
 
+/* ---- contractions: of two factors of floats, as products of matrices ----
+
+   Axes that one factor has are rows or columns, what the result lacks is summed, and what all three have is a batch.
+   Of each role the axes that lie side by side everywhere become one; of those that are left the longest is the
+   product's, and the others are gone through: more batches, or more sums onto what is there. */
+
+typedef struct npu__ref_contract_product {
+    npu__ref_matmul matmul;
+    npu__ref_batches y, a_sum, b_sum;
+    int64_t sums;
+} npu__ref_contract_product;
+
+enum { NPU__ROLE_BATCH, NPU__ROLE_ROW, NPU__ROLE_COL, NPU__ROLE_SUM };
+
+static int npu__ref_contract_role(const npu__ref_contraction *s, uint32_t axis)
+{
+    if (axis >= s->rank) {
+        return NPU__ROLE_SUM;
+    }
+    return s->steps[1][axis] == 0 ? NPU__ROLE_ROW : s->steps[0][axis] == 0 ? NPU__ROLE_COL : NPU__ROLE_BATCH;
+}
+
+static bool npu__ref_contract_merges(const npu__ref_contraction *s, uint32_t outer, uint32_t inner)
+{
+    bool merges = outer != inner && npu__ref_contract_role(s, outer) == npu__ref_contract_role(s, inner);
+    for (uint32_t k = 0; k < 3; k++) {
+        merges = merges && s->steps[k][outer] == s->steps[k][inner] * s->dims[inner];
+    }
+    return merges;
+}
+
+/* Axes that lie side by side become one, the inner of them; the outer one is left with a dim of 1. */
+static void npu__ref_contract_merge(npu__ref_contraction *s)
+{
+    for (uint32_t i = 0; i < s->axes; i++) {
+        for (uint32_t j = 0; j < s->axes; j++) {
+            if (s->dims[i] != 1 && s->dims[j] != 1 && npu__ref_contract_merges(s, i, j)) {
+                s->dims[j] *= s->dims[i];
+                s->dims[i] = 1;
+            }
+        }
+    }
+}
+
+/* The longest axis of a role, which is then taken out; NPU__AXES = there is none. */
+static uint32_t npu__ref_contract_take(npu__ref_contraction *s, int role, int64_t *dim)
+{
+    uint32_t best = NPU__AXES;
+    for (uint32_t i = 0; i < s->axes; i++) {
+        if (s->dims[i] != 1 && npu__ref_contract_role(s, i) == role &&
+            (best == NPU__AXES || s->dims[i] > s->dims[best])) {
+            best = i;
+        }
+    }
+    *dim = 1;
+    if (best != NPU__AXES) {
+        *dim = s->dims[best];
+        s->dims[best] = 1;
+    }
+    return best;
+}
+
+/* What is left of the axes first .. end is gone through. */
+static npu__ref_batches npu__ref_contract_rest(const npu__ref_contraction *s, uint32_t tensor, uint32_t first,
+                                               uint32_t end)
+{
+    npu__ref_batches b = { 0 };
+    for (uint32_t i = first; i < end; i++) {
+        if (s->dims[i] != 1) {
+            NPU_IR_ASSERT(b.rank < NPU_MAX_RANK);
+            b.dims[b.rank] = s->dims[i], b.step[b.rank] = s->steps[tensor][i], b.share[b.rank++] = 1;
+        }
+    }
+    return b;
+}
+
+/* Steps are those of three axes that may not be there. Where results lie side by side along rows, the transpose of the
+   product is taken. */
+static void npu__ref_contract_gemm(const npu_prepare *p, npu__ref_contraction *s, npu__ref_matmul *m)
+{
+    npu__ref_product *g = &m->gemm;
+    uint32_t row = npu__ref_contract_take(s, NPU__ROLE_ROW, &g->m);
+    uint32_t col = npu__ref_contract_take(s, NPU__ROLE_COL, &g->n);
+    uint32_t sum = npu__ref_contract_take(s, NPU__ROLE_SUM, &g->k);
+    int64_t steps[3][NPU__AXES + 1] = { { 0 } };
+    for (uint32_t k = 0; k < 3; k++) {
+        memcpy(steps[k], s->steps[k], sizeof s->steps[k]);
+    }
+    g->a = npu__ref_matrix(&p->in[0], steps[0][row], steps[0][sum]);
+    g->b = npu__ref_matrix(&p->in[1], steps[1][sum], steps[1][col]);
+    g->c_row = steps[2][row], g->c_col = col == NPU__AXES ? 1 : steps[2][col];
+    m->a_index = 0, m->b_index = 1;
+    if (row != NPU__AXES && g->c_col != 1) {
+        npu__ref_matrix_view a = g->a;
+        int64_t n = g->m, step = g->c_row;
+        g->a = npu__ref_transposed(g->b), g->b = npu__ref_transposed(a);
+        g->m = g->n, g->n = n;
+        g->c_row = g->c_col, g->c_col = step;
+        m->a_index = 1, m->b_index = 0;
+    }
+}
+
+NPU__REF_COLD static npu_status npu__ref_contract_prepare_product(npu_prepare *p)
+{
+    npu__ref_contract_product *s = npu_prepare_alloc(p, sizeof *s);
+    npu_status status = npu__ref_contract_prepare(p);
+    npu__ref_contraction *c = p->state;
+    npu__ref_product *g = s ? &s->matmul.gemm : NULL;
+    if (status || !s) {
+        return status ? status : NPU_ERR_NO_MEMORY;
+    }
+    p->state = s;
+    npu__ref_contract_merge(c);
+    npu__ref_contract_gemm(p, c, &s->matmul);
+    s->matmul.a = npu__ref_contract_rest(c, s->matmul.a_index, 0, c->rank);
+    s->matmul.b = npu__ref_contract_rest(c, s->matmul.b_index, 0, c->rank);
+    s->y = npu__ref_contract_rest(c, 2, 0, c->rank);
+    s->a_sum = npu__ref_contract_rest(c, s->matmul.a_index, c->rank, c->axes);
+    s->b_sum = npu__ref_contract_rest(c, s->matmul.b_index, c->rank, c->axes);
+    s->sums = npu__ref_batch_len(&s->a_sum);
+    if (s->sums == 0) { /* nothing to sum */
+        s->a_sum.rank = s->b_sum.rank = 0;
+        g->k = 0, s->sums = 1;
+    }
+    s->matmul.batch = npu__ref_batch_len(&s->y);
+    g->alpha = 1, g->isa = p->isa;
+    g->c_dtype = p->out[0].dtype;
+    g->onto = s->sums > 1, g->beta = 1;
+    g->c0 = npu__ref_matrix(&p->out[0], g->c_row, g->c_col);
+    g->b.x = p->op->in_data ? p->op->in_data[s->matmul.b_index] : NULL;
+    g->pairs = !npu__ref_gemm_is_naive(g) && !npu__ref_gemm_is_vector(g) && npu__ref_gemm_takes_pairs(g);
+    if (g->b.x && s->matmul.batch * s->sums == 1) {
+        status = npu__ref_gemm_pack(p, g);
+    }
+    return status ? status : npu__ref_matmul_parts(p, &s->matmul);
+}
+
+static npu_status npu__ref_contract_launch_product(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_contract_product *s = l->state;
+    const npu__ref_matmul *m = &s->matmul;
+    npu__ref_product g = m->gemm;
+    int64_t gemm_parts = m->batch == 1 && parts == 1 ? 1 : m->gemm_parts;
+    int64_t items = m->batch * gemm_parts, end = items * (part + 1) / parts;
+    g.workspace = l->worker_workspace;
+    for (int64_t i = items * part / parts; i < end; i++) {
+        int64_t item = i / gemm_parts, a = npu__ref_batch_start(&m->a, item), b = npu__ref_batch_start(&m->b, item);
+        int64_t y = npu__ref_batch_start(&s->y, item);
+        g.c = (char *)l->y[0] + y * (int64_t)npu__ref_size(g.c_dtype);
+        for (int64_t j = 0; j < s->sums; j++) {
+            g.a.x = npu__ref_address(l->x[m->a_index], g.a.dtype, a + npu__ref_batch_start(&s->a_sum, j));
+            g.b.x = npu__ref_address(l->x[m->b_index], g.b.dtype, b + npu__ref_batch_start(&s->b_sum, j));
+            g.c0.x = j > 0 ? g.c : NULL;
+            npu__ref_gemm(&g, (uint32_t)(i % gemm_parts), (uint32_t)gemm_parts);
+        }
+    }
+    return NPU_OK;
+}
+
+/* How many labels an einsum sums over, at most. */
+static int npu__ref_einsum_sums(const npu_op_info *op)
+{
+    const npu_bound_arg *equation = npu_op_arg(op, "equation");
+    uint8_t axes[NPU_MAX_RANK];
+    bool used[NPU__AXES] = { false };
+    int sums = 0;
+    for (uint32_t k = 0; k < 3; k++) {
+        int n = npu_einsum_term(equation, k % 2, k == 2, 0, axes);
+        for (int i = 0; i < n; i++) {
+            sums += k == 2 ? -1 : !used[axes[i]];
+            used[axes[i]] = true;
+        }
+    }
+    return sums;
+}
+
+/* Two floats of one type. Sums onto results of 16 bits would round more than once. */
+static bool npu__ref_contract_is_product(const npu_op_info *op)
+{
+    bool is_wide = op->in[0]->dtype == NPU_F32 || op->in[0]->dtype == NPU_F64;
+    return op->num_in == 2 && npu__ref_is_float_op(op) && op->in[0]->dtype == op->in[1]->dtype &&
+           (is_wide || (op->kind == NPU_ATEN_EINSUM && npu__ref_einsum_sums(op) <= 1));
+}
+
 #define NPU__REF_CONTRACT_ROW(kind) \
     NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_contract_prepare, npu__ref_contract_launch)
+#define NPU__REF_CONTRACT_ROWS(kind)                                                               \
+    NPU__REF_ROW(kind, "packed", 10, npu__ref_contract_is_product, npu__ref_contract_prepare_product, \
+                 npu__ref_contract_launch_product),                                                \
+    NPU__REF_CONTRACT_ROW(kind)
 
 #define NPU__REF_KERNELS_CONTRACTION                                                         \
-    NPU__REF_CONTRACT_ROW(NPU_ATEN_EINSUM),       NPU__REF_CONTRACT_ROW(NPU_ATEN_OUTER),     \
-    NPU__REF_CONTRACT_ROW(NPU_ATEN_INNER),        NPU__REF_CONTRACT_ROW(NPU_ATEN_TENSORDOT), \
+    NPU__REF_CONTRACT_ROWS(NPU_ATEN_EINSUM),      NPU__REF_CONTRACT_ROW(NPU_ATEN_OUTER),     \
+    NPU__REF_CONTRACT_ROWS(NPU_ATEN_INNER),       NPU__REF_CONTRACT_ROWS(NPU_ATEN_TENSORDOT), \
     NPU__REF_CONTRACT_ROW(NPU_ATEN_KRON),         NPU__REF_CONTRACT_ROW(NPU_ATEN_BILINEAR),  \
     NPU__REF_CONTRACT_ROW(NPU_ATEN_ADDBMM),       NPU__REF_CONTRACT_ROW(NPU_ATEN_ADDR),      \
     NPU__REF_CONTRACT_ROW(NPU_ATEN_LINALG_VECDOT),
@@ -14104,9 +14292,12 @@ typedef struct npu__ref_attention_row {
     void *largest, *sum, *factor;
 } npu__ref_attention_row;
 
-enum {
-    NPU__REF_ATTENTION_LANES = 16
-}; /* sums and maxima go to lanes, so that a compiler uses vectors without reordering */
+/* Sums and maxima go to lanes, so that a compiler uses vectors without reordering: more of them than gcc unrolls. */
+enum { NPU__REF_ATTENTION_LANES = 32 };
+#define NPU__REF_JOIN_HALF(n, step) for (size_t j = 0, half = (n); j < (n); j++) { step; }
+#define NPU__REF_JOIN_LANES(step) \
+    NPU__REF_JOIN_HALF(16, step) NPU__REF_JOIN_HALF(8, step) NPU__REF_JOIN_HALF(4, step) \
+    NPU__REF_JOIN_HALF(2, step) NPU__REF_JOIN_HALF(1, step)
 
 /* e^x; `fast` is right to a few units in the last place, and made of what vectors have. */
 NPU__REF_INLINE float npu__ref_exp_f32(bool fast, float x)
@@ -14146,21 +14337,20 @@ NPU__REF_INLINE double npu__ref_exp_f64(bool fast, double x)
                 lanes[j] = score[i + j] > lanes[j] ? score[i + j] : lanes[j];                      \
             }                                                                                      \
         }                                                                                          \
-        for (size_t j = 0; j < NPU__REF_ATTENTION_LANES; j++) { most = lanes[j] > most ? lanes[j] : most; } \
-        return most;                                                                               \
+        NPU__REF_JOIN_LANES(lanes[j] = lanes[j + half] > lanes[j] ? lanes[j + half] : lanes[j])    \
+        return lanes[0];                                                                           \
     }
 
-/* Scores become exponentials; their sum. */
-#define NPU__REF_ATTENTION_SUM(type, number)                                                       \
-    NPU__REF_INLINE number npu__ref_attention_sum_##type(bool fast, number *score, size_t n, number base) \
+#define NPU__REF_ATTENTION_ADD(type, number)                                                       \
+    NPU__REF_INLINE number npu__ref_attention_add_##type(const number *score, size_t n)            \
     {                                                                                              \
-        number lanes[NPU__REF_ATTENTION_LANES] = { 0 }, sum = 0;                                   \
-        NPU__REF_EACH(n, score[i] = npu__ref_exp_##type(fast, score[i] - base))                    \
-        for (size_t i = 0; i < n; i += NPU__REF_ATTENTION_LANES) {                                 \
+        number lanes[NPU__REF_ATTENTION_LANES];                                                    \
+        for (size_t j = 0; j < NPU__REF_ATTENTION_LANES; j++) { lanes[j] = score[j]; }             \
+        for (size_t i = NPU__REF_ATTENTION_LANES; i < n; i += NPU__REF_ATTENTION_LANES) {          \
             for (size_t j = 0; j < NPU__REF_ATTENTION_LANES; j++) { lanes[j] += score[i + j]; }    \
         }                                                                                          \
-        for (size_t j = 0; j < NPU__REF_ATTENTION_LANES; j++) { sum += lanes[j]; }                 \
-        return sum;                                                                                \
+        NPU__REF_JOIN_LANES(lanes[j] += lanes[j + half])                                           \
+        return lanes[0];                                                                           \
     }
 
 #define NPU__REF_ATTENTION_WEIGH(type, number)                                                     \
@@ -14172,12 +14362,13 @@ NPU__REF_INLINE double npu__ref_exp_f64(bool fast, double x)
         top = npu__ref_attention_most_##type(score, n, *most);                                     \
         base = top == (number)-INFINITY ? 0 : top; /* nothing but masked keys so far */            \
         *(number *)r->factor = npu__ref_exp_##type(fast, *most - base);                            \
-        *sum = *sum * *(number *)r->factor + npu__ref_attention_sum_##type(fast, score, n, base);  \
+        NPU__REF_EACH(n, score[i] = npu__ref_exp_##type(fast, score[i] - base))                    \
+        *sum = *sum * *(number *)r->factor + npu__ref_attention_add_##type(score, n);              \
         *most = top;                                                                               \
     }
 
 #define NPU__REF_ATTENTION_LOOPS(X, type, number) \
-    X##_MASK(type, number) X##_MOST(type, number) X##_SUM(type, number) X##_WEIGH(type, number)
+    X##_MASK(type, number) X##_MOST(type, number) X##_ADD(type, number) X##_WEIGH(type, number)
 NPU__REF_ATTENTION_LOOPS(NPU__REF_ATTENTION, f32, float)
 NPU__REF_ATTENTION_LOOPS(NPU__REF_ATTENTION, f64, double)
 #define NPU_X(set, row) \
@@ -16121,6 +16312,7 @@ static inline void npu__ref_store_number(void *y, uint32_t dtype, size_t at, boo
 
 /* Elements of a converted strip; of a run that is folded where it lies. */
 enum { NPU__REF_LANES = 32, NPU__REF_FLOAT_STRIP = 4 * NPU__STRIP, NPU__REF_FLOAT_RUN = 4096 };
+enum { NPU__REF_SHORT_ROW = 256 }; /* of softmax, whose exponentials stay in the first-level cache */
 
 /* What sums may add up, of an element e and its column's number m. */
 #define NPU__REF_TERMS(X, ...) X(value, __VA_ARGS__) NPU__REF_OTHER_TERMS(X, __VA_ARGS__)
@@ -16177,6 +16369,7 @@ typedef struct npu__ref_floats {
     void (*minus)(float *y, const float *x, const float *a, const float *b, size_t n); /* x - a - b */
     double (*exp_sum)(float *y, const float *x, size_t n, float max); /* y = exp(x - max); its sum */
     void (*exp_each)(float *y, const float *x, const float *max, size_t n);
+    void (*softmax)(float *y, const float *x, size_t n); /* at most NPU__REF_SHORT_ROW */
     void (*load)(float *to, const void *from, uint32_t dtype, int64_t first, int64_t stride, size_t n);
     void (*store)(void *to, uint32_t dtype, int64_t first, int64_t stride, const float *from, size_t n);
 } npu__ref_floats;
@@ -16396,6 +16589,22 @@ NPU__REF_INLINE double npu__ref_exp_sum_body(bool fast, float *y, const float *x
     return npu__ref_sum_floats(y, n);
 }
 
+/* A NaN, and infinity, which is taken from itself, make all results NaN by the sum. */
+NPU__REF_INLINE void npu__ref_softmax_body(bool fast, float *y, const float *x, size_t n)
+{
+    const size_t lanes = NPU__REF_ATTENTION_LANES, blocks = n / lanes * lanes;
+    float e[NPU__REF_SHORT_ROW + NPU__REF_ATTENTION_LANES], most, factor;
+    most = npu__ref_attention_most_f32(x, blocks, -INFINITY);
+    if (blocks) { /* once more some of those before the last ones */
+        most = npu__ref_attention_most_f32(x + n - lanes, lanes, most);
+    }
+    for (size_t i = 0; i < n && !blocks; i++) { most = x[i] > most ? x[i] : most; }
+    for (size_t i = 0; i < lanes; i++) { e[blocks + i] = 0; }
+    NPU__REF_EACH(n, e[i] = npu__ref_exp_f32(fast, x[i] - most))
+    factor = 1.0f / npu__ref_attention_add_f32(e, blocks + lanes);
+    NPU__REF_EACH(n, y[i] = e[i] * factor)
+}
+
 NPU__REF_INLINE double npu__ref_sum_term_body(int term, bool fast, const float *x, size_t n, float m)
 {
     float lanes[NPU__REF_LANES];
@@ -16440,7 +16649,8 @@ NPU__REF_ON_NARROW(NPU_X, 0)
     NPU__REF_VALUE_OF(set, double, exp_sum, (float *y, const float *x, size_t n, float max),       \
                       (NPU__REF_IS_FAST_##set, y, x, n, max))                                      \
     NPU__REF_LOOP_OF(set, exp_each, (float *y, const float *x, const float *max, size_t n),        \
-                     (NPU__REF_IS_FAST_##set, y, x, max, n))
+                     (NPU__REF_IS_FAST_##set, y, x, max, n))                                       \
+    NPU__REF_LOOP_OF(set, softmax, (float *y, const float *x, size_t n), (NPU__REF_IS_FAST_##set, y, x, n))
 NPU__REF_ON_WIDE(NPU_X, 0)
 #undef NPU_X
 NPU__REF_ON_NARROW(NPU__REF_LOOP_OF, fold_runs,
@@ -16549,7 +16759,7 @@ static const npu__ref_floats npu__ref_floats_of[] = {
       npu__ref_fold_runs_##wide, npu__ref_fold_into_##narrow,                                      \
       npu__ref_fold_rows_##narrow, npu__ref_affine_##narrow,                                       \
       npu__ref_affine_each_##narrow, npu__ref_times_##narrow, npu__ref_minus_##narrow,             \
-      npu__ref_exp_sum_##wide, npu__ref_exp_each_##wide, NPU__REF_LOADS_##narrow },
+      npu__ref_exp_sum_##wide, npu__ref_exp_each_##wide, npu__ref_softmax_##wide, NPU__REF_LOADS_##narrow },
     NPU__REF_ISAS(NPU_X)
 #undef NPU_X
 };
@@ -19654,10 +19864,14 @@ static npu_status npu__ref_softmax_launch_f32(const npu_launch *l, uint32_t part
 {
     const npu__ref_along *a = (const npu__ref_along *)l->state;
     size_t begin, end, width;
+    bool is_short = a->inner == 1 && a->n <= NPU__REF_SHORT_ROW && !a->log && l->in[0].dtype == NPU_F32 &&
+                    l->out[0].dtype == NPU_F32;
     npu__ref_share(a->outer * npu__ref_along_blocks(a), part, parts, &begin, &end);
     for (size_t i = begin; i < end; i++) {
         size_t first = npu__ref_along_item(a, i, &width);
-        if (a->inner == 1) {
+        if (is_short) {
+            a->floats->softmax((float *)l->y[0] + first, (const float *)l->x[0] + first, a->n);
+        } else if (a->inner == 1) {
             npu__ref_softmax_row_f32(l, a, first);
         } else {
             npu__ref_softmax_columns_f32(l, a, first, width);

@@ -22,6 +22,9 @@ static const row softmax_rows[] = {
     { X("[40,2500]"), "y = aten.softmax.int(x, 1)", 1 },
     { X("[300,1024]"), "y = aten.softmax.int(x, -1)", 1 },
     { X("[7,31]"), "y = aten.softmax.int(x, 1)", 1 },
+    { X("[400,5]"), "y = aten.softmax.int(x, 1)", 1 },
+    { X("[90,49]"), "y = aten.softmax.int(x, 1)", 1 },
+    { X("[9,256]"), "y = aten.softmax.int(x, 1)", 1 },
     { X("[90,700]"), "y = aten.softmax.int(x, 0)", 1 },
     { X("[6,50,257]"), "y = aten.softmax.int(x, 1)", 1 },
     { X("[5,40,3]"), "y = aten.softmax.int(x, 1)", 1 },
@@ -183,6 +186,9 @@ static const row pool_rows[] = {
 
 #define QKV(q, kv, v) "input x : @" q "\ninput k : @" kv "\ninput v : @" v "\n"
 
+#define EINSUM(x, a, equation) \
+    { X(x) "input a : @" a "\n", "y = aten.einsum.default('" equation "', [x, a])", 1 }
+
 /* Sums of products, around the sides of the tiles of every set. */
 static const row product_rows[] = {
     { X("[33,70]") "input a : @[70,37]\n", "y = aten.mm.default(x, a)", 1 },
@@ -194,6 +200,17 @@ static const row product_rows[] = {
     { X("[70,33]") "input a : @[37,70]\n",
       "t = aten.t.default(x)\nu = aten.t.default(a)\ny = aten.mm.default(t, u)", 1 },
     { X("[3,17,20]") "input a : @[3,20,19]\n", "y = aten.bmm.default(x, a)", 1 },
+    /* Contractions: rows, columns, batches, sums each of one, several or no axes, in any order, along a diagonal. */
+    EINSUM("[3,5,17,20]", "[3,5,21,20]", "bhid,bhjd->bhij"), EINSUM("[3,17,5,20]", "[3,21,5,20]", "bihd,bjhd->bhij"),
+    EINSUM("[3,4,40]", "[3,4,50]", "bci,bcj->bij"), EINSUM("[3,4,40]", "[3,4,50]", "bci,bcj->bji"),
+    EINSUM("[9,33]", "[33,4,10]", "bd,dhk->bhk"), EINSUM("[5,4,33]", "[4,3,33]", "abk,bck->acb"),
+    EINSUM("[5,6,7,3]", "[7,4,5]", "akcb,cda->dbk"), EINSUM("[9,9,8]", "[8,9]", "iik,ki->i"),
+    EINSUM("[30]", "[20]", "i,j->ij"), EINSUM("[30]", "[30]", "i,i->"), EINSUM("[7,30]", "[7,30]", "...i,...i"),
+    EINSUM("[5,1,6,20]", "[3,20,9]", "...ij,...jk->...ik"), EINSUM("[4,7]", "[5,6]", "ab,cd->ca"),
+    EINSUM("[4,0,3]", "[5,0]", "aib,ci->cab"), EINSUM("[4,5,0]", "[4,5,0]", "abc,abc->"),
+    EINSUM("[0,5]", "[5,3]", "ab,bc->ac"),
+    { X("[4,5,6,7]") "input a : @[6,5,3]\n", "y = aten.tensordot.default(x, a, [1, 2], [1, 0])", 1 },
+    { X("[4,5,6]") "input a : @[3,6]\n", "y = aten.inner.default(x, a)", 1 },
     { X("[9,48]") "input a : @[35,48]\ninput b : @[35]\n", "y = aten.linear.default(x, a, b)", 1 },
     { X("[35]") "input a : @[9,20]\ninput b : @[20,35]\n", "y = aten.addmm.default(x, a, b, beta=0.5, alpha=2.0)", 1 },
     { X("[2,5,13,17]") "input a : @[9,5,3,3]\ninput b : @[9]\n",
