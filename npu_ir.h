@@ -5956,6 +5956,8 @@ NPU_IR_API const npu_pass *npu_conversion_pass(const char *name);
       "weight (x - mean(x)) / sqrt(mean((x - mean(x))^2) + eps) + bias, or rsqrt, over the last dim, as ONNX " \
       "before 17 has it: aten.layer_norm; rounds otherwise")                                       \
     X(23, NPU_PASS_GELU, "gelu", "x / 2 (1 + erf(x / sqrt 2)): aten.gelu; rounds otherwise")        \
+    X(24, NPU_PASS_EINSUM, "einsum",                                                               \
+      "of batches of two matrices, the second one transposed or not: aten.matmul; rounds otherwise") \
     X(11, NPU_PASS_ATTENTION, "attention",                                                         \
       "softmax(q k' [q, k or both scaled] [+ mask, or chosen by one]) v, through views that keep matrices, heads of k "\
       "and v repeated or not: aten.scaled_dot_product_attention; rounds otherwise") \
@@ -38840,6 +38842,68 @@ static const npu_pattern npu__patterns_add_norm[] = {
     { "add-layer-norm", NPU_ATEN_LAYER_NORM, NULL, 0, npu__fuse_add_norm, NULL },
 };
 
+/* ---- einsum of two matrices ---- */
+
+/* The labels of an operand, or of the result (k = 2), all of them different; 0 = they are not, or there are others. */
+static uint32_t npu__einsum_labels(const npu_op_info *op, uint32_t k, uint8_t *axes)
+{
+    const npu_bound_arg *equation = npu_op_arg(op, "equation");
+    int rank = (int)(k == 2 ? op->out[0] : op->in[k])->rank, letters = npu_einsum_term(equation, k, k == 2, 0, axes);
+    int n = letters < 0 || letters > rank ? -1 : npu_einsum_term(equation, k, k == 2, rank - letters, axes);
+    for (int i = 0; i < n; i++) {
+        for (int j = 0; j < i; j++) {
+            n = axes[i] == axes[j] ? -1 : n;
+        }
+    }
+    return n == rank && n >= 2 ? (uint32_t)n : 0;
+}
+
+/* Whether the last two labels are a and b, 1, or b and a, -1. */
+static int npu__einsum_ends(const uint8_t *axes, uint32_t n, uint8_t a, uint8_t b)
+{
+    return axes[n - 2] == a && axes[n - 1] == b ? 1 : axes[n - 2] == b && axes[n - 1] == a ? -1 : 0;
+}
+
+/* Which operand is the first matrix, with its rows as they stand: 0 or 1, of which the other one may be `transposed`;
+   2 = einsum is no product of matrices. */
+static uint32_t npu__einsum_first(const npu_op_info *op, bool *transposed)
+{
+    uint8_t axes[3][NPU_MAX_RANK];
+    uint32_t n = op->num_in == 2 ? npu__einsum_labels(op, 2, axes[2]) : 0;
+    for (uint32_t k = 0; k < 2 && n; k++) {
+        n = npu__einsum_labels(op, k, axes[k]) == n && memcmp(axes[k], axes[2], n - 2) == 0 ? n : 0;
+    }
+    for (uint32_t k = 0; k < 2 && n; k++) {
+        uint8_t sum = axes[k][n - 1];
+        int order = npu__einsum_ends(axes[1 - k], n, sum, axes[2][n - 1]);
+        if (axes[k][n - 2] == axes[2][n - 2] && order) {
+            *transposed = order < 0;
+            return k;
+        }
+    }
+    return 2;
+}
+
+static npu_status npu__einsum_to_matmul(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    const npu_op_info *info = npu_rewrite_info(rw, op);
+    bool transposed = false;
+    uint32_t first = info ? npu__einsum_first(info, &transposed) : 2;
+    npu_value a, b;
+    if (first == 2) {
+        return npu_rewrite_no_match(rw, "no product of two matrices with the same batches in front");
+    }
+    a = npu_rewrite_value(rw, npu_op_operand_value(from, op, first));
+    b = npu_rewrite_value(rw, npu_op_operand_value(from, op, 1 - first));
+    b = transposed ? npu_transpose(rw->to, b, -2, -1) : b;
+    return npu__pass_replace((const npu_optimize_desc *)ctx, rw, op, npu_op_result(from, op, 0),
+                             npu_matmul(rw->to, a, b));
+}
+
+static const npu_pattern npu__patterns_einsum[] = {
+    { "einsum", NPU_ATEN_EINSUM, NULL, 0, npu__einsum_to_matmul, NULL },
+};
+
 /* ---- attention from its matmul-softmax-matmul spelling ---- */
 
 typedef struct npu__spelled_attention {
@@ -40564,6 +40628,7 @@ static const npu__pass_row npu__pass_rows[] = {
     { NPU_PASS_RMS_NORM, NPU__PATTERNS(npu__patterns_rms_norm) },
     { NPU_PASS_LAYER_NORM, NPU__PATTERNS(npu__patterns_layer_norm) },
     { NPU_PASS_GELU, NPU__PATTERNS(npu__patterns_gelu) },
+    { NPU_PASS_EINSUM, NPU__PATTERNS(npu__patterns_einsum) },
     { NPU_PASS_ATTENTION, NPU__PATTERNS(npu__patterns_attention) },
     { NPU_PASS_ATEN_TO_AICF, NPU__PATTERNS(npu__patterns_aten_to_aicf) },
     { NPU_PASS_CONV_ACTIVATION, NPU__PATTERNS(npu__patterns_conv_activation) },

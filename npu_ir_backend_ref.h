@@ -14316,31 +14316,35 @@ NPU__REF_INLINE double npu__ref_exp_f64(bool fast, double x)
     return npu__math_exp(x);
 }
 
-/* The mask, and what fills the last lanes. */
+/* The mask: scores that it chooses, or what it adds. */
 #define NPU__REF_ATTENTION_MASK(type, number)                                                      \
-    NPU__REF_INLINE void npu__ref_attention_mask_##type(const npu__ref_attention_row *r, number *score, size_t padded) \
+    NPU__REF_INLINE void npu__ref_attention_mask_##type(const npu__ref_attention_row *r, number *score, size_t n) \
     {                                                                                              \
         const number *mask = (const number *)r->mask;                                              \
-        size_t n = mask ? (size_t)r->n : 0, choices = r->is_choice ? n : 0, addends = n - choices; \
+        size_t choices = mask && r->is_choice ? n : 0, addends = mask ? n - choices : 0;           \
         NPU__REF_EACH(choices, score[i] = mask[i] != 0 ? score[i] : (number)-INFINITY)             \
         NPU__REF_EACH(addends, score[i] += mask[i])                                                \
-        for (size_t j = (size_t)r->visible; j < padded; j++) { score[j] = (number)-INFINITY; }     \
     }
 
+/* What is left of the lanes is taken with some of those before it once more. */
 #define NPU__REF_ATTENTION_MOST(type, number)                                                      \
     NPU__REF_INLINE number npu__ref_attention_most_##type(const number *score, size_t n, number most) \
     {                                                                                              \
         number lanes[NPU__REF_ATTENTION_LANES];                                                    \
+        for (size_t i = 0; i < n && n < NPU__REF_ATTENTION_LANES; i++) { most = score[i] > most ? score[i] : most; } \
         for (size_t j = 0; j < NPU__REF_ATTENTION_LANES; j++) { lanes[j] = most; }                 \
-        for (size_t i = 0; i < n; i += NPU__REF_ATTENTION_LANES) {                                 \
+        for (size_t i = 0, step; i + NPU__REF_ATTENTION_LANES <= n; i += step) {                   \
             for (size_t j = 0; j < NPU__REF_ATTENTION_LANES; j++) {                                \
                 lanes[j] = score[i + j] > lanes[j] ? score[i + j] : lanes[j];                      \
             }                                                                                      \
+            step = n - i - NPU__REF_ATTENTION_LANES;                                               \
+            step = step > 0 && step < NPU__REF_ATTENTION_LANES ? step : NPU__REF_ATTENTION_LANES;  \
         }                                                                                          \
         NPU__REF_JOIN_LANES(lanes[j] = lanes[j + half] > lanes[j] ? lanes[j + half] : lanes[j])    \
         return lanes[0];                                                                           \
     }
 
+/* n fills the lanes. */
 #define NPU__REF_ATTENTION_ADD(type, number)                                                       \
     NPU__REF_INLINE number npu__ref_attention_add_##type(const number *score, size_t n)            \
     {                                                                                              \
@@ -14353,17 +14357,20 @@ NPU__REF_INLINE double npu__ref_exp_f64(bool fast, double x)
         return lanes[0];                                                                           \
     }
 
+/* Weights of keys that are masked, and what fills the last lanes, are 0. */
 #define NPU__REF_ATTENTION_WEIGH(type, number)                                                     \
     NPU__REF_INLINE void npu__ref_attention_weigh_##type##_body(bool fast, const npu__ref_attention_row *r) \
     {                                                                                              \
-        const size_t lanes = NPU__REF_ATTENTION_LANES, n = ((size_t)r->n + lanes - 1) / lanes * lanes; \
+        const size_t lanes = NPU__REF_ATTENTION_LANES, n = (size_t)r->visible;                     \
+        const size_t whole = n ? (n + lanes - 1) / lanes * lanes : lanes, keys = (size_t)r->n;     \
         number *score = (number *)r->score, *most = (number *)r->largest, *sum = (number *)r->sum, base, top; \
+        for (size_t i = n; i < (whole < keys ? keys : whole); i++) { score[i] = 0; }               \
         npu__ref_attention_mask_##type(r, score, n);                                               \
         top = npu__ref_attention_most_##type(score, n, *most);                                     \
         base = top == (number)-INFINITY ? 0 : top; /* nothing but masked keys so far */            \
         *(number *)r->factor = npu__ref_exp_##type(fast, *most - base);                            \
         NPU__REF_EACH(n, score[i] = npu__ref_exp_##type(fast, score[i] - base))                    \
-        *sum = *sum * *(number *)r->factor + npu__ref_attention_add_##type(score, n);              \
+        *sum = *sum * *(number *)r->factor + npu__ref_attention_add_##type(score, whole);          \
         *most = top;                                                                               \
     }
 
@@ -14404,7 +14411,9 @@ static void npu__ref_attention_weights(const npu__ref_attention_block *b, int64_
     r.n = n;
     for (int64_t i = 0; i < b->rows; i++) {
         int64_t row = b->first + i;
-        if (mask->dtype && single) {
+        if (mask->dtype == NPU_F32 && mask->col == 1) {
+            r.mask = (const float *)b->l->x[3] + start + row * mask->row;
+        } else if (mask->dtype && single) {
             npu__ref_load_f32(strip.f32, b->l->x[3], mask->dtype, start + row * mask->row, mask->col,
                               (size_t)n);
         } else if (mask->dtype) {
@@ -14436,9 +14445,9 @@ static void npu__ref_attention_keys(const npu__ref_attention_block *b, int64_t f
     npu__ref_attention_weights(b, first, n);
     mix.a.x = b->scores;
     mix.b.x = npu__ref_address(b->l->x[2], mix.b.dtype, npu__ref_batch_start(&s->v, b->item) + first * mix.n);
-    mix.c = b->mixed;
+    mix.c = first ? b->mixed : b->result;
     npu__ref_gemm(&mix, 0, 1);
-    for (int64_t i = 0; i < b->rows; i++) {
+    for (int64_t i = 0; i < b->rows && first; i++) {
         double factor;
         npu__ref_load_f64(&factor, b->factor, mix.a.dtype, i, 1, 1);
         tile->combine(mix.n, factor, b->result + i * mix.n * size, 1, b->mixed + i * mix.n * size, 1);
@@ -14496,7 +14505,10 @@ static void npu__ref_attention_rows(const npu__ref_attention *s, const npu_launc
     b.result = b.mixed + values;
     b.sum = b.result + values;
     b.factor = b.sum + rows, b.largest = b.factor + rows;
-    memset(b.result, 0, values + rows);
+    memset(b.sum, 0, rows);
+    if (keys == 0) {
+        memset(b.result, 0, values);
+    }
     for (int64_t i = 0; i < b.rows; i++) {
         npu__ref_store_f64(b.largest, s->mix.a.dtype, i, 1, &least, 1);
     }
@@ -16593,13 +16605,9 @@ NPU__REF_INLINE double npu__ref_exp_sum_body(bool fast, float *y, const float *x
 NPU__REF_INLINE void npu__ref_softmax_body(bool fast, float *y, const float *x, size_t n)
 {
     const size_t lanes = NPU__REF_ATTENTION_LANES, blocks = n / lanes * lanes;
-    float e[NPU__REF_SHORT_ROW + NPU__REF_ATTENTION_LANES], most, factor;
-    most = npu__ref_attention_most_f32(x, blocks, -INFINITY);
-    if (blocks) { /* once more some of those before the last ones */
-        most = npu__ref_attention_most_f32(x + n - lanes, lanes, most);
-    }
-    for (size_t i = 0; i < n && !blocks; i++) { most = x[i] > most ? x[i] : most; }
+    float e[NPU__REF_SHORT_ROW + NPU__REF_ATTENTION_LANES], factor, most;
     for (size_t i = 0; i < lanes; i++) { e[blocks + i] = 0; }
+    most = npu__ref_attention_most_f32(x, n, -INFINITY);
     NPU__REF_EACH(n, e[i] = npu__ref_exp_f32(fast, x[i] - most))
     factor = 1.0f / npu__ref_attention_add_f32(e, blocks + lanes);
     NPU__REF_EACH(n, y[i] = e[i] * factor)

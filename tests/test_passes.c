@@ -414,6 +414,29 @@ static const struct {
       "%3 = aten.erf.default(self=%2) : f32[2,8]\n%4 = aten.add.Scalar(self=%3, other=1) : f32[2,8]\n"
       "%5 = aten.mul.Tensor(self=x, other=%4) : f32[2,8]\ny = aten.mul.Scalar(self=%5, other=0.5) : f32[2,8]\noutput y = y\n",
       "input x : f32[2,8]\ny = aten.gelu.default(self=x) : f32[2,8]\noutput y = y\n" },
+    { "einsum of matrices, the second one transposed", PASS(EINSUM), 1e-5,
+      "input a : f32[2,3,4,8]\ninput b : f32[2,3,5,8]\n"
+      "y = aten.einsum.default(equation='bhid,bhjd->bhij', tensors=[a, b]) : f32[2,3,4,5]\noutput y = y\n",
+      "input a : f32[2,3,4,8]\ninput b : f32[2,3,5,8]\n"
+      "%3 = aten.transpose.int(self=b, dim0=-2, dim1=-1) : f32[2,3,8,5]\n"
+      "y = aten.matmul.default(self=a, other=%3) : f32[2,3,4,5]\noutput y = y\n" },
+    { "einsum of matrices the other way round, with dots", PASS(EINSUM), 1e-5,
+      "input a : f32[2,8,5]\ninput b : f32[2,4,8]\n"
+      "y = aten.einsum.default(equation='...dj, ...id -> ...ij', tensors=[a, b]) : f32[2,4,5]\noutput y = y\n",
+      "input a : f32[2,8,5]\ninput b : f32[2,4,8]\n"
+      "y = aten.matmul.default(self=b, other=a) : f32[2,4,5]\noutput y = y\n" },
+    { "einsum of columns", PASS(EINSUM), 0,
+      "input a : f32[2,8,4]\ninput b : f32[2,8,5]\n"
+      "y = aten.einsum.default(equation='bci,bcj->bij', tensors=[a, b]) : f32[2,4,5]\noutput y = y\n", NULL },
+    { "einsum of batches in another order", PASS(EINSUM), 0,
+      "input a : f32[2,3,4,8]\ninput b : f32[3,2,8,5]\n"
+      "y = aten.einsum.default(equation='abid,badj->abij', tensors=[a, b]) : f32[2,3,4,5]\noutput y = y\n", NULL },
+    { "einsum of a diagonal", PASS(EINSUM), 0,
+      "input a : f32[4,4]\ninput b : f32[4,5]\n"
+      "y = aten.einsum.default(equation='ii,ij->ij', tensors=[a, b]) : f32[4,5]\noutput y = y\n", NULL },
+    { "einsum of matrices that one batch has alone", PASS(EINSUM), 0,
+      "input a : f32[2,4,8]\ninput b : f32[8,5]\n"
+      "y = aten.einsum.default(equation='bid,dj->bij', tensors=[a, b]) : f32[2,4,5]\noutput y = y\n", NULL },
     { "silu gate", PASS(SILU_GATE), 0,
       "input g : f32[2,8]\ninput u : f32[2,8]\ns = aten.silu.default(self=g) : f32[2,8]\n"
       "v = aten.exp.default(self=u) : f32[2,8]\n"
