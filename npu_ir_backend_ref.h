@@ -30214,6 +30214,24 @@ static bool npu__ref_accepts(const npu_kernel *k, const npu_op_info *op)
     return !npu__ref_misfit(k->dtypes, op) && (!k->supported || k->supported(op));
 }
 
+/* Neither operands nor results have an element. Kernels would still want memory by the dims that are not 0: to sort
+   [0, 2^33] that of a row. */
+static bool npu__ref_has_nothing(const npu_op_info *op)
+{
+    bool has = !op->num_out || op->dynamic || op->num_bodies || (op->traits & NPU_EFFECT);
+    for (uint32_t i = 0; i < op->num_in + op->num_out && !has; i++) {
+        const npu_spec *x = i < op->num_in ? op->in[i] : op->out[i - op->num_in];
+        has = x != NULL;
+        for (uint32_t k = 0; x && k < x->rank; k++) {
+            has = has && x->dims[k] != 0;
+        }
+    }
+    return !has;
+}
+
+static const npu_kernel npu__ref_nothing = { 0, "plain", 0, NULL, NULL, npu__ref_nothing_launch, NULL,
+                                             NPU_KERNEL_ANY, 0 };
+
 static const npu_kernel *npu__ref_choose(const npu__ref *ref, const npu_op_info *op, bool *kind_known)
 {
     *kind_known = ref->registry && npu__ref_executor(ref->registry, op);
@@ -30232,12 +30250,13 @@ static const npu_kernel *npu__ref_choose(const npu__ref *ref, const npu_op_info 
                 continue;
             }
             if (ref->variant ? strcmp(k->variant, ref->variant) == 0 : k->priority >= 0) {
-                return k;
+                fallback = k;
+                break;
             }
             fallback = fallback || k->priority < 0 ? fallback : k;
         }
         if (fallback) {
-            return fallback;
+            return npu__ref_has_nothing(op) ? &npu__ref_nothing : fallback;
         }
     }
     *kind_known = *kind_known || (op->traits & NPU_COMPOSITE);

@@ -485,6 +485,42 @@ static npu_value residual(npu_graph *g, npu_value x, int64_t in, int64_t out)
     return npu_relu(g, npu_add(g, y, in == out ? x : conv(g, x, in, out, 1, stride)));
 }
 
+/* Ops without elements need no memory, however long the rows are that they do not have. */
+static void test_empty_ops(void)
+{
+    static const struct { const char *call; int64_t dims[3]; } rows[] = {
+        { "y, i = aten.sort.stable(x, stable=true)", { 2, 0, (int64_t)1 << 33 } },
+        { "y = aten.argsort.default(x, dim=0)", { (int64_t)1 << 33, 2, 0 } },
+        { "y, i = aten.topk.default(x, k=1, dim=0)", { (int64_t)1 << 33, 2, 0 } },
+        { "y, i = aten.median.dim(x, dim=2)", { 0, 2, (int64_t)1 << 33 } },
+        { "y, i = aten.mode.default(x)", { 0, 2, (int64_t)1 << 33 } },
+        { "y = aten.linalg_svdvals.default(x)", { 0, 1 << 20, 1 << 20 } },
+        { "y, a, b = aten._linalg_det.default(x)", { 0, 1 << 20, 1 << 20 } },
+        { "y = aten.bmm.default(x, x)", { 0, 1 << 20, 1 << 20 } },
+        { "y = aten.scaled_dot_product_attention.default(x, x, x)", { 0, 1 << 20, 1 << 20 } },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        rig r = rig_start(NULL, 0);
+        npu_spec spec = npu_spec_tensor(NPU_F32, 3, rows[i].dims);
+        npu_array x = { "x", spec, "" };
+        npu_memory m = { 0 };
+        char text[256];
+        snprintf(text, sizeof text, "npu_ir 1\ngraph main\ninput x : f32[%lld,%lld,%lld]\n%s\noutput y = y\n",
+                 (long long)rows[i].dims[0], (long long)rows[i].dims[1], (long long)rows[i].dims[2], rows[i].call);
+        npu_graph_destroy(r.graph);
+        NPU_CHECK_THAT(npu_graph_parse(&r.graph, text, strlen(text), npu_test_graph_desc(), &r.diag) == NPU_OK, "%s: %s",
+                       rows[i].call, r.diag.message);
+        NPU_CHECK_THAT(rig_make(&r) == NPU_OK, "%s: %s", rows[i].call, r.diag.message);
+        if (r.exec) {
+            NPU_CHECK_STATUS(npu_plan_memory(npu_program_plan(r.program), 0, &m), NPU_OK);
+            NPU_CHECK_THAT(m.activations < 1 << 16, "%s: %llu bytes", rows[i].call, (unsigned long long)m.activations);
+            NPU_CHECK_STATUS(npu_exec_set_input(r.exec, &x), NPU_OK);
+            NPU_CHECK_THAT(npu_exec_run(r.exec) == NPU_OK, "%s: %s", rows[i].call, npu_exec_diag(r.exec)->message);
+        }
+        rig_end(&r);
+    }
+}
+
 /* The shapes of ResNet-18: the arena is within a tenth of what is alive at once, and a small part of all
    values. */
 static void test_residual_network(void)
@@ -851,6 +887,7 @@ int main(void)
     NPU_RUN(test_prepared);
     NPU_RUN(test_own_weights);
     NPU_RUN(test_overflow);
+    NPU_RUN(test_empty_ops);
     NPU_RUN(test_residual_network);
     NPU_RUN(test_many_values);
     NPU_RUN(test_norms);
