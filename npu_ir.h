@@ -15098,7 +15098,9 @@ static npu_status npu__range_len(npu_deduce *d, npu_dtype t, int64_t *len)
     double from = npu_scalar_value(start), to = npu_scalar_value(end), pace = npu_scalar_value(step);
     double count = (to - from) / pace;
     if (!(pace > 0 || pace < 0) || !(from - from == 0 && to - to == 0)) {
-        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "step", "a range from %g to %g by %g", from, to, pace);
+        return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "step",
+                               "a range from %g to %g by %g, expected finite numbers and a step that is not 0", from,
+                               to, pace);
     }
     if (pace > 0 ? from > to : from < to) {
         return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "end", "steps of %g do not lead from %g to %g", pace,
@@ -16735,7 +16737,7 @@ static npu_status npu__indexing_add(npu_deduce *d, npu__indexing *s, const npu_s
     const npu_spec *index = d->op->in[operand];
     if (!index) {
         if (s->taken >= x->rank) {
-            return npu_deduce_fail(d, NPU_ERR_RANK, "indices", "more indices than self has dims");
+            return npu_deduce_fail(d, NPU_ERR_RANK, "indices", "more indices than the %u dims of self", (unsigned)x->rank);
         }
         s->kept[s->rank++] = x->dims[s->taken++];
         return d->status;
@@ -16748,7 +16750,7 @@ static npu_status npu__indexing_add(npu_deduce *d, npu__indexing *s, const npu_s
         return npu__indexing_mask(d, s, x, index, operand);
     }
     if (s->taken++ >= x->rank) {
-        return npu_deduce_fail(d, NPU_ERR_RANK, "indices", "more indices than self has dims");
+        return npu_deduce_fail(d, NPU_ERR_RANK, "indices", "more indices than the %u dims of self", (unsigned)x->rank);
     }
     return index->dtype == NPU_I64 || index->dtype == NPU_I32
                ? npu__join_dims(d, &s->common, "indices", index)
@@ -16968,11 +16970,12 @@ NPU__COLD static npu_status npu__type_part_scatter(npu_deduce *d, npu_type_rule 
         return d->status;
     }
     d->num_results = 0;
-    for (uint32_t i = 0; i < src->rank || src->rank != d->results[0].rank; i++) {
-        if (src->rank != d->results[0].rank || !npu__dims_agree(src->dims[i], d->results[0].dims[i])) {
-            return npu_deduce_fail(d, NPU_ERR_SHAPE, "src",
-                                   "src is not like the part of self that it replaces");
-        }
+    if (src->rank != d->results[0].rank) {
+        return npu_deduce_fail(d, NPU_ERR_SHAPE, "src", "src has %u dims, expected %u as the part of self",
+                               (unsigned)src->rank, (unsigned)d->results[0].rank);
+    }
+    for (uint32_t i = 0; i < src->rank; i++) {
+        npu__check_dim(d, "src", i, d->results[0].dims[i], "the part of self");
     }
     return npu__result_like(d, x, npu__dtype_of(x));
 }
@@ -23083,9 +23086,13 @@ static npu_value npu__constant(npu_graph *g, const char *name, const npu_spec *s
                         "has no data; use npu_param for data that is bound later" : npu_status_text(status));
         return npu__make_value(0);
     }
-    v = npu__source(g, "constant", name, spec, NPU_ROLE_CONSTANT);
-    if (v.id && npu__data_set(g, v.id, data, size)) {
+    if (!NPU__RESERVE(g, data, 1)) { /* before there is a constant without data */
+        npu__graph_no_memory(g);
         return npu__make_value(0);
+    }
+    v = npu__source(g, "constant", name, spec, NPU_ROLE_CONSTANT);
+    if (v.id) {
+        npu__data_set(g, v.id, data, size); /* its place is reserved */
     }
     g->data[g->values[v.id].data].is_owned = v.id && is_owned;
     return v;
@@ -24358,11 +24365,11 @@ NPU__COLD static npu_op npu__do(npu__compose *c, npu_kind kind, const char *word
     npu__compose_room room;
     uint32_t n = 0;
     bool fits = true;
+    char word[32];
     va_list list;
     room.num_items = room.num_values = 0;
     va_start(list, words);
     for (const char *at = words; fits && *at; n++) {
-        char word[32];
         uint32_t len = (uint32_t)strcspn(at, " ");
         npu_arg *to = &args[n];
         NPU_IR_ASSERT(n < NPU__COMPOSE_ARGS && len < sizeof word);
@@ -24389,7 +24396,7 @@ NPU__COLD static npu_op npu__do(npu__compose *c, npu_kind kind, const char *word
     }
     va_end(list);
     if (!fits) {
-        npu__graph_fail(c->g, NPU_ERR_UNSUPPORTED, "an argument is too long, or dynamic");
+        npu__graph_fail(c->g, NPU_ERR_UNSUPPORTED, "%s is too long, or dynamic", word);
         return npu__make_op(0);
     }
     return npu_graph_status(c->g) ? npu__make_op(0) : npu_emit(c->g, kind, args, n);
@@ -24558,7 +24565,8 @@ NPU__COLD static void npu__compose_foreach(npu__compose *c)
     bool is_list = other && other->form == NPU_ARG_TENSORS, has_alpha = npu_op_arg(c->op, "alpha") != NULL;
     uint32_t len = is_list ? other->count : numbers ? numbers->count : self->count;
     if (len != self->count || self->count == 0) {
-        npu__graph_fail(c->g, NPU_ERR_ARITY, "%u tensors, and %u beside them", (unsigned)self->count, (unsigned)len);
+        npu__graph_fail(c->g, NPU_ERR_ARITY, "self has %u tensors, expected %u, as many as are beside it",
+                        (unsigned)self->count, (unsigned)(len ? len : 1));
     }
     for (uint32_t i = 0; i < self->count && !npu_graph_status(c->g); i++) {
         npu_value x = npu__operand_at(c, "self", i);
@@ -24793,8 +24801,9 @@ NPU__COLD static void npu__compose_window(npu__compose *c)
     int64_t n = npu_op_int(c->op, "window_length", 0);
     npu_value x;
     if (n < 0 || !npu__is_float(t)) {
-        npu__graph_fail(c->g, n < 0 ? NPU_ERR_ATTRIBUTE : NPU_ERR_DTYPE, "window_length is %lld, dtype %s",
-                        (long long)n, npu_dtype_name(t));
+        npu__graph_fail(c->g, n < 0 ? NPU_ERR_ATTRIBUTE : NPU_ERR_DTYPE,
+                        "window_length is %lld, dtype %s, expected at least 0 and floating point", (long long)n,
+                        npu_dtype_name(t));
         return;
     }
     if (n <= 1) {
@@ -24814,8 +24823,8 @@ NPU__COLD static void npu__compose_frequencies(npu__compose *c)
     bool half = c->op->kind == (uint32_t)NPU_ATEN_FFT_RFFTFREQ;
     npu_value x, parts[2];
     if (n < 0 || !npu__is_float(t)) {
-        npu__graph_fail(c->g, n < 0 ? NPU_ERR_ATTRIBUTE : NPU_ERR_DTYPE, "n is %lld, dtype %s", (long long)n,
-                        npu_dtype_name(t));
+        npu__graph_fail(c->g, n < 0 ? NPU_ERR_ATTRIBUTE : NPU_ERR_DTYPE,
+                        "n is %lld, dtype %s, expected at least 0 and floating point", (long long)n, npu_dtype_name(t));
         return;
     }
     parts[0] = NPU__MAKE(NPU_ATEN_ARANGE, "%i %t", half ? n / 2 + 1 : n - n / 2, (int)wide);
@@ -47780,6 +47789,22 @@ static uint32_t npu__result_backend(const npu_plan *plan, uint32_t value)
     return home;
 }
 
+/* Why there is no plan of memory: where sizes do not fit, the largest value is to blame. */
+NPU__COLD static npu_status npu__fail_memory(const npu_plan *plan, npu_status status, npu_diag *diag)
+{
+    const npu_graph *g = plan->graph;
+    uint32_t most = 1;
+    char label[16];
+    if (status != NPU_ERR_OVERFLOW) {
+        return npu__fail(diag, status, "plan of memory: %s", npu_status_text(status));
+    }
+    for (uint32_t v = 2; v <= npu_graph_num_values(g); v++) {
+        most = npu__value_size(g, v) > npu__value_size(g, most) ? v : most;
+    }
+    return npu__fail(diag, status, "plan of memory: '%.80s' has %llu bytes: all values together do not fit 64 bits",
+                     npu__value_label(g, most, label), (unsigned long long)npu__value_size(g, most));
+}
+
 /* A dry run: nothing is compiled, so scratch is unknown and no result is in place. */
 static npu_status npu__plan_memory(npu_plan *plan, npu_diag *diag)
 {
@@ -47787,7 +47812,7 @@ static npu_status npu__plan_memory(npu_plan *plan, npu_diag *diag)
         (npu__step_memory *)npu__alloc_zero(&plan->allocator, plan->num_steps * sizeof *steps);
     npu_status status = steps ? npu__plan_memory_with(plan, steps) : NPU_ERR_NO_MEMORY;
     npu__free(&plan->allocator, steps, plan->num_steps * sizeof *steps);
-    return status ? npu__fail(diag, status, "plan of memory: %s", npu_status_text(status)) : NPU_OK;
+    return status ? npu__fail_memory(plan, status, diag) : NPU_OK;
 }
 
 /* ---- capacities: what does not fit goes to the next backend ----
@@ -48337,7 +48362,7 @@ static npu_status npu__fit_plan(npu_plan *plan, npu_diag *diag)
         }
     }
     npu__drop_targets(plan, start);
-    return status ? npu__fail(diag, status, "plan of memory: %s", npu_status_text(status)) : NPU_OK;
+    return status ? npu__fail_memory(plan, status, diag) : NPU_OK;
 }
 
 /* ---- a whole plan: placement, then memory ---- */
@@ -52822,12 +52847,20 @@ struct npu_capture {
     bool is_own;                /* the exec's, remade when bindings change; backends record nothing for it */
 };
 
-/* What is said where an action fails. */
+static bool npu__is_control_step(const npu_plan *plan, const npu__action *a)
+{
+    return NPU__HAS_CONTROL && a->type == NPU__SUBMIT && a->backend >= plan->num_given;
+}
+
+/* What is said where an action fails; of child graphs and runtime dims it has been said. */
 static npu_status npu__fail_action(npu_exec *e, const npu__action *a, npu_status status)
 {
     static const char *const words[] = { "", "copy", "upload", "download", "", "copy", "copy", "conversion" };
     const npu_program *p = e->program;
     const npu_backend *b = p->plan->backends[a->backend];
+    if (npu__is_control_step(p->plan, a) || (a->type == NPU__SUBMIT && e->dims && e->dims->has_failed)) {
+        return status;
+    }
     if (a->type == NPU__SUBMIT) {
         npu__failure *f = &e->failures[p->step_group[a->which]];
         uint32_t failed = npu__step_has_op(&p->plan->steps[a->which], f->op) ? f->op : 0;
@@ -52860,21 +52893,20 @@ typedef struct npu__control {
     uint32_t id;                 /* of op */
 } npu__control;
 
-static bool npu__is_control_step(const npu_plan *plan, const npu__action *a)
-{
-    return NPU__HAS_CONTROL && a->type == NPU__SUBMIT && a->backend >= plan->num_given;
-}
-
 static void *npu__control_address(const npu__control *c, uint32_t value)
 {
     uint32_t i = 0;
     const npu_place *place;
+    char *base;
     while (c->group->values[i] != value) { /* every value of its ops is one of the group's */
         i++;
     }
     place = &c->group->places[i];
-    return place->buffer == NPU_NO_INDEX ? (void *)(uintptr_t)c->g->data[c->g->values[value].data].data
-                                         : (char *)c->binding->buffers[place->buffer]->handle + place->offset;
+    if (place->buffer == NPU_NO_INDEX) {
+        return (void *)(uintptr_t)c->g->data[c->g->values[value].data].data;
+    }
+    base = (char *)c->binding->buffers[place->buffer]->handle;
+    return base ? base + place->offset : NULL; /* no handle: 0 bytes */
 }
 
 static uint32_t npu__control_operand(const npu__control *c, uint32_t i)
@@ -53059,9 +53091,7 @@ static npu_status npu__submit_and_wait(npu_exec *e, const npu__action *a)
             e->lates[0].step = a->which;
         }
     }
-    return status && !(e->dims && e->dims->has_failed) && !npu__is_control_step(e->program->plan, a)
-               ? npu__fail_action(e, a, status)
-               : status;
+    return status ? npu__fail_action(e, a, status) : NPU_OK;
 }
 
 /* From one device to another, of which one lets the host see its memory: one transfer instead of two. */
@@ -59571,7 +59601,9 @@ NPU__COLD static uint32_t npu__planned_memory_of(npu_planned_writer *w, npu_valu
         return w->memory_of[v.id] - 1;
     }
     if (npu_spec_size(spec, &size)) {
-        npu__planned_fail(w, npu_spec_size(spec, &size), "the size of an operand or result is not known");
+        char what[120];
+        snprintf(what, sizeof what, "the size of '%.80s' is not known", npu_value_name(w->g, v));
+        npu__planned_fail(w, npu_spec_size(spec, &size), what);
         return NPU_PLANNED_NONE;
     }
     if (role == NPU_ROLE_CONSTANT || role == NPU_ROLE_PARAM) {

@@ -1186,11 +1186,36 @@ static void test_written(void)
     again_end();
 }
 
+/* A constant is there with its data or not at all: what is built before a failure can be printed and read. */
+static npu_status constants(const npu_allocator *a)
+{
+    static const float one = 1;
+    npu_graph *g = npu_graph_create(&(npu_graph_desc){ .registry = shared, .allocator = a }), *again = NULL;
+    npu_text text = npu_text_init(NULL);
+    npu_status status;
+    for (int i = 0; i < 40 && npu_graph_status(g) == NPU_OK; i++) {
+        npu_constant(g, NULL, npu_spec_tensor(NPU_F32, 0, NULL), &one);
+    }
+    status = npu_graph_status(g);
+    if (g) {
+        npu_graph_clear_error(g);
+        NPU_CHECK_STATUS(npu_graph_print(g, &text), NPU_OK);
+        NPU_CHECK_STATUS(npu_graph_parse(&again, text.data, text.len, npu_test_graph_desc(), NULL), NPU_OK);
+    }
+    npu_text_free(&text);
+    npu_graph_destroy(again);
+    npu_graph_destroy(g);
+    return status;
+}
+
+static void test_constants(void) { NPU_CHECK(fail_each(constants) > 5); }
+
 int main(void)
 {
     if (npu_registry_create(&shared, NULL, NULL)) {
         return 1;
     }
+    NPU_RUN(test_constants);
     NPU_RUN(test_json);
     NPU_RUN(test_optimised);
     NPU_RUN(test_integer);

@@ -165,8 +165,10 @@ static void test_while_ends(void)
     static const float x[4] = { 1, -2, 0.5f, 3 }, w[4] = { 0.25f, 1, 0, -1 };
     const int64_t three = 3, four = 4;
     int polls;
-    for (int is_cancelled = 0; is_cancelled < 2; is_cancelled++) {
+    for (int way = 0; way < 4; way++) {
+        bool is_cancelled = way % 2;
         rig r = start(is_cancelled ? loop : short_loop, CPU);
+        r.exec_desc.overlap = r.desc.overlap = way / 2; /* it is said by the loop then, too */
         r.exec_desc.poll = is_cancelled ? poll_twice : NULL;
         r.exec_desc.poll_ctx = &polls;
         polls = 5;
@@ -177,10 +179,30 @@ static void test_while_ends(void)
         NPU_CHECK_STATUS(npu_exec_run(r.exec), is_cancelled ? NPU_ERR_CANCELLED : NPU_ERR_RANGE);
         NPU_CHECK_THAT(strstr(npu_exec_diag(r.exec)->message, is_cancelled ? "cancelled" : "more than max_iterations, which is 3"),
                        "%s", npu_exec_diag(r.exec)->message);
+        NPU_CHECK(is_cancelled || npu_exec_diag(r.exec)->op != 0);
         polls = 100;
         bind(r.exec, "n", &three);
         NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
         check_loop(r.exec, x, w, 3);
+        rig_end(&r);
+    }
+}
+
+/* Values without elements have no memory where nothing else is planned. */
+static void test_empty(void)
+{
+    static const char text[] =
+        "npu_ir 1\ngraph main\n"
+        "child then\n  input a : f32[0]\n  y = aten.abs.default(a)\n  output r = y\nend\n"
+        "child else\n  input a : f32[0]\n  output r = a\nend\n"
+        "param c : bool[]\nparam p : f32[0,1]\nx = aten.reshape.default(p, shape=[0])\n"
+        "y = npu.if(c, [x], then_body=graph 0, else_body=graph 1)\noutput y = y\n";
+    for (uint8_t is_true = 0; is_true < 2; is_true++) {
+        rig r = start(text, CPU);
+        NPU_CHECK_STATUS(npu_graph_bind_param(r.graph, "c", &is_true, 1), NPU_OK);
+        NPU_CHECK_STATUS(npu_graph_bind_param(r.graph, "p", "", 0), NPU_OK);
+        NPU_CHECK_THAT(rig_make(&r) == NPU_OK, "%s", r.diag.message);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
         rig_end(&r);
     }
 }
@@ -410,6 +432,7 @@ int main(void)
     NPU_RUN(test_if);
     NPU_RUN(test_while);
     NPU_RUN(test_while_ends);
+    NPU_RUN(test_empty);
     NPU_RUN(test_nested);
     NPU_RUN(test_forms);
     NPU_RUN(test_json);

@@ -1,6 +1,7 @@
 /* What a user reads when something goes wrong, or takes its time: messages, NULL handles, the commands of the Makefile. */
 #include "npu_test.h"
 #include "../npu_ir_backend_ref.h"
+#include <math.h>
 
 /* Runs a command of the shell, its output in `out`; false where there is no shell, or it fails. */
 static bool run(const char *command, char *out, size_t size)
@@ -654,6 +655,79 @@ static npu_status symbolic_as_fixed(setup *s)
     return make(s) ? NPU_OK : of_exec(s, npu_exec_set_input(s->exec, &(npu_array){ "a", *npu_value_spec(s->g, npu_graph_find(s->g, "a")), data }));
 }
 
+/* A plan, or a planned model, of a text. */
+static npu_status plan_text(setup *s, const char *text, bool write)
+{
+    const npu_planned_library *library = npu_ref_planned();
+    npu_graph *g = NULL;
+    npu_plan *plan = NULL;
+    npu_text file = npu_text_init(NULL);
+    npu_status status = npu_graph_parse(&g, text, strlen(text), npu_test_graph_desc(), &s->diag);
+    status = status ? status : npu_plan_create(&plan, g, &(npu_plan_desc){ .backends = &s->cpu, .num_backends = 1 }, &s->diag);
+    if (status == NPU_OK && write) {
+        npu_plan_write_desc desc = { .libraries = &library, .num_libraries = 1 };
+        status = npu_plan_write(plan, &desc, &file, &s->diag);
+    }
+    npu_text_free(&file);
+    npu_plan_destroy(plan);
+    npu_graph_destroy(g);
+    return status;
+}
+
+static npu_status memory_too_large(setup *s)
+{
+    return plan_text(s, "npu_ir 1\ngraph main\nx = aten.ones.default(size=[9223372036854775807], dtype=u8)\n"
+                        "y = aten.neg.default(x)\nz = aten.neg.default(y)\noutput z = z\n", false);
+}
+
+static npu_status planned_dynamic(setup *s)
+{
+    return plan_text(s, "npu_ir 1\ngraph main\nsymbol N 1 4\ninput rows : f32[N]\ny = aten.relu.default(rows)\n"
+                        "output y = y\n", true);
+}
+
+static npu_status foreach_counts(setup *s)
+{
+    return plan_text(s, "npu_ir 1\ngraph main\ninput x : f32[2]\na, b = aten._foreach_add.List([x, x], [x])\n"
+                        "output y = a\n", false);
+}
+
+static npu_status norm_of_many(setup *s)
+{
+    static const int64_t many[100];
+    npu_arg args[] = { npu_arg_tensor("input", s->x), npu_arg_ints("normalized_shape", many, 100),
+                       npu_arg_none("weight"), npu_arg_none("eps") };
+    npu_emit_name(HERE, "aten._fused_rms_norm", args, 4);
+    return of_graph(s);
+}
+
+static npu_status scatter_part(setup *s)
+{
+    npu_arg args[] = { npu_arg_tensor("self", s->x), npu_arg_tensor("src", s->wide), npu_arg_int("dim", 0), npu_arg_int("index", 0) };
+    npu_emit_name(HERE, "aten.select_scatter", args, 4);
+    return of_graph(s);
+}
+
+static npu_status range_nan(setup *s)
+{
+    npu_arange(HERE, NPU_F32, npu_scalar_float((double)NAN), npu_scalar_int(4), npu_scalar_int(1));
+    return of_graph(s);
+}
+
+static npu_status window_length(setup *s)
+{
+    npu_arg args[] = { npu_arg_int("window_length", -4) };
+    npu_emit_name(HERE, "aten.hann_window", args, 1);
+    return of_graph(s);
+}
+
+static npu_status many_indices(setup *s)
+{
+    npu_value i = npu_input(s->g, "i", SPEC(NPU_I64, 2));
+    npu_index(HERE, s->x, (npu_value[]){ i, i, i }, 3);
+    return of_graph(s);
+}
+
 /* located: the message begins with this file and the line of HERE */
 static const struct {
     const char *mistake;
@@ -760,6 +834,15 @@ static const struct {
     { "unknown pass", unknown_pass, NPU_ERR_NOT_FOUND, false,
       { "pass fold-constant", "did you mean 'fold-constants'?" } },
     { "too large", too_large, NPU_ERR_OVERFLOW, true, { "'big'", "f32[1099511627776,1099511627776]" } },
+    { "memory too large", memory_too_large, NPU_ERR_OVERFLOW, false,
+      { "plan of memory: 'x' has 9223372036854775807 bytes" } },
+    { "planned, dynamic", planned_dynamic, NPU_ERR_DYNAMIC_SHAPE, false, { "the size of 'rows' is not known" } },
+    { "foreach counts", foreach_counts, NPU_ERR_ARITY, false, { "_foreach_add: self has 2 tensors, expected 1" } },
+    { "norm of many dims", norm_of_many, NPU_ERR_UNSUPPORTED, true, { "_fused_rms_norm: normalized_shape is too long, or dynamic" } },
+    { "scatter part", scatter_part, NPU_ERR_SHAPE, true, { "select_scatter: src has 2 dims, expected 1", "f32[8,31]" } },
+    { "range nan", range_nan, NPU_ERR_ATTRIBUTE, true, { "arange: a range from nan to 4 by 1", "expected finite" } },
+    { "window length", window_length, NPU_ERR_ATTRIBUTE, true, { "window_length is -4", "expected at least 0" } },
+    { "many indices", many_indices, NPU_ERR_RANK, true, { "index: more indices than the 2 dims of self", "f32[8,32]" } },
     { "unbound", unbound, NPU_ERR_MISSING_FEED, false,
       { "input 0 ('x') is not bound: npu_exec_set_input with f32[8,32]" } },
     { "input dims", input_dims, NPU_ERR_SHAPE, false,
