@@ -34367,8 +34367,12 @@ NPU__COLD static npu_status npu__json_mark_operands(npu__json_writer *w)
         npu_status status = npu__bind_args(g, o, args);
         if (status == NPU_OK && (o->def->traits & NPU_STORAGE)) { /* read back, it must mean the same */
             npu__strides s;
-            status = npu__find_storage(g, g->uses[o->first_operand].value, &w->arena, &s);
-            status = status || (s.offset == 0 && npu__strides_is_dense(&s)) ? status : NPU_ERR_UNSUPPORTED;
+            uint32_t self = g->uses[o->first_operand].value;
+            status = npu__find_storage(g, self, &w->arena, &s);
+            status = status || (s.offset == 0 && npu__strides_is_dense(&s) &&
+                                (s.root == self || strcmp(o->def->schema->name, "as_strided") == 0))
+                         ? status
+                         : NPU_ERR_UNSUPPORTED;
         }
         if (status) {
             return status;

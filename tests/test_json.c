@@ -869,6 +869,8 @@ static void test_print_storage(void)
         { NPU_OK, "v = aten.view(x, [6])\ny = aten.as_strided(v, [6], [1])\n" },
         { NPU_ERR_UNSUPPORTED, "t = aten.t(x)\ny = aten.as_strided(t, [6], [1])\n" },
         { NPU_ERR_UNSUPPORTED, "s = aten.select.int(x, 0, 1)\ny = aten.as_strided(s, [2], [1])\n" },
+        { NPU_OK, "y = aten.resize(x, [2, 2])\n" },
+        { NPU_ERR_UNSUPPORTED, "v = aten.view(x, [6])\ny = aten.resize(v, [2])\n" }, /* as reading is */
     };
     NPU_ITEM("F21");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -878,6 +880,10 @@ static void test_print_storage(void)
         NPU_CHECK_STATUS(npu_graph_parse(&g, text.data, text.len, npu_test_graph_desc(), NULL), NPU_OK);
         NPU_CHECK_STATUS(npu_graph_print_json(g, &json), rows[i].status);
         npu_graph_destroy(g);
+        if (rows[i].status == NPU_OK) {
+            NPU_CHECK_STATUS(npu_graph_parse_json(&g, json.data, json.len, npu_test_graph_desc(), NULL), NPU_OK);
+            npu_graph_destroy(g);
+        }
         npu_text_free(&text);
         npu_text_free(&json);
     }
