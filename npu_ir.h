@@ -49318,8 +49318,9 @@ typedef struct npu__context {
 
 /* A compiled partition. */
 typedef struct npu__group {
-    uint32_t backend, num_ops;
+    uint32_t backend, num_ops, num_outputs;
     npu_op *ops;                         /* what it is made from */
+    npu_value *outputs;                  /* what others read of it, which views change */
     uint32_t num_values;
     npu_compiled compiled;
     uint32_t *values;                    /* graph value of each group value */
@@ -49643,6 +49644,7 @@ static void npu__group_release(npu_program *p, npu__group *group)
         b->release(b->ctx, group->compiled.program);
     }
     npu__free(&p->allocator, group->ops, group->num_ops * sizeof *group->ops);
+    npu__free(&p->allocator, group->outputs, group->outputs ? (group->num_outputs + 1u) * sizeof *group->outputs : 0);
     npu__free(&p->allocator, group->values, group->num_values * sizeof *group->values);
     npu__free(&p->allocator, group->places, group->num_places * sizeof *group->places);
     memset(group, 0, sizeof *group);
@@ -49924,9 +49926,12 @@ static npu_status npu__compile_step(npu_program *p, const npu_step *s, uint32_t 
     }
     group->backend = s->backend;
     group->num_ops = s->num_ops;
+    group->num_outputs = s->num_outputs;
     group->ops = (npu_op *)npu__alloc(&p->allocator, s->num_ops * sizeof *group->ops);
-    if (group->ops && npu__group_describe(&b)) {
+    group->outputs = (npu_value *)npu__alloc_zero(&p->allocator, (s->num_outputs + 1u) * sizeof *group->outputs);
+    if (group->ops && group->outputs && npu__group_describe(&b)) {
         memcpy(group->ops, s->ops, s->num_ops * sizeof *group->ops);
+        memcpy(group->outputs, s->num_outputs ? s->outputs : group->outputs, s->num_outputs * sizeof *group->outputs);
         group->num_values = b.num_values;
         group->values = (uint32_t *)npu__alloc(&p->allocator, b.num_values * sizeof *group->values);
     }
@@ -50076,7 +50081,8 @@ static npu_status npu__reject_step(npu_program *p, uint32_t step, const npu__gro
 static bool npu__group_is_of(const npu__group *g, const npu_step *s)
 {
     return g->compiled.size && g->backend == s->backend && g->num_ops == s->num_ops &&
-           memcmp(g->ops, s->ops, s->num_ops * sizeof *g->ops) == 0;
+           g->num_outputs == s->num_outputs && memcmp(g->ops, s->ops, s->num_ops * sizeof *g->ops) == 0 &&
+           (!s->num_outputs || memcmp(g->outputs, s->outputs, s->num_outputs * sizeof *g->outputs) == 0);
 }
 
 /* The group compiled for a step among the first `num`, or NULL. Usually they are in the order of steps: *next is where

@@ -640,6 +640,40 @@ static void test_groups_of_transformer(void)
     }
 }
 
+/* Who reads a view elsewhere reads its operand: where a refused op changes what others read of a group, the group is
+   compiled anew, though its ops are the same. */
+static void test_outputs_changed(void)
+{
+    static const char *const deny[] = { "aten.mul.Tensor" };
+    static const char text[] =
+        "npu_ir 1\ngraph main\ninput x : f32[4,8]\nc = aten.neg.default(x)\nm = aten.mul.Tensor(c, c)\n"
+        "s = aten.softmax.int(m, dim=-1)\nt = aten.softmax.int(c, dim=-1)\nv = aten.reshape.default(t, shape=[-1, 8])\n"
+        "a = aten.add.Tensor(s, s)\nb = aten.add.Tensor(v, a)\ny = aten.neg.default(b)\noutput y = y\n";
+    for (int inner = 0; inner < 2; inner++) {
+        npu_sim_desc desc = { .deny = deny, .num_deny = 1, .refuse = "aten.add.Tensor", .emulate = npu_ref_backend(),
+                              .emulate_all = true, .plans_inner = inner };
+        rig r = rig_start(&desc, 1);
+        float in[32], want[32];
+        npu_exec *cpu = NULL;
+        npu_array input = { "x", F32(4, 8), in };
+        npu_graph_destroy(r.graph);
+        NPU_CHECK_STATUS(npu_graph_parse(&r.graph, text, sizeof text - 1, npu_test_graph_desc(), &r.diag), NPU_OK);
+        fill(in, 32, 3);
+        NPU_CHECK_STATUS(npu_exec_create_simple(&cpu, r.graph, &r.backends[1], 1, &r.diag), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_set_input(cpu, &input), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_run(cpu), NPU_OK);
+        memcpy(want, npu_exec_output(cpu, 0, NULL), sizeof want);
+        npu_exec_destroy(cpu);
+        NPU_CHECK_THAT(rig_make(&r) == NPU_OK, "%s", r.diag.message);
+        if (r.exec) {
+            NPU_CHECK_STATUS(npu_exec_set_input(r.exec, &input), NPU_OK);
+            NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+            NPU_CHECK_BYTES(npu_exec_output(r.exec, 0, NULL), want, sizeof want);
+        }
+        rig_end(&r);
+    }
+}
+
 /* 16 branches, each of an op on the CPU, one on the accelerator and a sum on the CPU: all at once they keep 16 large values
    alive, one after the other one. */
 static uint64_t host_bytes_of_branches(int64_t size, bool contiguous, bool overlap, uint32_t *groups)
@@ -2332,6 +2366,7 @@ int main(void)
     NPU_RUN(test_groups_of_shapes);
     NPU_RUN(test_groups_of_large);
     NPU_RUN(test_groups_of_transformer);
+    NPU_RUN(test_outputs_changed);
     NPU_RUN(test_host_memory);
     NPU_RUN(test_shuffled);
     NPU_RUN(test_grouped_runs);
