@@ -5384,7 +5384,11 @@ enum { /* traits of a backend */
     NPU_BACKEND_DYNAMIC = 1u << 1, /* takes ops with runtime dims: uses npu_binding.dynamic */
     NPU_BACKEND_EVERYTHING = 1u << 2, /* worth asking for any op; set by the CPU backend */
     /* A host backend without forms of its own order: more threads than planned work in npu_binding.more_workers */
-    NPU_BACKEND_MORE_WORKERS = 1u << 3
+    NPU_BACKEND_MORE_WORKERS = 1u << 3,
+    /* Passes over dense views that it refuses: ops with NPU_VIEW, a result of the operand's bytes and no runtime dims may
+       be in its groups all the same. compile makes nothing of them, and reads the operand for the result: they have one
+       place (npu_place.alias), and with plans_inner one memory. So a reshape between two ops costs no second launch */
+    NPU_BACKEND_VIEWS = 1u << 4
 };
 
 typedef struct npu_region {
@@ -43528,6 +43532,7 @@ static npu_status npu__assign_op(npu_plan *plan, uint32_t id, npu_op_info *info,
     int forced = npu__requested_backend(&plan->desc, plan->num_given, info, npu_op_name(plan->graph, npu__make_op(id)));
     bool is_view = forced < 0 && npu__may_idle(plan, id);
     bool asks_all = plan->op_ns || is_view; /* else the first one that takes it is enough */
+    bool runs = false; /* somewhere */
     uint32_t takers = 0;
     t->backend = NPU__UNPLACED;
     t->reason = NPU_REASON_CLAIMED;
@@ -43540,6 +43545,8 @@ static npu_status npu__assign_op(npu_plan *plan, uint32_t id, npu_op_info *info,
          b < plan->desc.num_backends && status == NPU_OK && (asks_all || t->backend == NPU__UNPLACED); b++) {
         npu__no no;
         status = npu__ask(plan, b, info, &no, diag);
+        runs |= status == NPU_OK && no.reason == NPU_REASON_CLAIMED;
+        no.reason = is_view && plan->backends[b]->traits & NPU_BACKEND_VIEWS ? NPU_REASON_CLAIMED : no.reason;
         takers |= status == NPU_OK && no.reason == NPU_REASON_CLAIMED ? 1u << b : 0;
         if (status == NPU_OK && no.reason == NPU_REASON_CLAIMED && t->backend == NPU__UNPLACED) {
             t->backend = (uint8_t)b;
@@ -43552,7 +43559,11 @@ static npu_status npu__assign_op(npu_plan *plan, uint32_t id, npu_op_info *info,
     if (forced > 0 && t->backend == (uint8_t)forced) {
         t->reason = NPU_REASON_REQUESTED;
     }
-    return status == NPU_OK && is_view && takers ? npu__note_view(plan, id, takers, diag) : status;
+    if (!runs && t->backend != NPU__UNPLACED) {
+        t->reason = (uint8_t)npu_plan_op_refusal(plan, npu__make_op(id), t->backend, NULL);
+        t->backend = NPU__UNPLACED;
+    }
+    return status == NPU_OK && is_view && runs ? npu__note_view(plan, id, takers, diag) : status;
 }
 
 static bool npu__is_rate(double x) { return x >= 0 && x <= NPU__MAX_NS; } /* false for NaN */
@@ -50219,15 +50230,16 @@ static void npu__forget_forms(npu_program *p)
     }
 }
 
-/* A view that on this backend would be read where its operand is runs from now on. */
+/* A view that on this backend would be read where its operand is, or be passed over, runs from now on. */
 static bool npu__run_view(npu_plan *plan, uint32_t op, uint32_t backend)
 {
     uint32_t value = plan->graph->ops[op].first_result, b = 0;
-    if (!plan->views[op] || npu__read_as(plan, value, backend) == value) {
+    bool is_refused = npu_plan_op_refusal(plan, npu__make_op(op), backend, NULL) != NPU_REASON_CLAIMED;
+    if (!plan->views[op] || (!is_refused && npu__read_as(plan, value, backend) == value)) {
         return false;
     }
-    while (!(plan->views[op] >> b & 1)) {
-        b++;
+    while (!(plan->views[op] >> b & 1) || npu_plan_op_refusal(plan, npu__make_op(op), b, NULL)) {
+        b++; /* the first that takes it, not one that passes it over */
     }
     npu__settle_view(plan, op, b);
     plan->views[op] = 0;

@@ -674,6 +674,55 @@ static void test_outputs_changed(void)
     }
 }
 
+/* Dense views that a device refuses, but passes over, part no groups; bits are those of the CPU, by any way to run. */
+static void test_views_passed_over(void)
+{
+    static const char *const views[] = { "aten.reshape.default", "aten.view.default", "aten.transpose.int" };
+    static const npu_rates fast = { .launch_ns = 10, .num_rows = 1, .rows = { { NULL, 1, 0.001, 0 } } },
+                           slow = { .launch_ns = 10, .num_rows = 1, .rows = { { NULL, 100, 1, 0 } } };
+    static const npu_rates *const rates[] = { &fast, &slow };
+    enum { LAYERS = 12, PASSES = 1, INNER = 2, IN_PLACE = 4, PRICED = 8, FORMS = 16, TRANSPOSES = 32 };
+    static const struct { int how; uint32_t least, most; bool overlap; } rows[] = {
+        { 0, 20, 200, false }, { PASSES, 1, 1, false }, { PASSES | INNER, 1, 1, false }, { PASSES | IN_PLACE, 1, 1, true },
+        { PASSES | PRICED, 1, 1, false }, { PASSES | FORMS, 1, 1, false }, { TRANSPOSES, 2, 60, false },
+        { PASSES | TRANSPOSES, 2, 60, true },
+    };
+    float x[32], want[32];
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        npu_sim_desc desc = { .deny = views, .num_deny = rows[i].how & TRANSPOSES ? 3 : 2, .emulate = npu_ref_backend(),
+                              .emulate_all = true, .passes_views = rows[i].how & PASSES, .plans_inner = rows[i].how & INNER,
+                              .in_place = rows[i].how & IN_PLACE, .pads_channels = rows[i].how & FORMS, .async = rows[i].overlap };
+        npu_exec *cpu = NULL;
+        rig r = rig_start(&desc, 1);
+        npu_value y = npu_input(r.graph, "x", F32(4, 8));
+        npu_spec spec = *npu_value_spec(r.graph, y);
+        npu_sim_counters before;
+        for (int k = 0; k < LAYERS; k++) {
+            y = transformer_layer(r.graph, y);
+        }
+        npu_output(r.graph, "y", y);
+        r.desc.overlap = r.exec_desc.overlap = rows[i].overlap;
+        r.desc.rates = rows[i].how & PRICED ? rates : NULL;
+        NPU_CHECK_THAT(rig_make(&r) == NPU_OK, "row %u: %s", (unsigned)i, r.diag.message);
+        uint32_t groups = count_groups(r.plan, 0);
+        NPU_CHECK_THAT(groups >= rows[i].least && groups <= rows[i].most, "row %u: %u groups", (unsigned)i, (unsigned)groups);
+        fill(x, 32, 5);
+        NPU_CHECK_STATUS(npu_exec_create_simple(&cpu, r.graph, &r.backends[1], 1, &r.diag), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_set_input(cpu, &(npu_array){ "x", spec, x }), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_run(cpu), NPU_OK);
+        memcpy(want, npu_exec_output(cpu, 0, NULL), sizeof want);
+        npu_exec_destroy(cpu);
+        before = npu_sim_count(r.sims[0]);
+        NPU_CHECK_STATUS(npu_exec_set_input(r.exec, &(npu_array){ "x", spec, x }), NPU_OK);
+        NPU_CHECK_THAT(npu_exec_run(r.exec) == NPU_OK, "row %u: %s", (unsigned)i, npu_exec_diag(r.exec)->message);
+        NPU_CHECK_BYTES(npu_exec_output(r.exec, 0, NULL), want, sizeof want);
+        if (rows[i].how == PASSES) { /* of a layer 14 ops and 5 transposes run, 4 reshapes do not */
+            NPU_CHECK_EQ(npu_sim_count(r.sims[0]).ops - before.ops, LAYERS * 19);
+        }
+        rig_end(&r);
+    }
+}
+
 /* 16 branches, each of an op on the CPU, one on the accelerator and a sum on the CPU: all at once they keep 16 large values
    alive, one after the other one. */
 static uint64_t host_bytes_of_branches(int64_t size, bool contiguous, bool overlap, uint32_t *groups)
@@ -2367,6 +2416,7 @@ int main(void)
     NPU_RUN(test_groups_of_large);
     NPU_RUN(test_groups_of_transformer);
     NPU_RUN(test_outputs_changed);
+    NPU_RUN(test_views_passed_over);
     NPU_RUN(test_host_memory);
     NPU_RUN(test_shuffled);
     NPU_RUN(test_grouped_runs);

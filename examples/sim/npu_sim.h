@@ -54,6 +54,7 @@ typedef struct npu_sim_desc {
     bool pads_channels, core_converts;
     bool maps;                   /* has map: the host may see a buffer until unmap */
     bool no_copy;                /* has no copy */
+    bool passes_views;           /* takes dense views that are denied, too: NPU_BACKEND_VIEWS */
 } npu_sim_desc;
 
 typedef enum npu_sim_slot {
@@ -1700,6 +1701,7 @@ static npu_sim__program *npu_sim__program_new(const npu_group *group)
 static npu_status npu_sim__compile_op(npu_sim *sim, npu_sim__program *p, const npu_group_op *from, char *text)
 {
     npu_sim__op *op = &p->ops[p->num_ops];
+    bool passes = sim->desc.passes_views && (from->info->traits & NPU_VIEW);
     uint32_t reason;
     const char *words;
     npu_status status = npu_sim__op_init(op, from->info, &p->blocks, &reason, &words);
@@ -1714,11 +1716,15 @@ static npu_status npu_sim__compile_op(npu_sim *sim, npu_sim__program *p, const n
     }
     op->in_value = npu_sim__copy_of(&p->blocks, from->in, op->num_in * sizeof *from->in);
     op->out_value = npu_sim__copy_of(&p->blocks, from->out, op->num_out * sizeof *from->out);
+    if (passes) { /* a copy, where it has memory of its own */
+        reason = 0;
+        op->row = npu_sim__row_find("aten.alias.default");
+    }
     if (reason && !sim->desc.emulate) {
         snprintf(text, 96, "%.60s: %.24s", from->info->name, words);
         return NPU_ERR_NOT_IMPLEMENTED;
     }
-    if (reason || sim->desc.emulate_all) {
+    if (reason || (sim->desc.emulate_all && !passes)) {
         op->row = NULL;
         op->info = npu_sim__info_copy(&p->blocks, from->info);
     }
@@ -2809,6 +2815,7 @@ static void npu_sim__fill(npu_sim *sim)
     b->num_regions = sim->desc.on_chip ? 2 : 1;
     b->regions = sim->regions;
     b->abi = &npu_sim__abi;
+    b->traits = sim->desc.passes_views ? NPU_BACKEND_VIEWS : 0;
     b->supports = npu_sim__supports;
     b->cost = sim->desc.bandwidth ? npu_sim__cost : NULL;
     b->alloc = npu_sim__alloc;
