@@ -5227,7 +5227,8 @@ NPU_IR_API npu_status npu_graph_print_mermaid(const npu_graph *g, const npu_merm
    op_type      "aten.linear.default", "aten::linear", "torch.ops.aten.linear", "<built-in function getitem>". An
                 op that no registry knows loads with one list of its inputs and its attributes by name.
    inputs       in the order of the schema: by producer_node and producer_output_idx, else a weight, an input
-                or a result by name; null is an absent tensor. Of getitem: the node, once or for each result, and the
+                or a result by name; null is an absent tensor. producer_node may be a weight or state, too, which an
+                output of another name is. Of getitem: the node, once or for each result, and the
                 attribute index. Both indices count all results of the op, also those that are None and not
                 listed; of an op without a schema, outputs named "<node>_<i>" say which are.
    attrs        by the names of the schema; missing ones take its defaults, unknown ones are an error. A
@@ -33024,6 +33025,10 @@ NPU__COLD static npu_status npu__json_resolve(npu__loader *l, const npu__json *m
     npu_status status;
     if (npu__json_is(producer, NPU__JSON_STRING)) {
         entry = npu__map_find(&l->producers, producer->as.str);
+        *out = entry ? npu__make_value(0) : npu_graph_find(l->p.g, producer->as.str);
+        if (out->id && !l->p.g->values[out->id].producer) { /* a weight or state, as an output of another name */
+            return npu__json_latest(l, meta, out);
+        }
         if (!entry) {
             return npu__json_fail(l, meta, NPU_ERR_NOT_FOUND,
                                   "'%.60s' is no graph input or node before this one", producer->as.str);
@@ -33902,10 +33907,11 @@ NPU__COLD static uint32_t npu__json_place(const npu__json_writer *w, const npu__
 NPU__COLD static void npu__json_print_tensor(npu__json_writer *w, const char *name, uint32_t id, bool is_use)
 {
     const npu__value *v = &w->g->values[id];
+    const char *node = v->producer ? w->nodes[v->producer] : npu__json_label(w, id);
     npu__json_print_meta(w, name, id);
-    if (is_use && (v->producer || v->role == NPU_ROLE_INPUT)) {
+    if (is_use && (v->producer || v->role == NPU_ROLE_INPUT || strcmp(name, node) != 0)) {
         npu__text_str(w->text, ", \"producer_node\": ");
-        npu__text_json(w->text, v->producer ? w->nodes[v->producer] : npu__json_label(w, id));
+        npu__text_json(w->text, node);
         npu_text_printf(w->text, ", \"producer_output_idx\": %u", (unsigned)npu__json_place(w, v));
     }
     npu__text_str(w->text, "}");
@@ -34301,11 +34307,7 @@ static npu_status npu__json_print_input(npu__json_writer *w, uint32_t i)
 
 static npu_status npu__json_print_output(npu__json_writer *w, uint32_t i)
 {
-    uint32_t id = w->g->outputs[i].a;
-    const npu__value *v = &w->g->values[id];
-    bool has_producer = v->producer || v->role == NPU_ROLE_INPUT;
-    npu__json_print_tensor(w, has_producer ? w->g->names[w->g->outputs[i].b] : npu__json_label(w, id), id,
-                           true);
+    npu__json_print_tensor(w, w->g->names[w->g->outputs[i].b], w->g->outputs[i].a, true);
     return NPU_OK;
 }
 

@@ -889,6 +889,30 @@ static void test_print_storage(void)
     }
 }
 
+/* Outputs keep their names, whatever they are values of. */
+static void test_output_names(void)
+{
+    static const char text[] = "npu_ir 1\ngraph m\ninput x : f32[2]\nconst c : f32[2] {1, 2}\nparam w : f32[2]\n"
+                               "state s : f32[2]\nr = aten.relu.default(x)\noutput a = c\noutput b = w\noutput d = s\n"
+                               "output e = x\noutput f = r\noutput g = c\noutput c = c\noutput w = w\n";
+    npu_graph *g = NULL, *again = NULL;
+    npu_text json;
+    NPU_CHECK_STATUS(npu_graph_parse(&g, text, sizeof text - 1, npu_test_graph_desc(), NULL), NPU_OK);
+    json = json_of(g);
+    NPU_CHECK_STATUS(npu_graph_parse_json(&again, json.data, json.len, npu_test_graph_desc(), NULL), NPU_OK);
+    NPU_CHECK_EQ(npu_graph_num_outputs(again), npu_graph_num_outputs(g));
+    for (uint32_t i = 0; i < npu_graph_num_outputs(g); i++) {
+        npu_value now = npu_graph_output(again, i), was = npu_graph_output(g, i);
+        NPU_CHECK_STR(npu_graph_output_name(again, i), npu_graph_output_name(g, i));
+        NPU_CHECK_EQ(npu_value_role(again, now), npu_value_role(g, was));
+        NPU_CHECK(npu_value_role(g, was) == NPU_ROLE_TEMPORARY ||
+                  strcmp(npu_value_name(again, now), npu_value_name(g, was)) == 0);
+    }
+    npu_text_free(&json);
+    npu_graph_destroy(g);
+    npu_graph_destroy(again);
+}
+
 /* A getitem over some results of an op, as a program may build it, is none of torch's: its index counts its list. */
 static void test_getitem_of_a_part(void)
 {
@@ -2120,6 +2144,7 @@ int main(void)
     NPU_RUN(test_getitem);
     NPU_RUN(test_unused_results);
     NPU_RUN(test_none_results);
+    NPU_RUN(test_output_names);
     NPU_RUN(test_getitem_of_a_part);
     NPU_RUN(test_storage);
     NPU_RUN(test_print_storage);
