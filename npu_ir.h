@@ -5386,9 +5386,9 @@ enum { /* traits of a backend */
     NPU_BACKEND_EVERYTHING = 1u << 2, /* worth asking for any op; set by the CPU backend */
     /* A host backend without forms of its own order: more threads than planned work in npu_binding.more_workers */
     NPU_BACKEND_MORE_WORKERS = 1u << 3,
-    /* Passes over dense views that it refuses: ops with NPU_VIEW, a result of the operand's bytes and no runtime dims may
-       be in its groups all the same. compile makes nothing of them, and reads the operand for the result: they have one
-       place (npu_place.alias), and with plans_inner one memory. So a reshape between two ops costs no second launch */
+    /* Passes over dense views that it refuses: ops with NPU_VIEW, a result of the operand's bytes and no runtime dims
+       may be in its groups all the same. compile makes nothing of them, and reads the operand for the result: they have
+       one place (npu_place.alias), and with plans_inner one memory. A reshape between two ops costs no launch then */
     NPU_BACKEND_VIEWS = 1u << 4
 };
 
@@ -16742,7 +16742,8 @@ static npu_status npu__indexing_add(npu_deduce *d, npu__indexing *s, const npu_s
     const npu_spec *index = d->op->in[operand];
     if (!index) {
         if (s->taken >= x->rank) {
-            return npu_deduce_fail(d, NPU_ERR_RANK, "indices", "more indices than the %u dims of self", (unsigned)x->rank);
+            return npu_deduce_fail(d, NPU_ERR_RANK, "indices", "more indices than the %u dims of self",
+                                   (unsigned)x->rank);
         }
         s->kept[s->rank++] = x->dims[s->taken++];
         return d->status;

@@ -196,7 +196,8 @@ static void test_prediction(void)
         "s = aten.reshape.default(x, shape=[4])\nu = aten.abs.default(w)\n"
         "i, y = npu.while([zero, s], [n, w], condition=graph 0, body=graph 1)\n"
         "z = aten.softmax.int(y, dim=-1)\noutput z = z\noutput u = u\n";
-    static const npu_rates dear = { .launch_ns = 200, .transfer_ns = 200, .num_rows = 1, .rows = { { NULL, 1, 0.5, 0 } } };
+    static const npu_rates dear = { .launch_ns = 200, .transfer_ns = 200, .num_rows = 1,
+                                    .rows = { { NULL, 1, 0.5, 0 } } };
     static const npu_rates *const rates[2] = { &dear, &dear };
     for (int way = 0; way < 4; way++) {
         rig r = start(text, SIM);

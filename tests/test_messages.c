@@ -663,7 +663,8 @@ static npu_status plan_text(setup *s, const char *text, bool write)
     npu_plan *plan = NULL;
     npu_text file = npu_text_init(NULL);
     npu_status status = npu_graph_parse(&g, text, strlen(text), npu_test_graph_desc(), &s->diag);
-    status = status ? status : npu_plan_create(&plan, g, &(npu_plan_desc){ .backends = &s->cpu, .num_backends = 1 }, &s->diag);
+    npu_plan_desc of_cpu = { .backends = &s->cpu, .num_backends = 1 };
+    status = status ? status : npu_plan_create(&plan, g, &of_cpu, &s->diag);
     if (status == NPU_OK && write) {
         npu_plan_write_desc desc = { .libraries = &library, .num_libraries = 1 };
         status = npu_plan_write(plan, &desc, &file, &s->diag);
@@ -703,7 +704,8 @@ static npu_status norm_of_many(setup *s)
 
 static npu_status scatter_part(setup *s)
 {
-    npu_arg args[] = { npu_arg_tensor("self", s->x), npu_arg_tensor("src", s->wide), npu_arg_int("dim", 0), npu_arg_int("index", 0) };
+    npu_arg args[] = { npu_arg_tensor("self", s->x), npu_arg_tensor("src", s->wide), npu_arg_int("dim", 0),
+                       npu_arg_int("index", 0) };
     npu_emit_name(HERE, "aten.select_scatter", args, 4);
     return of_graph(s);
 }
@@ -838,11 +840,14 @@ static const struct {
       { "plan of memory: 'x' has 9223372036854775807 bytes" } },
     { "planned, dynamic", planned_dynamic, NPU_ERR_DYNAMIC_SHAPE, false, { "the size of 'rows' is not known" } },
     { "foreach counts", foreach_counts, NPU_ERR_ARITY, false, { "_foreach_add: self has 2 tensors, expected 1" } },
-    { "norm of many dims", norm_of_many, NPU_ERR_UNSUPPORTED, true, { "_fused_rms_norm: normalized_shape is too long, or dynamic" } },
-    { "scatter part", scatter_part, NPU_ERR_SHAPE, true, { "select_scatter: src has 2 dims, expected 1", "f32[8,31]" } },
+    { "norm of many dims", norm_of_many, NPU_ERR_UNSUPPORTED, true,
+      { "_fused_rms_norm: normalized_shape is too long, or dynamic" } },
+    { "scatter part", scatter_part, NPU_ERR_SHAPE, true,
+      { "select_scatter: src has 2 dims, expected 1", "f32[8,31]" } },
     { "range nan", range_nan, NPU_ERR_ATTRIBUTE, true, { "arange: a range from nan to 4 by 1", "expected finite" } },
     { "window length", window_length, NPU_ERR_ATTRIBUTE, true, { "window_length is -4", "expected at least 0" } },
-    { "many indices", many_indices, NPU_ERR_RANK, true, { "index: more indices than the 2 dims of self", "f32[8,32]" } },
+    { "many indices", many_indices, NPU_ERR_RANK, true,
+      { "index: more indices than the 2 dims of self", "f32[8,32]" } },
     { "unbound", unbound, NPU_ERR_MISSING_FEED, false,
       { "input 0 ('x') is not bound: npu_exec_set_input with f32[8,32]" } },
     { "input dims", input_dims, NPU_ERR_SHAPE, false,

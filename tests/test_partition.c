@@ -683,15 +683,17 @@ static void test_views_passed_over(void)
     static const npu_rates *const rates[] = { &fast, &slow };
     enum { LAYERS = 12, PASSES = 1, INNER = 2, IN_PLACE = 4, PRICED = 8, FORMS = 16, TRANSPOSES = 32 };
     static const struct { int how; uint32_t least, most; bool overlap; } rows[] = {
-        { 0, 20, 200, false }, { PASSES, 1, 1, false }, { PASSES | INNER, 1, 1, false }, { PASSES | IN_PLACE, 1, 1, true },
+        { 0, 20, 200, false }, { PASSES, 1, 1, false }, { PASSES | INNER, 1, 1, false },
+        { PASSES | IN_PLACE, 1, 1, true },
         { PASSES | PRICED, 1, 1, false }, { PASSES | FORMS, 1, 1, false }, { TRANSPOSES, 2, 60, false },
         { PASSES | TRANSPOSES, 2, 60, true },
     };
     float x[32], want[32];
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         npu_sim_desc desc = { .deny = views, .num_deny = rows[i].how & TRANSPOSES ? 3 : 2, .emulate = npu_ref_backend(),
-                              .emulate_all = true, .passes_views = rows[i].how & PASSES, .plans_inner = rows[i].how & INNER,
-                              .in_place = rows[i].how & IN_PLACE, .pads_channels = rows[i].how & FORMS, .async = rows[i].overlap };
+                              .emulate_all = true, .passes_views = rows[i].how & PASSES,
+                              .plans_inner = rows[i].how & INNER, .in_place = rows[i].how & IN_PLACE,
+                              .pads_channels = rows[i].how & FORMS, .async = rows[i].overlap };
         npu_exec *cpu = NULL;
         rig r = rig_start(&desc, 1);
         npu_value y = npu_input(r.graph, "x", F32(4, 8));
@@ -705,7 +707,8 @@ static void test_views_passed_over(void)
         r.desc.rates = rows[i].how & PRICED ? rates : NULL;
         NPU_CHECK_THAT(rig_make(&r) == NPU_OK, "row %u: %s", (unsigned)i, r.diag.message);
         uint32_t groups = count_groups(r.plan, 0);
-        NPU_CHECK_THAT(groups >= rows[i].least && groups <= rows[i].most, "row %u: %u groups", (unsigned)i, (unsigned)groups);
+        NPU_CHECK_THAT(groups >= rows[i].least && groups <= rows[i].most, "row %u: %u groups", (unsigned)i,
+                       (unsigned)groups);
         fill(x, 32, 5);
         NPU_CHECK_STATUS(npu_exec_create_simple(&cpu, r.graph, &r.backends[1], 1, &r.diag), NPU_OK);
         NPU_CHECK_STATUS(npu_exec_set_input(cpu, &(npu_array){ "x", spec, x }), NPU_OK);
