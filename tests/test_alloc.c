@@ -1190,7 +1190,7 @@ static void test_written(void)
 static npu_status constants(const npu_allocator *a)
 {
     static const float one = 1;
-    npu_graph *g = npu_graph_create(&(npu_graph_desc){ .registry = shared, .allocator = a }), *again = NULL;
+    npu_graph *g = npu_graph_create(&(npu_graph_desc){ .registry = shared, .allocator = a }), *back = NULL;
     npu_text text = npu_text_init(NULL);
     npu_status status;
     for (int i = 0; i < 40 && npu_graph_status(g) == NPU_OK; i++) {
@@ -1200,10 +1200,10 @@ static npu_status constants(const npu_allocator *a)
     if (g) {
         npu_graph_clear_error(g);
         NPU_CHECK_STATUS(npu_graph_print(g, &text), NPU_OK);
-        NPU_CHECK_STATUS(npu_graph_parse(&again, text.data, text.len, npu_test_graph_desc(), NULL), NPU_OK);
+        NPU_CHECK_STATUS(npu_graph_parse(&back, text.data, text.len, npu_test_graph_desc(), NULL), NPU_OK);
     }
     npu_text_free(&text);
-    npu_graph_destroy(again);
+    npu_graph_destroy(back);
     npu_graph_destroy(g);
     return status;
 }
