@@ -36181,7 +36181,11 @@ static float npu__planned_power(float x, float n)
     if (x == 0.0f) {
         return n > 0.0f ? 0.0f : npu__planned_of_bits(0x7f800000u);
     }
-    return npu__planned_exp(n * npu__planned_log(x));
+    if (x < 0.0f && (!(size < 16777216.0f) || size == (float)(uint32_t)size)) { /* whole: from 2^24 on, and even */
+        y = size < 16777216.0f && ((uint32_t)size & 1) ? -1.0f : 1.0f;
+        x = -x;
+    }
+    return x == 1.0f ? y : y * npu__planned_exp(n * npu__planned_log(x)); /* n may be infinite */
 }
 
 static float npu__planned_softplus(float x) /* log(1 + e to the x) */

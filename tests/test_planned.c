@@ -555,6 +555,12 @@ static void test_float_ops(void)
            "g = aten.expm1.default(x)\nl = aten.abs.default(x)\nh = aten.log1p.default(l)\n"
            "output a = a\noutput b = b\noutput c = c\noutput d = d\noutput e = e\noutput f = f\noutput g = g\n"
            "output h = h\n",
+        /* whole powers of bases of either sign: 1, -1 and what ends in 0 or infinity */
+        X4 "z = aten.sign.default(x)\nt = aten.add.Tensor(z, z)\na = aten.pow.Tensor_Scalar(z, 2147483648.0)\n"
+           "b = aten.pow.Tensor_Scalar(z, 65537)\nc = aten.pow.Tensor_Scalar(z, 1e300)\n"
+           "d = aten.pow.Tensor_Scalar(t, -70001)\ne = aten.pow.Tensor_Scalar(t, -70000)\n"
+           "f = aten.pow.Tensor_Scalar(z, -16777217)\n"
+           "output a = a\noutput b = b\noutput c = c\noutput d = d\noutput e = e\noutput f = f\n",
         X4 "p = aten.exp.default(x)\na = aten.pow.Tensor_Scalar(p, 1.7)\nb = aten.pow.Tensor_Scalar(x, 3)\n"
            "c = aten.pow.Tensor_Scalar(p, -2)\n"
            "d = aten.reciprocal.default(p)\ne = aten.log10.default(p)\nf = aten.log2.default(p)\n"
