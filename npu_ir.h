@@ -231,9 +231,9 @@ extern "C" {
                                                                         max_groups of npu_plan_desc; a region that is
                                                                         too small is BUDGET at once
    NPU_IR_NO_OVERLAP    runs that overlap                               UNSUPPORTED: overlap of both descs
-   NPU_IR_NO_DEVICES    backends with memory of their own, several      UNSUPPORTED: a plan for more than one backend,
-                        backends in one plan, programs as bytes         or for one that is not NPU_BACKEND_HOST, and
-                                                                        npu_program_save
+   NPU_IR_NO_DEVICES    backends with memory or attributes of their     UNSUPPORTED: a plan for more than one backend,
+                        own, several backends or regions in one plan,   or for one that is not NPU_BACKEND_HOST, has an
+                        programs as bytes                               abi or several regions, and npu_program_save
    NPU_IR_NO_SYMBOLS    dims that are no numbers                        UNSUPPORTED: symbols, inputs and results with
                                                                         such dims, numbers among attributes read from
                                                                         values
@@ -242,8 +242,8 @@ extern "C" {
 
    Where one file alone calls the library, NPU_IR_STATIC in it lets the compiler drop every function that is not called.
 
-   No function has a stack frame over 16 KB. With NPU_IR_STRIP 32 (npu_ir_backend_ref.h) that example needs 10 KB of
-   stack from its first call to its last, 3.1 KB of it for runs.
+   No function has a stack frame over 16 KB. With NPU_IR_STRIP 32 (npu_ir_backend_ref.h) that example needs 9 KB of stack
+   from its first call to its last, 2.9 KB of it for runs.
    -------------------------------------------------------------------------------------------------------- */
 
 #define NPU_IR_VERSION 0x000200u /* major << 16 | minor << 8 | patch */
@@ -1078,11 +1078,11 @@ typedef struct npu_op_table {
     X(0x0004, NPU_ATEN_CONV2D_PADDING, 0, npu__type_conv,                                                    \
       "conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, str padding=\"valid\", " \
       "SymInt[2] dilation=1, SymInt groups=1) -> Tensor", "2-D convolution with padding 'same' or 'valid'")  \
-    X(0x0005, NPU_ATEN_CONV_TRANSPOSE2D, 0, npu__type_conv,                                                  \
+    X(0x0005, NPU_ATEN_CONV_TRANSPOSE2D, 0, npu__type_conv_either,                                           \
       "conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, "          \
       "SymInt[2] padding=0, SymInt[2] output_padding=0, SymInt groups=1, SymInt[2] dilation=1) -> Tensor",   \
       "transposed 2-D convolution")                                                                          \
-    X(0x0006, NPU_ATEN_CONVOLUTION, 0, npu__type_conv,                                                       \
+    X(0x0006, NPU_ATEN_CONVOLUTION, 0, npu__type_conv_either,                                                \
       "convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, " \
       "bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor",                                  \
       "convolution in 1, 2 or 3 dims, or transposed")                                                        \
@@ -1099,11 +1099,11 @@ typedef struct npu_op_table {
       "conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=1, str "              \
       "padding=\"valid\", SymInt[3] dilation=1, SymInt groups=1) -> Tensor",                                 \
       "3-D convolution with padding 'same' or 'valid'")                                                      \
-    X(0x000a, NPU_ATEN_CONV_TRANSPOSE1D, 0, npu__type_conv,                                                  \
+    X(0x000a, NPU_ATEN_CONV_TRANSPOSE1D, 0, npu__type_conv_either,                                           \
       "conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=1, "                \
       "SymInt[1] padding=0, SymInt[1] output_padding=0, SymInt groups=1, SymInt[1] dilation=1) "             \
       "-> Tensor", "transposed 1-D convolution")                                                             \
-    X(0x000b, NPU_ATEN_CONV_TRANSPOSE3D, 0, npu__type_conv,                                                  \
+    X(0x000b, NPU_ATEN_CONV_TRANSPOSE3D, 0, npu__type_conv_either,                                           \
       "conv_transpose3d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] "                    \
       "stride=1, SymInt[3] padding=0, SymInt[3] output_padding=0, SymInt groups=1, SymInt[3] "               \
       "dilation=1) -> Tensor", "transposed 3-D convolution")                                                 \
@@ -2026,7 +2026,7 @@ typedef struct npu_op_table {
       "hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", "0 from -lambd to lambd, else x")     \
     X(0x03a7, NPU_ATEN_SOFTSHRINK, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_softshrink,            \
       "softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", "x moved towards 0 by lambd")         \
-    X(0x03a8, NPU_ATEN_THRESHOLD, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_same_number,            \
+    X(0x03a8, NPU_ATEN_THRESHOLD, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_same_bounds,            \
       "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",                          \
       "x where x > threshold, else value")                                                         \
     X(0x03a9, NPU_ATEN_THRESHOLD_BACKWARD, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_pointwise,     \
@@ -2058,7 +2058,7 @@ typedef struct npu_op_table {
       "tanh(Tensor self) -> Tensor", "hyperbolic tangent")                                                   \
     X(0x0046, NPU_ATEN_HARDSWISH, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_same_float,                       \
       "hardswish(Tensor self) -> Tensor", "x clamp(x + 3, 0, 6) / 6")                                        \
-    X(0x0047, NPU_ATEN_HARDTANH, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_same_number,                       \
+    X(0x0047, NPU_ATEN_HARDTANH, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_same_bounds,                       \
       "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", "clamp(x, min_val, max_val)")  \
     X(0x0048, NPU_ATEN_ELU, NPU_ELEMENTWISE | NPU_INPLACE, npu__type_same_float,                             \
       "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",                    \
@@ -4145,7 +4145,9 @@ typedef struct npu_op_def {
     const char *const *arg_docs; /* one per argument of the schema; NULL = none were given */
     const npu_op_attribute *attributes; /* of the op itself, the same for every call: see npu_op_def_attribute */
     uint32_t num_attributes;
-    const char *shapes;        /* the pattern that says its type rule, or a part of it; NULL = code alone does */
+    /* The pattern that says its type rule, or a part of it; NULL = code alone does, or NPU_IR_NO_STRINGS. */
+    const char *shapes;
+    npu_type_rule after_shapes; /* of a custom row: its own rule, which runs after its shapes; NULL = none */
 } npu_op_def;
 /* A fact about an op that no call changes: "category", "description", "pipe" ("S"), "shapes", and what else its row
    has for attributes.
@@ -7238,6 +7240,11 @@ NPU_X(aicf_gemm, (npu_value a, npu_value b), (a, b))
 #define NPU__HAS_DEVICES false
 #else
 #define NPU__HAS_DEVICES true
+#endif
+#ifdef NPU_IR_NO_STRINGS
+#define NPU__HAS_STRINGS false
+#else
+#define NPU__HAS_STRINGS true
 #endif
 #ifdef NPU_IR_NO_SYMBOLS
 #define NPU__HAS_SYMBOLS false
@@ -10790,7 +10797,9 @@ static uint32_t npu__row_pipe(uint32_t traits)
     return on && on != NPU_ON_NONE ? (on >> 20) - 1 : (uint32_t)NPU_PIPE_NONE;
 }
 
+#ifndef NPU_IR_NO_STRINGS
 static const char *npu__shapes_of(npu_type_rule rule); /* section 6 */
+#endif
 
 static npu_status npu__def_make(npu__arena *arena, const npu_op_table *table, const npu_op_row *row,
                                 npu_op_def **out, npu_diag *diag)
@@ -10806,7 +10815,9 @@ static npu_status npu__def_make(npu__arena *arena, const npu_op_table *table, co
         def->kind = row->kind;
         def->traits = row->traits;
         def->rule = row->rule;
+#ifndef NPU_IR_NO_STRINGS
         def->shapes = npu__shapes_of(row->rule);
+#endif
         def->space = table->space;
         def->category = table->category;
         def->doc = npu__or_empty(row->doc);
@@ -10823,6 +10834,7 @@ static npu_status npu__def_make(npu__arena *arena, const npu_op_table *table, co
 }
 
 static npu_status npu__shapes_check(const npu_op_def *def, const char *pattern, npu_diag *diag); /* section 6 */
+static npu_status npu__type_custom(npu_deduce *d);
 
 static npu_status npu__def_facts(npu_op_def *def, const npu_op_facts *facts, npu_diag *diag)
 {
@@ -10843,14 +10855,18 @@ static npu_status npu__def_facts(npu_op_def *def, const npu_op_facts *facts, npu
     def->attributes = facts->attributes;
     def->num_attributes = facts->num_attributes;
     def->shapes = facts->shapes;
-    def->rule = def->shapes && !def->rule ? npu__type_nothing : def->rule;
+    def->after_shapes = def->shapes ? def->rule : NULL;
+    def->rule = def->shapes ? npu__type_custom : def->rule;
     return def->shapes ? npu__shapes_check(def, def->shapes, diag) : NPU_OK;
 }
 
-/* A custom row comes with what tells the kinds that are reserved, which only programs with such rows link. On failure
-   the registry is as it was, but for memory that it keeps until it is destroyed. */
+typedef npu_status (*npu__facts_reader)(npu_op_def *def, const npu_op_facts *facts, npu_diag *diag);
+
+/* A custom row comes with what tells the kinds that are reserved, and rows from outside with what reads their facts:
+   only programs with such rows link it. On failure the registry is as it was, but for memory that it keeps until it is
+   destroyed. */
 static npu_status npu__registry_insert(npu_registry *r, const npu_op_table *table, const npu_op_row *row,
-                                       bool (*is_reserved)(npu_kind), npu_diag *diag)
+                                       bool (*is_reserved)(npu_kind), npu__facts_reader facts, npu_diag *diag)
 {
     npu_op_def *def = NULL;
     npu_status status;
@@ -10867,7 +10883,7 @@ static npu_status npu__registry_insert(npu_registry *r, const npu_op_table *tabl
         return status;
     }
     def->is_custom = is_reserved != NULL;
-    status = row->facts ? npu__def_facts(def, row->facts, diag) : NPU_OK;
+    status = row->facts && facts ? facts(def, row->facts, diag) : NPU_OK;
     if (status) {
         return status;
     }
@@ -10887,7 +10903,7 @@ static npu_status npu__registry_insert(npu_registry *r, const npu_op_table *tabl
 }
 
 static npu_status npu__registry_fill(npu_registry *r, const npu_op_table *tables, uint32_t num_tables,
-                                     npu_diag *diag)
+                                     npu__facts_reader facts, npu_diag *diag)
 {
     npu_status status = NPU_OK;
     uint64_t count = 0;
@@ -10899,8 +10915,30 @@ static npu_status npu__registry_fill(npu_registry *r, const npu_op_table *tables
     }
     for (uint32_t t = 0; t < num_tables; t++) {
         for (uint32_t i = 0; status == NPU_OK && i < tables[t].num_rows; i++) {
-            status = npu__registry_insert(r, &tables[t], &tables[t].rows[i], NULL, diag);
+            status = npu__registry_insert(r, &tables[t], &tables[t].rows[i], NULL, facts, diag);
         }
+    }
+    return status;
+}
+
+/* Without tables: the built-in ones. */
+static npu_status npu__registry_make(npu_registry **out, const npu_allocator *allocator, const npu_op_table *tables,
+                                     uint32_t num_tables, npu__facts_reader facts, npu_diag *diag)
+{
+    npu_allocator a = npu__allocator(allocator);
+    npu_status status;
+    if (!tables) {
+        tables = npu_op_tables(&num_tables);
+    }
+    *out = (npu_registry *)npu__alloc_zero(&a, sizeof **out);
+    if (!*out) {
+        return npu__fail(diag, NPU_ERR_NO_MEMORY, "registry: out of memory");
+    }
+    (*out)->allocator = (*out)->arena.allocator = a;
+    status = npu__registry_fill(*out, tables, num_tables, facts, diag);
+    if (status) {
+        npu_registry_destroy(*out);
+        *out = NULL;
     }
     return status;
 }
@@ -10908,8 +10946,6 @@ static npu_status npu__registry_fill(npu_registry *r, const npu_op_table *tables
 NPU_IR_API npu_status npu_registry_create(npu_registry **out, const npu_registry_desc *desc, npu_diag *diag)
 {
     npu_registry_desc d = { NULL, 0, NULL, 0 };
-    npu_allocator a;
-    npu_status status;
     if (!out) {
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "registry: out is NULL");
     }
@@ -10918,21 +10954,7 @@ NPU_IR_API npu_status npu_registry_create(npu_registry **out, const npu_registry
     if (d._canary || (d.num_tables && !d.tables)) {
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "registry: the desc is not zero-initialised");
     }
-    if (!d.tables) {
-        d.tables = npu_op_tables(&d.num_tables);
-    }
-    a = npu__allocator(d.allocator);
-    *out = (npu_registry *)npu__alloc_zero(&a, sizeof **out);
-    if (!*out) {
-        return npu__fail(diag, NPU_ERR_NO_MEMORY, "registry: out of memory");
-    }
-    (*out)->allocator = (*out)->arena.allocator = a;
-    status = npu__registry_fill(*out, d.tables, d.num_tables, diag);
-    if (status) {
-        npu_registry_destroy(*out);
-        *out = NULL;
-    }
-    return status;
+    return npu__registry_make(out, d.allocator, d.tables, d.num_tables, npu__def_facts, diag);
 }
 
 NPU_IR_API void npu_registry_destroy(npu_registry *registry)
@@ -10975,7 +10997,7 @@ NPU_IR_API npu_status npu_registry_add(npu_registry *registry, const char *space
     numbered.kind = row->kind ? row->kind : npu__free_kind(registry);
     table.space = space;
     table.rows = &numbered;
-    return npu__registry_insert(registry, &table, &numbered, npu__kind_is_built_in, diag);
+    return npu__registry_insert(registry, &table, &numbered, npu__kind_is_built_in, npu__def_facts, diag);
 }
 
 NPU_IR_API const char *npu_op_def_attribute(const npu_op_def *def, const char *key)
@@ -11640,11 +11662,9 @@ NPU_IR_API npu_graph *npu_graph_create(const npu_graph_desc *desc)
 {
     npu_graph_desc d;
     npu_allocator a;
-    npu_registry_desc rd;
     npu_registry *own = NULL;
     npu_graph *g;
     memset(&d, 0, sizeof d);
-    memset(&rd, 0, sizeof rd);
     d = desc ? *desc : d;
     if (d._canary) { /* nothing in it can be trusted, its diag neither */
         return NULL;
@@ -11655,11 +11675,8 @@ NPU_IR_API npu_graph *npu_graph_create(const npu_graph_desc *desc)
         npu__fail(d.diag, NPU_ERR_INVALID_ARGUMENT, "graph: no such level");
         return NULL;
     }
-    if (!d.registry) {
-        rd.allocator = &a;
-        if (npu_registry_create(&own, &rd, d.diag)) {
-            return NULL;
-        }
+    if (!d.registry && npu__registry_make(&own, &a, NULL, 0, NULL, d.diag)) {
+        return NULL;
     }
     g = npu__graph_new(&a, d.registry ? d.registry : own, d.name ? d.name : "main", d.level);
     if (!g) {
@@ -13252,9 +13269,7 @@ static npu_status npu__check_class(npu_deduce *d, const npu_bound_arg *arg, uint
 /* A rule fails by what it returns, or by a check that failed in it. */
 static npu_status npu__run_rule(npu_deduce *d)
 {
-    bool has_pattern = d->def->is_custom && d->def->shapes; /* built-in rules have read theirs */
-    npu_status status = has_pattern ? npu_deduce_shapes(d, d->def->shapes) : NPU_OK;
-    status = status ? status : d->def->rule(d);
+    npu_status status = d->def->rule(d);
     d->status = status ? status : d->status;
     return d->status;
 }
@@ -13856,7 +13871,7 @@ static npu_status npu__shapes_check(const npu_op_def *def, const char *pattern, 
     if (bad) {
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "%s: shapes are malformed at '%.20s'", def->name, bad);
     }
-    if (s.num == s.num_ins && def->schema->num_returns && def->rule == npu__type_nothing) {
+    if (s.num == s.num_ins && def->schema->num_returns && !def->after_shapes) {
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "%s: neither shapes nor a rule give results", def->name);
     }
     for (uint32_t i = 0; i < def->schema->num_args; i++) {
@@ -14057,6 +14072,13 @@ NPU_IR_API npu_status npu_deduce_shapes(npu_deduce *d, const char *pattern)
     return d->status;
 }
 
+/* Of a custom row with shapes: a program that adds none does not link what reads them. */
+static npu_status npu__type_custom(npu_deduce *d)
+{
+    npu_status status = npu_deduce_shapes(d, d->def->shapes);
+    return status || !d->def->after_shapes ? status : d->def->after_shapes(d);
+}
+
 /* The rules that are a pattern and nothing else. */
 #define NPU__PATTERN_RULES(X) \
     X(npu__type_same_float, "float[..] -> =[..]") \
@@ -14108,6 +14130,7 @@ NPU_IR_API npu_status npu_deduce_shapes(npu_deduce *d, const char *pattern)
 NPU__PATTERN_RULES(NPU_X)
 #undef NPU_X
 
+#ifndef NPU_IR_NO_STRINGS
 static const char *npu__shapes_of(npu_type_rule rule)
 {
     static const struct { npu_type_rule rule; const char *pattern; } rows[] = {
@@ -14122,6 +14145,7 @@ static const char *npu__shapes_of(npu_type_rule rule)
     }
     return NULL;
 }
+#endif
 
 /* ---- rules: windows of convolutions, pools and columns ---- */
 
@@ -14283,13 +14307,20 @@ static npu_status npu__check_fits(npu_deduce *d, const char *name, npu_dtype t)
                            npu_dtype_name(t));
 }
 
-/* hardtanh takes its bounds to the dtype of self, where unsigned ones cannot be negative. */
 static npu_status npu__type_same_number(npu_deduce *d)
 {
-    static const char *const numbers[] = { "min_val", "max_val", "threshold", "value" };
     const npu_spec *x = npu_deduce_spec(d, "self");
     npu_dtype t = npu__dtype_of(x);
     npu__check_dtype(d, "self", t, npu__is_number(t), "a number, not bool");
+    return npu__result_like(d, x, t);
+}
+
+/* hardtanh takes its bounds to the dtype of self, where unsigned ones cannot be negative. */
+NPU__COLD static npu_status npu__type_same_bounds(npu_deduce *d)
+{
+    static const char *const numbers[] = { "min_val", "max_val", "threshold", "value" };
+    npu_dtype t = npu__dtype_of(npu_deduce_spec(d, "self"));
+    npu__type_same_number(d);
     if (npu_dtype_is_integer(t) && !npu_dtype_is_signed(t) && npu_op_has(d->op, "min_val")) {
         npu__check_attribute(d, "min_val", npu_op_int(d->op, "min_val", 0), 0);
         npu__check_attribute(d, "max_val", npu_op_int(d->op, "max_val", 0), 0);
@@ -14297,7 +14328,7 @@ static npu_status npu__type_same_number(npu_deduce *d)
     for (uint32_t i = 0; i < NPU__COUNT(numbers); i++) {
         npu__check_fits(d, numbers[i], t);
     }
-    return npu__result_like(d, x, t);
+    return d->status;
 }
 
 /* Real or complex, but no bool; lengths of complex numbers are real. */
@@ -19033,11 +19064,10 @@ static npu_status npu__conv_operands(npu_deduce *d, uint32_t *rank)
 }
 
 /* *y becomes the result of the convolution; *channels is where its channels are among the dims. */
-static npu_status npu__conv_result(npu_deduce *d, npu_spec *y, uint32_t *channels)
+static npu_status npu__conv_result(npu_deduce *d, bool is_transposed, npu_spec *y, uint32_t *channels)
 {
     const npu_spec *x = npu_deduce_spec(d, npu__conv_input(d));
-    bool is_transposed = npu_op_int(d->op, "transposed", npu_op_has(d->op, "output_padding")) != 0,
-         is_same = false;
+    bool is_same = false;
     npu__window w;
     uint32_t rank, first;
     *channels = 0;
@@ -19061,13 +19091,26 @@ static npu_status npu__conv_result(npu_deduce *d, npu_spec *y, uint32_t *channel
     return d->status;
 }
 
-static npu_status npu__type_conv(npu_deduce *d)
+static npu_status npu__type_conv_as(npu_deduce *d, bool is_transposed)
 {
     npu_spec y;
     uint32_t channels;
-    npu__conv_result(d, &y, &channels);
+    npu__conv_result(d, is_transposed, &y, &channels);
     npu__check_vector(d, "bias", y.dims[channels], "output channels");
     return npu_deduce_add_result(d, &y);
+}
+
+static npu_status npu__type_conv(npu_deduce *d) { return npu__type_conv_as(d, false); }
+
+static bool npu__conv_is_transposed(const npu_deduce *d)
+{
+    return npu_op_int(d->op, "transposed", npu_op_has(d->op, "output_padding")) != 0;
+}
+
+/* Of the rows that are transposed, or may be. */
+NPU__COLD static npu_status npu__type_conv_either(npu_deduce *d)
+{
+    return npu__type_conv_as(d, npu__conv_is_transposed(d));
 }
 
 /* kernel_size says once more what weight does. */
@@ -19096,7 +19139,7 @@ NPU__COLD static npu_status npu__type_conv_backward(npu_deduce *d)
                    *g = npu_deduce_spec(d, "grad_output");
     npu_spec y;
     uint32_t channels;
-    npu__conv_result(d, &y, &channels);
+    npu__conv_result(d, npu__conv_is_transposed(d), &y, &channels);
     npu__check_float(d, "input", npu__dtype_of(x));
     npu__check_rank(d, "input", w->rank, w->rank);
     npu__check_rank(d, "grad_output", x->rank, x->rank);
@@ -19864,7 +19907,7 @@ NPU__COLD static npu_status npu__type_qconv(npu_deduce *d)
     npu_spec y;
     uint32_t channels;
     npu__check_quantised(d, 1);
-    npu__conv_result(d, &y, &channels);
+    npu__conv_result(d, npu__conv_is_transposed(d), &y, &channels);
     npu__check_vector(d, "bias", y.dims[channels], "output channels");
     for (uint32_t i = npu_op_int(d->op, "transposed", 0) != 0 ? 0 : 1; i < w->rank && !d->status; i++) {
         int64_t dim = i == 0 ? w->dims[0] / npu_op_int(d->op, "groups", 1) : w->dims[i];
@@ -35569,14 +35612,14 @@ static npu_status npu__check_compiled(const npu_backend *b, const npu_group *gro
 /* ---- calls of one op ---- */
 
 /* Adds the attributes as the device gets them; `blob` holds them where the backend's table has the kind. */
-static void npu__info_device(npu_op_info *info, const npu_backend *b, uint8_t blob[256])
+static void npu__info_device(npu_op_info *info, const npu_abi *abi, uint8_t blob[256])
 {
-    bool has_kind = b->abi && npu__abi_has_kind(b->abi, info->kind);
+    bool has_kind = abi && npu__abi_has_kind(abi, info->kind);
     info->device_kind = info->kind;
     info->device_schema = 0;
     info->device_size = has_kind ? 0 : info->attrs_size;
     info->device_attrs = has_kind ? NULL : info->attrs;
-    if (has_kind && npu_abi_encode(b->abi, info, &info->device_kind, &info->device_schema, blob, 256,
+    if (has_kind && npu_abi_encode(abi, info, &info->device_kind, &info->device_schema, blob, 256,
                                    &info->device_size) == NPU_OK) {
         info->device_attrs = blob;
     }
@@ -35923,7 +35966,7 @@ static npu_status npu__call_bind(npu__call *c, const npu_backend *b, const npu_o
     }
     status = status ? status : npu__call_feed(c, b, def, diag);
     status = status ? status : npu__call_check_results(c, def, diag);
-    npu__info_device(info, b, c->device);
+    npu__info_device(info, b->abi, c->device);
     return status;
 }
 
@@ -35950,7 +35993,7 @@ static npu_status npu__call_run(npu__call *c, const npu_backend *b, uint64_t str
     return status;
 }
 
-#define NPU__MAX_BACKENDS 32u
+#define NPU__MAX_BACKENDS 32u /* of a desc */
 
 /* Asks one backend. Any failure is a no, but for NO_MEMORY, which says nothing about the op. */
 static npu_status npu__query_support(const npu_backend *b, npu_op_info *info, npu_support *answer)
@@ -35963,7 +36006,7 @@ static npu_status npu__query_support(const npu_backend *b, npu_op_info *info, np
         answer->reason = NPU_REASON_DYNAMIC;
         return NPU_OK;
     }
-    npu__info_device(info, b, blob);
+    npu__info_device(info, NPU__HAS_DEVICES ? b->abi : NULL, blob);
     status = b->supports(b->ctx, info, answer);
     answer->reason = status && !answer->reason ? NPU_REASON_OP : answer->reason;
     answer->text[sizeof answer->text - 1] = 0;
@@ -36013,7 +36056,13 @@ NPU_IR_API npu_status npu_op_call(const npu_backend *backend, const npu_op_call_
 
 /* Where neither is listed, compilers drop what these ops alone take. */
 enum { NPU__HAS_IF = NPU_IR_HAS_OP(NPU_NPU_IF) ? 1 : 0, NPU__HAS_WHILE = NPU_IR_HAS_OP(NPU_NPU_WHILE) ? 1 : 0,
-       NPU__HAS_CONTROL = NPU__HAS_IF || NPU__HAS_WHILE, NPU__HAS_TRANSFERS = NPU__HAS_DEVICES || NPU__HAS_CONTROL };
+       NPU__HAS_CONTROL = NPU__HAS_IF || NPU__HAS_WHILE, NPU__HAS_TRANSFERS = NPU__HAS_DEVICES || NPU__HAS_CONTROL,
+       NPU__HAS_FEEDS = NPU__HAS_TRANSFERS || NPU__HAS_SYMBOLS };
+
+/* Of a plan, and the regions of each. Where they are one, loops over them and what tells them apart compile to
+   nothing. */
+#define NPU__PLAN_BACKENDS (NPU__HAS_DEVICES ? NPU__MAX_BACKENDS : 1u + NPU__HAS_CONTROL)
+#define NPU__MAX_REGIONS (NPU__HAS_DEVICES ? NPU_MAX_REGIONS : 1u)
 
 static bool npu__is_control(npu_kind kind)
 {
@@ -37928,7 +37977,7 @@ static npu_status npu__fold_run(npu__folding *f, const npu_graph *to, const npu_
         info.in_data = known;
         status = npu__query_support(f->backend, &info, &answer);
         status = !status && answer.reason ? NPU_ERR_NOT_IMPLEMENTED : status;
-        npu__info_device(&info, f->backend, blob);
+        npu__info_device(&info, f->backend->abi, blob);
         call.size = (uint32_t)sizeof call;
         call.op = &info;
         call.in = pointers;
@@ -43184,8 +43233,8 @@ struct npu_plan {
     uint32_t num_ops, num_values, num_symbols, num_inputs, num_outputs;
     npu_plan_desc desc;                     /* its pointers to callbacks and lists are not kept */
     uint32_t num_given;                             /* without that of control flow, which may follow them */
-    const npu_backend *given[NPU__MAX_BACKENDS];    /* as the caller has them */
-    const npu_backend *backends[NPU__MAX_BACKENDS]; /* as this core reads them */
+    const npu_backend *given[NPU__PLAN_BACKENDS];    /* as the caller has them */
+    const npu_backend *backends[NPU__PLAN_BACKENDS]; /* as this core reads them */
     npu_backend *older;                             /* one per backend; NULL = none is older than the core */
     npu__target *targets;                   /* per op id */
     /* Per op id, of views that need not run, as their bytes are their operand's: a bit per backend that takes it. They
@@ -43196,7 +43245,7 @@ struct npu_plan {
     /* where cost decides: per op id and backend, below 0 where that does not take it, or was not asked as the op was
        placed by hand (NPU__NOT_ASKED); NULL = it does not */
     float *op_ns;
-    npu__prices prices[NPU__MAX_BACKENDS];
+    npu__prices prices[NPU__PLAN_BACKENDS];
     double last_ns;                         /* predicted with each op on the last backend that takes it */
     npu_expect expect;
     int64_t *planned;                       /* per symbol: the dim that is planned */
@@ -43216,16 +43265,25 @@ struct npu_plan {
     /* memory planner */
     NPU__ARRAY(npu__storage, storage);
     uint32_t *value_storage;                /* per value id: index + 1 of its first storage record */
-    npu_memory memory[NPU__MAX_BACKENDS];
+    npu_memory memory[NPU__PLAN_BACKENDS];
     /* of everything in the arena: the region's, or more where a scratch needs it */
-    uint32_t alignment[NPU__MAX_BACKENDS];
-    npu__room room[NPU__MAX_BACKENDS][NPU_MAX_REGIONS];
+    uint32_t alignment[NPU__PLAN_BACKENDS];
+    npu__room room[NPU__PLAN_BACKENDS][NPU__MAX_REGIONS];
     /* Weights that runs upload: per value a bit for each backend, NULL = none; and bytes of them for a group. */
     uint32_t *streamed;
-    uint64_t stream_room[NPU__MAX_BACKENDS];
+    uint64_t stream_room[NPU__PLAN_BACKENDS];
     NPU__ARRAY(npu__body_plan, bodies);     /* of child graphs that ops of control flow run */
     bool exact;
 };
+
+/* Memory that the calling thread reads and writes itself. */
+static bool npu__on_host(const npu_backend *b) { return !NPU__HAS_DEVICES || (b->traits & NPU_BACKEND_HOST); }
+
+static bool npu__has_views(const npu_plan *plan) { return NPU__HAS_DEVICES && plan->views; }
+
+static bool npu__is_transfer(const npu_step *s) { return NPU__HAS_TRANSFERS && s->type == NPU_STEP_TRANSFER; }
+
+static uint32_t npu__num_backends(const npu_plan *plan) { return NPU__HAS_TRANSFERS ? plan->desc.num_backends : 1; }
 
 /* ---- tagging ---- */
 
@@ -43432,7 +43490,7 @@ static npu_status npu__price_op(const npu_plan *plan, uint32_t backend, const np
 
 static float *npu__op_ns(const npu_plan *plan, uint32_t id, uint32_t backend)
 {
-    return &plan->op_ns[(size_t)id * plan->desc.num_backends + backend];
+    return &plan->op_ns[(size_t)id * npu__num_backends(plan) + backend];
 }
 
 /* Asks one backend about an op, and keeps what it says where it is a no; with costs, what it says it takes. */
@@ -43505,7 +43563,8 @@ static bool npu__may_idle(const npu_plan *plan, uint32_t id)
         !npu_spec_is_static(g->specs[g->values[y].spec]) || npu__value_size(g, x) != npu__value_size(g, y)) {
         return false;
     }
-    for (uint32_t at = npu__maker_of(g, id); at && plan->views && plan->views[at] && deep < NPU__VIEWS_DEEP; deep++) {
+    for (uint32_t at = npu__maker_of(g, id);
+         at && npu__has_views(plan) && plan->views[at] && deep < NPU__VIEWS_DEEP; deep++) {
         at = npu__maker_of(g, at);
     }
     return deep < NPU__VIEWS_DEEP && !plan->desc.contiguous && plan->num_given > 1;
@@ -43522,7 +43581,7 @@ static npu_status npu__note_view(npu_plan *plan, uint32_t id, uint32_t takers, n
         }
     }
     plan->views[id] = takers;
-    for (uint32_t b = 0; b < plan->desc.num_backends && plan->op_ns; b++) {
+    for (uint32_t b = 0; b < npu__num_backends(plan) && plan->op_ns; b++) {
         *npu__op_ns(plan, id, b) = takers >> b & 1 ? 0 : -1;
     }
     return NPU_OK;
@@ -43545,7 +43604,7 @@ static npu_status npu__assign_op(npu_plan *plan, uint32_t id, npu_op_info *info,
                          forced, (unsigned)plan->num_given);
     }
     for (uint32_t b = forced >= 0 ? (uint32_t)forced : 0;
-         b < plan->desc.num_backends && status == NPU_OK && (asks_all || t->backend == NPU__UNPLACED); b++) {
+         b < npu__num_backends(plan) && status == NPU_OK && (asks_all || t->backend == NPU__UNPLACED); b++) {
         npu__no no;
         status = npu__ask(plan, b, info, &no, diag);
         runs |= status == NPU_OK && no.reason == NPU_REASON_CLAIMED;
@@ -43602,8 +43661,8 @@ static npu_status npu__plan_prices(npu_plan *plan, npu_diag *diag)
 {
     npu_status status = NPU_OK;
     bool is_priced = false;
-    size_t num = (size_t)plan->num_ops * plan->desc.num_backends;
-    for (uint32_t b = 0; b < plan->desc.num_backends && status == NPU_OK; b++) {
+    size_t num = (size_t)plan->num_ops * npu__num_backends(plan);
+    for (uint32_t b = 0; b < npu__num_backends(plan) && status == NPU_OK; b++) {
         const npu_rates *r = plan->desc.rates && b < plan->num_given ? plan->desc.rates[b] : NULL;
         npu__prices *prices = &plan->prices[b];
         is_priced = is_priced || r || (plan->backends[b]->cost && b + 1 < plan->num_given);
@@ -43661,8 +43720,7 @@ static const char *npu__format_us(char buf[24], double ns)
 
 static bool npu__is_device(const npu_plan *plan, uint32_t backend)
 {
-    return NPU__HAS_DEVICES && backend < plan->desc.num_backends &&
-        !(plan->backends[backend]->traits & NPU_BACKEND_HOST);
+    return NPU__HAS_DEVICES && backend < npu__num_backends(plan) && !npu__on_host(plan->backends[backend]);
 }
 
 /* Can the host look into the memory of a device? What another device reads from there, or writes to it, then moves
@@ -43681,9 +43739,9 @@ static bool npu__goes_down(const npu_plan *plan, uint32_t from, uint32_t to)
 
 static bool npu__goes_up(const npu_plan *plan, uint32_t from, uint32_t to)
 {
-    bool is_copy = from < plan->desc.num_backends && !npu__is_device(plan, from); /* between two host backends */
+    bool is_copy = from < npu__num_backends(plan) && !npu__is_device(plan, from); /* between two host backends */
     return npu__is_device(plan, to) ? !npu__is_device(plan, from) || npu__is_seen(plan, from) || !npu__is_seen(plan, to)
-                                    : is_copy && to < plan->desc.num_backends;
+                                    : is_copy && to < npu__num_backends(plan);
 }
 
 /* Is it staged in host memory, on its way from one device to another? */
@@ -43713,7 +43771,7 @@ static double npu__move_ns(const npu_plan *plan, uint32_t from, uint32_t to, uin
 static uint32_t npu__plan_host(const npu_plan *plan)
 {
     uint32_t host = 0;
-    while (host < plan->desc.num_backends && npu__is_device(plan, host)) {
+    while (host < npu__num_backends(plan) && npu__is_device(plan, host)) {
         host++;
     }
     return host;
@@ -43723,7 +43781,7 @@ static double npu__op_ns_at(const npu_plan *plan, uint32_t id, uint32_t b) { ret
 
 static double npu__ns_on(const npu_plan *plan, uint32_t id, uint32_t backend)
 {
-    double ns = plan->op_ns && backend < plan->desc.num_backends ? npu__op_ns_at(plan, id, backend) : 0;
+    double ns = plan->op_ns && backend < npu__num_backends(plan) ? npu__op_ns_at(plan, id, backend) : 0;
     return ns > 0 ? ns : 0;
 }
 
@@ -43736,7 +43794,8 @@ enum { NPU__SEARCH_MAX = 4096, NPU__STARTS_MAX = 65536 };
    With two colours nothing has fewer groups; with more, the colour with the most ready nodes is next, or the one whose
    launch takes least: the better of both, if the graph is not large. */
 #define NPU__OVER_NS 1e15 /* of a group outside of the limits: more than an op may cost */
-enum { NPU__IDLE = NPU__MAX_BACKENDS + 1 }; /* the colour of views that no group takes, which run at once, as nothing */
+/* The colour of views that no group takes, which run at once, as nothing. */
+enum { NPU__IDLE = NPU__PLAN_BACKENDS + 1 };
 typedef struct npu__waves {
     npu_allocator allocator;
     const npu__prices *prices;
@@ -43754,7 +43813,7 @@ typedef struct npu__waves {
     uint32_t *next;        /* per node: another ready one of its colour */
     uint32_t ready[NPU__IDLE + 1], num_ready[NPU__IDLE + 1]; /* per colour, the last but one is nobody's */
     uint32_t num_groups, num_offloaded; /* the latter: not on the last backend */
-    uint32_t num_of[NPU__MAX_BACKENDS + 1]; /* groups per colour */
+    uint32_t num_of[NPU__PLAN_BACKENDS + 1]; /* groups per colour */
     uint32_t min_ops, max_groups; /* of those not on the last backend; 0 = no limit */
     uint32_t *weight;      /* per node: ops that are no views; NULL where groups have no limits */
 } npu__waves;
@@ -43822,10 +43881,10 @@ static bool npu__waves_counted(npu__waves *w)
 
 static void npu__waves_push(npu__waves *w, uint32_t node)
 {
-    uint32_t colour = w->colour[node] < NPU__MAX_BACKENDS ? w->colour[node] : NPU__MAX_BACKENDS;
+    uint32_t colour = w->colour[node] < NPU__PLAN_BACKENDS ? w->colour[node] : NPU__PLAN_BACKENDS;
     if (w->views && w->views[node]) { /* made by the group of what it reads, if that can */
         uint32_t takes = w->first_only ? w->views[node] & (0u - w->views[node]) : w->views[node];
-        colour = w->current < NPU__MAX_BACKENDS && takes >> w->current & 1 ? w->current : NPU__IDLE;
+        colour = w->current < NPU__PLAN_BACKENDS && takes >> w->current & 1 ? w->current : NPU__IDLE;
     }
     w->next[node] = w->ready[colour];
     w->ready[colour] = node;
@@ -43834,14 +43893,14 @@ static void npu__waves_push(npu__waves *w, uint32_t node)
 
 static double npu__waves_launch(const npu__waves *w, uint32_t colour)
 {
-    return colour < NPU__MAX_BACKENDS ? w->prices[colour].launch : 0;
+    return colour < NPU__PLAN_BACKENDS ? w->prices[colour].launch : 0;
 }
 
 /* The colour that is next: with the most ready nodes, or first of all the cheapest to launch. */
 static uint32_t npu__waves_next(const npu__waves *w, bool by_launch)
 {
     uint32_t best = 0;
-    for (uint32_t c = 1; c <= NPU__MAX_BACKENDS; c++) {
+    for (uint32_t c = 1; c <= NPU__PLAN_BACKENDS; c++) {
         if (w->num_ready[c]) {
             double more = by_launch && w->num_ready[best] ? npu__waves_launch(w, c) - npu__waves_launch(w, best) : 0;
             best = more < 0 || (more == 0 && w->num_ready[c] > w->num_ready[best]) ? c : best;
@@ -43921,7 +43980,7 @@ static double npu__waves_run(npu__waves *w, uint32_t colour, bool by_launch)
 static bool npu__waves_may_vary(const npu__waves *w)
 {
     uint32_t num_colours = 0;
-    for (uint32_t c = 0; c <= NPU__MAX_BACKENDS; c++) {
+    for (uint32_t c = 0; c <= NPU__PLAN_BACKENDS; c++) {
         num_colours += w->num_of[c] > 0;
     }
     return num_colours > 2 && w->num_nodes <= NPU__SEARCH_MAX;
@@ -43931,13 +43990,13 @@ static bool npu__waves_may_vary(const npu__waves *w)
    Returns what the launches take; the groups are those of the last that was tried, *again what finds the best ones. */
 static double npu__waves_least(npu__waves *w, uint32_t *again)
 {
-    uint32_t best = NPU_NO_INDEX, last = NPU_NO_INDEX, num_groups = 0, num_offloaded = 0, first[NPU__MAX_BACKENDS + 1];
+    uint32_t best = NPU_NO_INDEX, last = NPU_NO_INDEX, num_groups = 0, num_offloaded = 0, first[NPU__PLAN_BACKENDS + 1];
     double ns = 0;
     npu__waves_start(w);
     memset(w->num_of, 0, sizeof w->num_of);
     memcpy(first, w->num_ready, sizeof first);
     for (uint32_t way = 0; way < 2 && (way == 0 || npu__waves_may_vary(w)); way++) {
-        for (uint32_t c = 0; c <= NPU__MAX_BACKENDS; c++) {
+        for (uint32_t c = 0; c <= NPU__PLAN_BACKENDS; c++) {
             double now = first[c] ? npu__waves_run(w, c, way != 0) : 0;
             bool is_better = best == NPU_NO_INDEX || now < ns;
             if (!first[c]) {
@@ -43993,7 +44052,7 @@ static void npu__waves_ops(npu__waves *w, const npu_graph *g, bool is_counted)
 static uint32_t npu__read_as(const npu_plan *plan, uint32_t value, uint32_t backend)
 {
     const npu_graph *g = plan->graph;
-    uint32_t maker = plan->views ? g->values[value].producer : 0;
+    uint32_t maker = npu__has_views(plan) ? g->values[value].producer : 0;
     if (maker && !plan->targets[maker].is_idle && plan->targets[maker].backend == backend) {
         return value;
     }
@@ -44005,16 +44064,16 @@ static uint32_t npu__read_as(const npu_plan *plan, uint32_t value, uint32_t back
 }
 
 /* A bit per backend that reads a value by a name, its own or that of a view of it, in other steps than one; that of
-   ops which no backend takes is NPU__MAX_BACKENDS. */
+   ops which no backend takes is NPU__PLAN_BACKENDS. */
 static uint64_t npu__readers_of(const npu_plan *plan, uint32_t value, uint32_t name, uint32_t step)
 {
     const npu_graph *g = plan->graph;
     uint64_t readers = 0;
     for (uint32_t u = g->values[name].first_use; u; u = g->uses[u - 1].next) {
         uint32_t op = g->uses[u - 1].op, b = plan->targets[op].backend;
-        bool is_view = plan->views && plan->views[op];
+        bool is_view = npu__has_views(plan) && plan->views[op];
         if (plan->op_step[op] != step && !plan->targets[op].is_idle && npu__read_as(plan, name, b) == value) {
-            readers |= (uint64_t)1 << (b < NPU__MAX_BACKENDS ? b : NPU__MAX_BACKENDS);
+            readers |= (uint64_t)1 << (b < NPU__PLAN_BACKENDS ? b : NPU__PLAN_BACKENDS);
         }
         readers |= is_view ? npu__readers_of(plan, value, g->ops[op].first_result, step) : 0;
     }
@@ -44031,7 +44090,7 @@ static bool npu__step_runs(const npu_plan *plan, const npu_step *s)
 static void npu__settle_view(npu_plan *plan, uint32_t id, uint32_t backend)
 {
     npu__target *t = &plan->targets[id];
-    bool is_first = backend < NPU__MAX_BACKENDS && !(plan->views[id] & ((1u << backend) - 1u));
+    bool is_first = backend < NPU__PLAN_BACKENDS && !(plan->views[id] & ((1u << backend) - 1u));
     t->is_idle = backend == NPU__IDLE;
     t->backend = (uint8_t)(t->is_idle ? plan->num_given - 1 : backend);
     if (!t->reason || t->words == plan->view_words) {
@@ -44049,7 +44108,7 @@ static void npu__join_readers(npu_plan *plan)
         for (uint32_t u = plan->targets[id].is_idle ? g->values[g->ops[id].first_result].first_use : 0; u;
              u = g->uses[u - 1].next) {
             uint32_t op = g->uses[u - 1].op, b = plan->targets[op].backend;
-            bool takes = !plan->targets[op].is_idle && b < NPU__MAX_BACKENDS && plan->views[id] >> b & 1;
+            bool takes = !plan->targets[op].is_idle && b < NPU__PLAN_BACKENDS && plan->views[id] >> b & 1;
             if (takes && (backend == NPU__IDLE || (b != backend && !plan->op_ns ? b < backend
                                                                                 : plan->op_step[op] < group))) {
                 group = plan->op_step[op];
@@ -44104,7 +44163,7 @@ static void npu__group_by_runs(npu_plan *plan, uint32_t *num_groups)
     *num_groups = 0;
     for (uint32_t id = 1; id < plan->graph->num_ops; id++) {
         const npu__target *t = &plan->targets[id], *before = t - 1;
-        if (plan->views && plan->views[id]) {
+        if (npu__has_views(plan) && plan->views[id]) {
             uint32_t maker = npu__maker_of(plan->graph, id);
             bool joins = maker && plan->op_step[maker] + 1 == *num_groups && !plan->targets[maker].is_idle &&
                          plan->views[id] >> plan->targets[maker].backend & 1;
@@ -44179,7 +44238,7 @@ static bool npu__group_for_overlap(npu_plan *plan, uint32_t *num_groups)
         uint8_t b = plan->targets[id].backend;
         parts[id].op = id;
         parts[id].group = plan->op_step[id];
-        parts[id].rank = b < plan->desc.num_backends && !plan->backends[b]->wait ? npu__part_rank(plan, parts, id) : 0;
+        parts[id].rank = b < npu__num_backends(plan) && !plan->backends[b]->wait ? npu__part_rank(plan, parts, id) : 0;
         if (npu__op_keeps_order(plan->graph, &plan->graph->ops[id])) {
             bool is_after = kept == parts[id].group && kept_rank > parts[id].rank;
             kept = parts[id].group;
@@ -44193,7 +44252,7 @@ static bool npu__group_for_overlap(npu_plan *plan, uint32_t *num_groups)
 
 static bool npu__is_streamed(const npu_plan *plan, uint32_t value, uint32_t backend)
 {
-    return NPU__HAS_COSTS && plan->streamed && backend < NPU__MAX_BACKENDS && (plan->streamed[value] >> backend & 1u);
+    return NPU__HAS_COSTS && plan->streamed && backend < NPU__PLAN_BACKENDS && (plan->streamed[value] >> backend & 1u);
 }
 
 /* Bytes of the streamed weights that an op uses. */
@@ -44272,7 +44331,7 @@ static bool npu__group_ops(npu_plan *plan)
     if (!NPU__RESERVE(plan, groups, num_groups + 2) || !NPU__RESERVE(plan, step_ops, num_ops)) {
         return false;
     }
-    if (plan->views) {
+    if (npu__has_views(plan)) {
         num_groups = npu__drop_empty(plan, num_groups);
     }
     memset(plan->groups, 0, (num_groups + 2) * sizeof *plan->groups);
@@ -44644,7 +44703,7 @@ static double npu__relabel_ns(npu__placer *p, const uint32_t *nodes, uint32_t nu
 static uint32_t npu__takers(const npu_plan *plan, uint32_t id)
 {
     uint32_t takes = 0;
-    for (uint32_t b = 0; b < plan->desc.num_backends; b++) {
+    for (uint32_t b = 0; b < npu__num_backends(plan); b++) {
         takes |= npu__op_ns_at(plan, id, b) >= 0 ? 1u << b : 0;
     }
     return takes;
@@ -44654,7 +44713,7 @@ static uint32_t npu__takers(const npu_plan *plan, uint32_t id)
 static bool npu__prefer_alike(const npu_plan *plan, uint32_t x, uint32_t y)
 {
     bool alike = true;
-    for (uint32_t b = 1; b < plan->desc.num_backends && alike; b++) {
+    for (uint32_t b = 1; b < npu__num_backends(plan) && alike; b++) {
         for (uint32_t a = 0; a < b && alike; a++) {
             double dx = npu__op_ns_at(plan, x, a) - npu__op_ns_at(plan, x, b);
             double dy = npu__op_ns_at(plan, y, a) - npu__op_ns_at(plan, y, b);
@@ -45230,7 +45289,7 @@ static bool npu__place_in_order(npu__placer *p)
 {
     uint32_t num = p->num_backends;
     uint8_t *before = (uint8_t *)npu__alloc_zero(&p->allocator, (size_t)p->num_nodes * num + 1u);
-    double least[NPU__MAX_BACKENDS], next[NPU__MAX_BACKENDS];
+    double least[NPU__PLAN_BACKENDS], next[NPU__PLAN_BACKENDS];
     uint32_t best = 0;
     for (uint32_t b = 0; b < num; b++) {
         least[b] = p->plan->prices[b].launch;
@@ -45758,7 +45817,7 @@ static npu_status npu__place_by_cost(npu_plan *plan, npu_diag *diag)
     memset(&flow, 0, sizeof flow);
     p.allocator = flow.allocator = plan->allocator;
     p.plan = plan;
-    p.num_backends = plan->desc.num_backends;
+    p.num_backends = npu__num_backends(plan);
     p.host = npu__plan_host(plan);
     p.flow = &flow;
     flow.vertex = (uint32_t *)npu__alloc_zero(&plan->allocator, plan->num_ops * sizeof *flow.vertex);
@@ -45874,7 +45933,7 @@ static bool npu__needs_copy(const npu_plan *plan, uint32_t value, uint32_t home,
     const npu_graph *g = plan->graph;
     uint64_t readers = npu__readers_of(plan, value, value, NPU_NO_INDEX);
     bool needs = npu__is_lasting(g, value) && !npu__is_unbounded(g, value);
-    for (uint32_t other = 0; other < plan->desc.num_backends && !needs; other++) {
+    for (uint32_t other = 0; other < npu__num_backends(plan) && !needs; other++) {
         needs = other != home && other != to && (readers >> other & 1) &&
                 (!npu__is_device(plan, other) || npu__is_staged(plan, home, other));
     }
@@ -45887,7 +45946,7 @@ static uint32_t npu__moved_from(const npu__build *b, uint32_t value, uint32_t to
 {
     const npu_plan *plan = b->plan;
     uint32_t home = plan->targets[plan->graph->values[value].producer].backend, host = npu__plan_host(plan);
-    if (host == plan->desc.num_backends || !npu__is_staged(plan, home, to)) {
+    if (host == npu__num_backends(plan) || !npu__is_staged(plan, home, to)) {
         return home;
     }
     for (uint32_t i = plan->moved_head[value]; i; i = plan->moved[i - 1].next) {
@@ -45947,7 +46006,7 @@ static npu_status npu__add_transfer(npu__build *b, uint32_t first_input, uint32_
    first. */
 static npu_status npu__add_transfers(npu__build *b, uint32_t first_input, uint32_t num_inputs, uint32_t to)
 {
-    uint32_t num = b->plan->desc.num_backends, host = npu__plan_host(b->plan);
+    uint32_t num = npu__num_backends(b->plan), host = npu__plan_host(b->plan);
     npu_status status = NPU_OK;
     for (uint32_t from = 0; from < num && host < num && host != to && !status; from++) {
         status = npu__add_transfer(b, first_input, num_inputs, from, host, to);
@@ -45976,7 +46035,7 @@ static npu_status npu__add_partition(npu__build *b, const npu__run *run, uint32_
     }
     b->made[run->group] = plan->num_steps - 1;
     if (NPU__HAS_COSTS && !plan->targets[run->ops[0].id].is_idle) {
-        s->predicted_ns = run->backend < plan->desc.num_backends ? plan->prices[run->backend].launch : 0;
+        s->predicted_ns = run->backend < npu__num_backends(plan) ? plan->prices[run->backend].launch : 0;
         for (uint32_t i = 0; i < run->num_ops; i++) {
             s->predicted_ns += npu__ns_on(plan, run->ops[i].id, run->backend);
         }
@@ -46033,7 +46092,8 @@ static npu_status npu__add_run(npu__build *b, const npu__run *run)
         return NPU_ERR_NO_MEMORY;
     }
     status = NPU__HAS_TRANSFERS ? npu__add_transfers(b, first, num_inputs, run->backend) : NPU_OK;
-    if (status == NPU_OK && plan->num_steps > before) { /* the inputs belong behind the transfers' values */
+    /* the inputs belong behind the transfers' values */
+    if (NPU__HAS_TRANSFERS && status == NPU_OK && plan->num_steps > before) {
         uint32_t moved = plan->num_step_values - first - num_inputs;
         if (!NPU__RESERVE(plan, step_values, num_inputs)) {
             return NPU_ERR_NO_MEMORY;
@@ -46088,7 +46148,7 @@ static npu_status npu__build_steps(npu_plan *plan, npu_diag *diag)
     if (status) {
         return npu__fail(diag, status, "plan: out of memory");
     }
-    if (plan->desc.max_transfer_bytes && bytes > plan->desc.max_transfer_bytes) {
+    if (NPU__HAS_TRANSFERS && plan->desc.max_transfer_bytes && bytes > plan->desc.max_transfer_bytes) {
         return npu__fail(diag, NPU_ERR_BUDGET, "plan: transfers move %llu bytes, at most %llu are allowed",
                          (unsigned long long)bytes, (unsigned long long)plan->desc.max_transfer_bytes);
     }
@@ -46197,9 +46257,11 @@ static npu_status npu__plan_check(const npu_graph *g, const npu_plan_desc *desc,
             return status;
         }
     }
-    if (!NPU__HAS_DEVICES && (desc->num_backends > 1 || !(desc->backends[0]->traits & NPU_BACKEND_HOST))) {
+    if (!NPU__HAS_DEVICES && (desc->num_backends > 1 || desc->backends[0]->num_regions > 1 || desc->backends[0]->abi ||
+                              !(desc->backends[0]->traits & NPU_BACKEND_HOST))) {
         return npu__fail(diag, NPU_ERR_UNSUPPORTED,
-                         "plan: NPU_IR_NO_DEVICES leaves all backends but one of host memory out");
+                         "plan: NPU_IR_NO_DEVICES leaves all backends but one out, of host memory in one region and "
+                         "without an ABI");
     }
     for (uint32_t i = 0; i < desc->num_force_last; i++) {
         if (!desc->force_last || !desc->force_last[i]) {
@@ -46225,14 +46287,14 @@ static npu_status npu__plan_check(const npu_graph *g, const npu_plan_desc *desc,
 static bool npu__plan_backends(npu_plan *plan)
 {
     bool is_older = false;
-    for (uint32_t i = 0; i < plan->desc.num_backends; i++) {
+    for (uint32_t i = 0; i < npu__num_backends(plan); i++) {
         is_older = is_older || plan->given[i]->size < sizeof *plan->older;
         plan->backends[i] = plan->given[i];
     }
     if (is_older) {
-        plan->older = (npu_backend *)npu__alloc(&plan->allocator, plan->desc.num_backends * sizeof *plan->older);
+        plan->older = (npu_backend *)npu__alloc(&plan->allocator, npu__num_backends(plan) * sizeof *plan->older);
     }
-    for (uint32_t i = 0; plan->older && i < plan->desc.num_backends; i++) {
+    for (uint32_t i = 0; plan->older && i < npu__num_backends(plan); i++) {
         plan->backends[i] = npu__backend_known(plan->given[i], &plan->older[i]);
     }
     return !is_older || plan->older;
@@ -46240,12 +46302,12 @@ static bool npu__plan_backends(npu_plan *plan)
 
 static uint32_t npu__num_regions(const npu_backend *b)
 {
-    return b->num_regions < NPU_MAX_REGIONS ? b->num_regions : NPU_MAX_REGIONS;
+    return NPU__HAS_DEVICES && b->num_regions < NPU__MAX_REGIONS ? b->num_regions : NPU__MAX_REGIONS;
 }
 
 static void npu__plan_rooms(npu_plan *plan)
 {
-    for (uint32_t b = 0; b < plan->desc.num_backends; b++) {
+    for (uint32_t b = 0; b < npu__num_backends(plan); b++) {
         for (uint32_t r = 0; r < npu__num_regions(plan->backends[b]); r++) {
             uint64_t capacity = npu_region_at(plan->backends[b]->regions, r)->capacity;
             plan->room[b][r].capacity = capacity ? capacity : UINT64_MAX;
@@ -46282,7 +46344,7 @@ static npu_plan *npu__plan_new(const npu_graph *g, const npu_plan_desc *desc)
     }
     memcpy(plan->given, desc->backends, desc->num_backends * sizeof plan->given[0]);
     plan->num_given = desc->num_backends;
-    if (NPU__HAS_CONTROL && npu__has_control(g) && plan->num_given < NPU__MAX_BACKENDS) {
+    if (NPU__HAS_CONTROL && npu__has_control(g) && plan->num_given < NPU__PLAN_BACKENDS) {
         plan->given[plan->desc.num_backends++] = &npu__control_backend;
     }
     plan->targets = (npu__target *)npu__alloc_zero(&a, g->num_ops * sizeof *plan->targets);
@@ -46318,7 +46380,7 @@ static bool npu__clone_refused(npu_plan *plan, const npu_plan *from)
 
 static bool npu__clone_costs(npu_plan *plan, const npu_plan *from)
 {
-    size_t bytes = (size_t)plan->num_ops * plan->desc.num_backends * sizeof *plan->op_ns;
+    size_t bytes = (size_t)plan->num_ops * npu__num_backends(plan) * sizeof *plan->op_ns;
     memcpy(plan->prices, from->prices, sizeof plan->prices);
     plan->last_ns = from->last_ns;
     plan->expect = from->expect;
@@ -46333,11 +46395,11 @@ static bool npu__clone_views(npu_plan *plan, const npu_plan *from)
 {
     size_t bytes = plan->num_ops * sizeof *plan->views;
     plan->view_words = from->view_words;
-    plan->views = from->views ? (uint32_t *)npu__alloc(&plan->allocator, bytes) : NULL;
-    if (plan->views) {
+    plan->views = npu__has_views(from) ? (uint32_t *)npu__alloc(&plan->allocator, bytes) : NULL;
+    if (npu__has_views(plan)) {
         memcpy(plan->views, from->views, bytes);
     }
-    return !from->views || plan->views;
+    return !npu__has_views(from) || plan->views;
 }
 
 static bool npu__clone_streams(npu_plan *plan, const npu_plan *from)
@@ -46386,7 +46448,7 @@ NPU_IR_API const npu_step *npu_plan_step(const npu_plan *plan, uint32_t i)
     return i < npu_plan_num_steps(plan) ? &plan->steps[i] : NULL;
 }
 
-NPU_IR_API uint32_t npu_plan_num_backends(const npu_plan *plan) { return plan ? plan->desc.num_backends : 0; }
+NPU_IR_API uint32_t npu_plan_num_backends(const npu_plan *plan) { return plan ? npu__num_backends(plan) : 0; }
 NPU_IR_API const npu_backend *npu_plan_backend(const npu_plan *plan, uint32_t i)
 {
     return i < npu_plan_num_backends(plan) ? plan->given[i] : NULL;
@@ -46575,14 +46637,14 @@ static bool npu__list_lent(npu_plan *plan)
 {
     const npu_plan *from = npu_program_plan(plan->desc.weights_of);
     plan->num_lent = 0;
-    for (uint32_t i = 0; from && i < from->num_storage; i++) {
+    for (uint32_t i = 0; NPU__HAS_DEVICES && from && i < from->num_storage; i++) {
         const npu__storage *s = &from->storage[i];
         const npu__value *v = &from->graph->values[s->value];
         uint32_t b = 0;
         while (b < plan->num_given && plan->given[b] != from->given[s->backend]) {
             b++;
         }
-        if (s->kind != NPU__WEIGHT || b == plan->num_given || (plan->given[b]->traits & NPU_BACKEND_HOST)) {
+        if (s->kind != NPU__WEIGHT || b == plan->num_given || npu__on_host(plan->given[b])) {
             continue;
         }
         if (!NPU__RESERVE(plan, lent, 1)) {
@@ -46594,7 +46656,7 @@ static bool npu__list_lent(npu_plan *plan)
         plan->lent[plan->num_lent].backend = b;
         plan->lent[plan->num_lent++].region = s->region;
     }
-    if (plan->num_lent) {
+    if (NPU__HAS_DEVICES && plan->num_lent) {
         qsort(plan->lent, plan->num_lent, sizeof *plan->lent, npu__lent_compare);
     }
     return true;
@@ -46619,7 +46681,7 @@ static const npu__lent *npu__find_lent(const npu_plan *plan, uint32_t value, uin
 static void npu__storage_of_weight(npu_plan *plan, uint32_t i)
 {
     npu__storage *s = &plan->storage[i];
-    const npu__lent *lent = npu__find_lent(plan, s->value, s->backend);
+    const npu__lent *lent = NPU__HAS_DEVICES ? npu__find_lent(plan, s->value, s->backend) : NULL;
     s->kind = lent ? NPU__LENT_WEIGHT : NPU__WEIGHT;
     s->region = (uint8_t)(lent ? lent->region : 0);
     s->offset = lent ? lent->offset : 0;
@@ -46632,7 +46694,7 @@ static uint32_t npu__storage_of_operand(npu_plan *plan, uint32_t value, uint32_t
 {
     const npu__value *v = &plan->graph->values[value];
     uint32_t kind, i = npu__storage_find(plan, value, backend);
-    bool host = (plan->backends[backend]->traits & NPU_BACKEND_HOST) != 0;
+    bool host = npu__on_host(plan->backends[backend]);
     if (i != NPU_NO_INDEX || v->producer) {
         if (i != NPU_NO_INDEX && plan->storage[i].kind == NPU__OWN_WEIGHT && !is_owned) {
             npu__storage_of_weight(plan, i);
@@ -46677,7 +46739,7 @@ static void npu__mark_owned(npu__lifetimes *t, const npu__step_memory *m, uint8_
 static bool npu__lifetimes_result(npu__lifetimes *t, uint32_t value, const npu_step *s, bool inner)
 {
     npu_plan *plan = t->plan;
-    bool host = (plan->backends[s->backend]->traits & NPU_BACKEND_HOST) != 0;
+    bool host = npu__on_host(plan->backends[s->backend]);
     uint32_t i;
     if (inner && !npu__is_lasting(plan->graph, value) && !npu__leaves_step(plan, value)) {
         return true;
@@ -47302,7 +47364,7 @@ static void npu__pack_order(npu__packer *p, uint32_t backend, uint32_t num_ticks
 }
 
 /* The regions of a backend as they are filled. */
-static void npu__region_order(const npu_backend *b, uint32_t order[NPU_MAX_REGIONS])
+static void npu__region_order(const npu_backend *b, uint32_t order[NPU__MAX_REGIONS])
 {
     for (uint32_t i = 0; i < npu__num_regions(b); i++) {
         uint32_t k = i;
@@ -47317,7 +47379,7 @@ static void npu__region_order(const npu_backend *b, uint32_t order[NPU_MAX_REGIO
 /* The region that takes what the others have no room for, and all that nobody places. */
 static uint32_t npu__last_region(const npu_backend *b)
 {
-    uint32_t order[NPU_MAX_REGIONS] = { 0 };
+    uint32_t order[NPU__MAX_REGIONS] = { 0 };
     npu__region_order(b, order);
     return order[npu__num_regions(b) - 1];
 }
@@ -47376,7 +47438,7 @@ static bool npu__pack_backend(npu__packer *p, uint32_t backend, uint32_t num_tic
 {
     npu_plan *plan = p->plan;
     npu_memory *m = &plan->memory[backend];
-    uint32_t order[NPU_MAX_REGIONS] = { 0 }, num = npu__num_regions(plan->backends[backend]);
+    uint32_t order[NPU__MAX_REGIONS] = { 0 }, num = npu__num_regions(plan->backends[backend]);
     bool ok = true;
     npu__region_order(plan->backends[backend], order);
     npu__pack_order(p, backend, num_ticks, p->ends);
@@ -47400,8 +47462,8 @@ static bool npu__pack_backend(npu__packer *p, uint32_t backend, uint32_t num_tic
 /* Bytes by kind. False when a backend's sum does not fit: then no later sum can wrap. */
 static bool npu__sum_memory(npu_plan *plan)
 {
-    uint64_t room[NPU__MAX_BACKENDS];
-    for (uint32_t b = 0; b < plan->desc.num_backends; b++) {
+    uint64_t room[NPU__PLAN_BACKENDS];
+    for (uint32_t b = 0; b < npu__num_backends(plan); b++) {
         room[b] = INT64_MAX;
     }
     for (uint32_t i = 0; i < plan->num_storage; i++) {
@@ -47434,7 +47496,7 @@ static uint64_t npu__add_clamped(uint64_t a, uint64_t b) { return b <= UINT64_MA
 static uint64_t npu__region_held(const npu_plan *plan, uint32_t b, uint32_t r)
 {
     const npu_backend *backend = plan->backends[b];
-    uint64_t weights = backend->traits & NPU_BACKEND_HOST ? 0 : plan->room[b][r].weights;
+    uint64_t weights = npu__on_host(backend) ? 0 : plan->room[b][r].weights;
     return npu__add_clamped(weights ? weights + npu_region_at(backend->regions, r)->slack : 0,
                             r == npu__last_region(backend) ? plan->memory[b].prepared : 0);
 }
@@ -47472,8 +47534,13 @@ static uint32_t npu__weight_region(const npu_plan *plan, uint32_t b, const uint3
 /* Regions and offsets of the weights of a backend, those that are read most often first. */
 static bool npu__place_weights(npu_plan *plan, uint32_t b)
 {
-    uint32_t order[NPU_MAX_REGIONS] = { 0 }, num = 0;
-    npu__keyed *keyed = (npu__keyed *)npu__alloc(&plan->allocator, plan->num_storage * sizeof *keyed);
+    uint32_t order[NPU__MAX_REGIONS] = { 0 }, num = 0;
+    npu__keyed *keyed;
+    if (!NPU__HAS_DEVICES) { /* they stay where they are, beside the one region */
+        plan->room[b][0].weights = plan->memory[b].weights;
+        return true;
+    }
+    keyed = (npu__keyed *)npu__alloc(&plan->allocator, plan->num_storage * sizeof *keyed);
     npu__region_order(plan->backends[b], order);
     for (uint32_t i = 0; keyed && i < plan->num_storage; i++) {
         if (plan->storage[i].backend == b && plan->storage[i].kind == NPU__WEIGHT) {
@@ -47508,7 +47575,7 @@ static bool npu__pack_all(npu_plan *plan, uint32_t num_ticks)
     p.chain = (uint32_t *)npu__alloc(a, plan->num_storage * sizeof *p.chain);
     p.ends = (uint32_t *)npu__alloc(a, ((size_t)num_ticks + 2) * sizeof *p.ends);
     ok = live && p.order && p.offsets && p.chain && p.ends;
-    for (uint32_t b = 0; ok && b < plan->desc.num_backends; b++) {
+    for (uint32_t b = 0; ok && b < npu__num_backends(plan); b++) {
         p.alignment = plan->alignment[b];
         ok = npu__pack_backend(&p, b, num_ticks, live) && npu__place_weights(plan, b);
     }
@@ -47533,16 +47600,15 @@ static bool npu__plan_lifetimes(npu_plan *plan, npu__step_memory *steps, uint32_
     t.tick = 1;
     t.end = 1;
     for (uint32_t i = 0; i < plan->num_steps; i++) {
-        t.end += plan->steps[i].type == NPU_STEP_PARTITION ? plan->steps[i].num_ops : 1;
+        t.end += npu__is_transfer(&plan->steps[i]) ? 1 : plan->steps[i].num_ops;
     }
     *num_ticks = t.end + 1;
     for (uint32_t i = 0; i < plan->num_steps && t.owned && ok; i++) {
         const npu_step *s = &plan->steps[i];
         if (s->backend == NPU__UNPLACED) {
-            t.tick += s->type == NPU_STEP_PARTITION ? s->num_ops : 1;
+            t.tick += npu__is_transfer(s) ? 1 : s->num_ops;
         } else {
-            ok = s->type == NPU_STEP_PARTITION ? npu__lifetimes_partition(&t, s, &steps[i])
-                                               : npu__lifetimes_transfer(&t, s);
+            ok = npu__is_transfer(s) ? npu__lifetimes_transfer(&t, s) : npu__lifetimes_partition(&t, s, &steps[i]);
         }
     }
     ok = ok && t.owned;
@@ -47559,7 +47625,7 @@ static bool npu__plan_lifetimes(npu_plan *plan, npu__step_memory *steps, uint32_
 /* Arenas are aligned for whatever lies in them. */
 static bool npu__plan_alignment(npu_plan *plan, const npu__step_memory *steps)
 {
-    for (uint32_t b = 0; b < plan->desc.num_backends; b++) {
+    for (uint32_t b = 0; b < npu__num_backends(plan); b++) {
         plan->alignment[b] = 1;
         for (uint32_t r = 0; r < npu__num_regions(plan->backends[b]); r++) {
             uint32_t alignment = npu_region_at(plan->backends[b]->regions, r)->alignment;
@@ -47594,17 +47660,17 @@ typedef struct npu__order {
     uint32_t *queue_of;  /* per step */
     uint32_t *begins;    /* per step: its first tick, and that after the last */
     uint32_t *steps;     /* by queue, in order */
-    uint32_t first[NPU__MAX_BACKENDS + 2]; /* per queue, in `steps`, and the end */
+    uint32_t first[NPU__PLAN_BACKENDS + 2]; /* per queue, in `steps`, and the end */
 } npu__order;
 
 static bool npu__has_host_memory(const npu_plan *plan, uint32_t backend)
 {
-    return (plan->backends[backend]->traits & NPU_BACKEND_HOST) != 0;
+    return npu__on_host(plan->backends[backend]);
 }
 
 static uint32_t npu__order_queue_of(const npu_plan *plan, uint32_t backend)
 {
-    return plan->backends[backend]->wait ? backend : plan->desc.num_backends;
+    return plan->backends[backend]->wait ? backend : npu__num_backends(plan);
 }
 
 /* The queue that does a step: of two memories the device's, of two devices the destination. */
@@ -47612,14 +47678,14 @@ static uint32_t npu__order_queue(const npu_plan *plan, const npu_step *s)
 {
     bool is_download = s->type == NPU_STEP_TRANSFER && npu__has_host_memory(plan, s->backend) &&
         !npu__has_host_memory(plan, s->from);
-    return s->backend == NPU__UNPLACED ? plan->desc.num_backends
+    return s->backend == NPU__UNPLACED ? npu__num_backends(plan)
                                        : npu__order_queue_of(plan, is_download ? s->from : s->backend);
 }
 
 static void npu__order_find(npu__order *o)
 {
     const npu_plan *plan = o->plan;
-    uint32_t last[NPU__MAX_BACKENDS + 1] = { 0 }, tick = 1;
+    uint32_t last[NPU__PLAN_BACKENDS + 1] = { 0 }, tick = 1;
     for (uint32_t i = 0; i < plan->num_steps; i++) {
         const npu_step *s = &plan->steps[i];
         uint32_t *known = o->known + (size_t)i * o->num_queues, q = npu__order_queue(plan, s);
@@ -47696,7 +47762,7 @@ static bool npu__plan_overlap(npu_plan *plan)
     bool ok;
     memset(&o, 0, sizeof o);
     o.plan = plan;
-    o.num_queues = plan->desc.num_backends + 1;
+    o.num_queues = npu__num_backends(plan) + 1;
     num_known = (size_t)plan->num_steps * o.num_queues;
     o.known = (uint32_t *)npu__alloc_zero(a, num_known * sizeof *o.known);
     o.queue_of = (uint32_t *)npu__alloc(a, plan->num_steps * sizeof *o.queue_of);
@@ -47728,8 +47794,8 @@ static npu_status npu__plan_memory_once(npu_plan *plan, npu__step_memory *steps)
     plan->num_storage = 0;
     memset(plan->value_storage, 0, plan->graph->num_values * sizeof *plan->value_storage);
     memset(plan->memory, 0, sizeof plan->memory);
-    for (uint32_t i = 0; i < NPU__MAX_BACKENDS * NPU_MAX_REGIONS; i++) {
-        npu__room *room = &plan->room[i / NPU_MAX_REGIONS][i % NPU_MAX_REGIONS];
+    for (uint32_t i = 0; i < NPU__PLAN_BACKENDS * NPU__MAX_REGIONS; i++) {
+        npu__room *room = &plan->room[i / NPU__MAX_REGIONS][i % NPU__MAX_REGIONS];
         room->activations = room->weights = 0;
     }
     for (uint32_t i = 0; i < plan->num_steps; i++) {
@@ -47757,7 +47823,7 @@ static npu_status npu__plan_memory_once(npu_plan *plan, npu__step_memory *steps)
             : npu__pack_all(plan, num_ticks) ? NPU_OK
                                              : NPU_ERR_NO_MEMORY;
     }
-    for (uint32_t b = 0; b < plan->desc.num_backends; b++) {
+    for (uint32_t b = 0; b < npu__num_backends(plan); b++) {
         npu_memory *m = &plan->memory[b];
         m->exact = plan->exact;
         for (uint32_t r = 0; r < npu__num_regions(plan->backends[b]); r++) {
@@ -47769,19 +47835,19 @@ static npu_status npu__plan_memory_once(npu_plan *plan, npu__step_memory *steps)
 
 static npu_status npu__plan_memory_with(npu_plan *plan, npu__step_memory *steps)
 {
-    uint64_t in_order[NPU__MAX_BACKENDS] = { 0 };
+    uint64_t in_order[NPU__PLAN_BACKENDS] = { 0 };
     bool overlap = plan->desc.overlap;
     npu_status status = NPU_OK;
     plan->desc.overlap = false;
     if (NPU__HAS_OVERLAP && overlap) { /* for what it would take, which people are told */
         status = npu__plan_memory_once(plan, steps);
     }
-    for (uint32_t b = 0; b < plan->desc.num_backends; b++) {
+    for (uint32_t b = 0; b < npu__num_backends(plan); b++) {
         in_order[b] = plan->memory[b].activations;
     }
     plan->desc.overlap = overlap;
     status = status ? status : npu__plan_memory_once(plan, steps);
-    for (uint32_t b = 0; b < plan->desc.num_backends; b++) {
+    for (uint32_t b = 0; b < npu__num_backends(plan); b++) {
         plan->memory[b].in_order = overlap ? in_order[b] : plan->memory[b].activations;
     }
     return status;
@@ -47845,7 +47911,7 @@ static const char *npu__largest_values(const npu_plan *plan, uint32_t b, uint32_
     char label[16];
     for (uint32_t i = 0; i < plan->num_storage; i++) {
         const npu__storage *s = &plan->storage[i];
-        bool is_weight = s->kind == NPU__WEIGHT && !(plan->backends[b]->traits & NPU_BACKEND_HOST);
+        bool is_weight = s->kind == NPU__WEIGHT && !npu__on_host(plan->backends[b]);
         uint32_t k = num;
         if (s->backend != b || s->region != r || s->parent != i || !(is_weight || s->kind == NPU__ARENA)) {
             continue;
@@ -47894,7 +47960,7 @@ static bool npu__find_excess(npu_plan *plan, npu__excess *e)
 {
     memset(e, 0, sizeof *e);
     e->plan = plan;
-    for (; e->backend < plan->desc.num_backends; e->backend++) {
+    for (; e->backend < npu__num_backends(plan); e->backend++) {
         for (e->region = 0; e->region < npu__num_regions(plan->backends[e->backend]); e->region++) {
             e->required = npu__region_required(plan, e->backend, e->region);
             if (e->required > plan->room[e->backend][e->region].capacity) {
@@ -47919,7 +47985,7 @@ static bool npu__excess_init(npu__excess *e)
     npu_plan *plan = e->plan;
     uint32_t tick = 1;
     for (uint32_t i = 0; i < plan->num_steps; i++) {
-        tick += plan->steps[i].type == NPU_STEP_PARTITION ? plan->steps[i].num_ops : 1;
+        tick += npu__is_transfer(&plan->steps[i]) ? 1 : plan->steps[i].num_ops;
     }
     e->num_ticks = tick + 1;
     e->op_at = (uint32_t *)npu__alloc_zero(&plan->allocator, e->num_ticks * sizeof *e->op_at);
@@ -47935,7 +48001,7 @@ static bool npu__excess_init(npu__excess *e)
         for (uint32_t k = 0; k < s->num_ops; k++, tick++) {
             e->op_at[tick] = s->backend == e->backend && !plan->targets[s->ops[k].id].is_idle ? s->ops[k].id : 0;
         }
-        tick += s->type == NPU_STEP_TRANSFER;
+        tick += npu__is_transfer(s);
     }
     for (uint32_t i = 0; i < plan->num_storage; i++) {
         const npu__storage *s = &plan->storage[i];
@@ -48131,7 +48197,7 @@ static bool npu__stream_excess(npu__excess *e, uint64_t room)
 {
     npu_plan *plan = e->plan;
     uint64_t window = room / npu__num_execs(plan) / 4, most = 0, kept = 0, bytes, stays;
-    if (!plan->desc.stream_weights || plan->desc.overlap || (plan->backends[e->backend]->traits & NPU_BACKEND_HOST) ||
+    if (!plan->desc.stream_weights || plan->desc.overlap || npu__on_host(plan->backends[e->backend]) ||
         plan->stream_room[e->backend] || !plan->streamed) {
         return false;
     }
@@ -48187,7 +48253,7 @@ static npu_status npu__pass_on(npu_plan *plan, uint32_t id, uint32_t num, npu_re
     t->reason = (uint8_t)reason;
     t->words = words;
     t->backend = NPU__UNPLACED;
-    if (plan->views && plan->views[id]) { /* it does not come back with its operand */
+    if (npu__has_views(plan) && plan->views[id]) { /* it does not come back with its operand */
         plan->views[id] &= ~(1u << from);
     }
     for (uint32_t b = from + 1; status == NPU_OK && b < num && t->backend == NPU__UNPLACED; b++) {
@@ -48207,7 +48273,7 @@ static npu_status npu__pass_on(npu_plan *plan, uint32_t id, uint32_t num, npu_re
 static npu_status npu__move_leaving(npu__excess *e)
 {
     npu_plan *plan = e->plan;
-    uint32_t num = plan->desc.no_fallback && plan->num_given > 1 ? plan->num_given - 1 : plan->desc.num_backends;
+    uint32_t num = plan->desc.no_fallback && plan->num_given > 1 ? plan->num_given - 1 : npu__num_backends(plan);
     npu_op_storage storage;
     npu_status status = NPU_OK;
     char text[96];
@@ -48292,13 +48358,13 @@ static void npu__stream_nothing(npu_plan *plan)
 /* Where ops were before something is tried that moves them: targets, and who may make views. NULL: out of memory. */
 static size_t npu__kept_bytes(const npu_plan *plan)
 {
-    return plan->num_ops * (sizeof *plan->targets + (plan->views ? sizeof *plan->views : 0));
+    return plan->num_ops * (sizeof *plan->targets + (npu__has_views(plan) ? sizeof *plan->views : 0));
 }
 
 static void *npu__keep_targets(const npu_plan *plan)
 {
     char *kept = (char *)npu__alloc(&plan->allocator, npu__kept_bytes(plan));
-    size_t bytes = plan->views ? plan->num_ops * sizeof *plan->views : 0;
+    size_t bytes = npu__has_views(plan) ? plan->num_ops * sizeof *plan->views : 0;
     if (kept && bytes) {
         memcpy(kept, plan->views, bytes);
     }
@@ -48310,7 +48376,7 @@ static void *npu__keep_targets(const npu_plan *plan)
 
 static void npu__restore_targets(npu_plan *plan, const void *kept)
 {
-    size_t bytes = plan->views ? plan->num_ops * sizeof *plan->views : 0;
+    size_t bytes = npu__has_views(plan) ? plan->num_ops * sizeof *plan->views : 0;
     if (bytes) {
         memcpy(plan->views, kept, bytes);
     }
@@ -48408,7 +48474,7 @@ NPU_IR_API void npu_plan_destroy(npu_plan *plan)
         npu_plan_destroy(plan->bodies[i].is_borrowed ? NULL : plan->bodies[i].plan);
     }
     NPU__RELEASE(plan, bodies);
-    npu__free(&a, plan->op_ns, (size_t)plan->num_ops * plan->desc.num_backends * sizeof *plan->op_ns);
+    npu__free(&a, plan->op_ns, (size_t)plan->num_ops * npu__num_backends(plan) * sizeof *plan->op_ns);
     npu__plan_free_storage(plan);
     npu__free(&a, plan->targets, plan->num_ops * sizeof *plan->targets);
     npu__free(&a, plan->op_step, plan->num_ops * sizeof *plan->op_step);
@@ -48418,8 +48484,8 @@ NPU_IR_API void npu_plan_destroy(npu_plan *plan)
     NPU__RELEASE(plan, forms);
     npu__free(&a, plan->planned, plan->num_symbols * sizeof *plan->planned);
     npu__free(&a, plan->streamed, plan->streamed ? plan->num_values * sizeof *plan->streamed : 0);
-    npu__free(&a, plan->views, plan->views ? plan->num_ops * sizeof *plan->views : 0);
-    npu__free(&a, plan->older, plan->desc.num_backends * sizeof *plan->older);
+    npu__free(&a, plan->views, npu__has_views(plan) ? plan->num_ops * sizeof *plan->views : 0);
+    npu__free(&a, plan->older, npu__num_backends(plan) * sizeof *plan->older);
     npu__free(&a, plan, sizeof *plan);
 }
 
@@ -48439,7 +48505,7 @@ static void npu__predict_move(const npu_plan *plan, npu_prediction *out, uint32_
 
 static void npu__predict_step(const npu_plan *plan, npu_prediction *out, const npu_step *s)
 {
-    if (npu__step_runs(plan, s) && s->backend < plan->desc.num_backends) {
+    if (npu__step_runs(plan, s) && s->backend < npu__num_backends(plan)) {
         out->launch_ns += plan->prices[s->backend].launch;
         out->ops_ns += s->predicted_ns - plan->prices[s->backend].launch;
     }
@@ -48632,7 +48698,7 @@ static uint64_t npu__emitted_peak(const npu_plan *plan)
 static uint64_t npu__host_bytes(const npu_plan *plan)
 {
     uint64_t bytes = 0;
-    for (uint32_t b = 0; b < plan->desc.num_backends; b++) {
+    for (uint32_t b = 0; b < npu__num_backends(plan); b++) {
         bytes += npu__is_device(plan, b) ? 0 : plan->memory[b].activations;
     }
     return bytes;
@@ -48684,7 +48750,7 @@ static npu_status npu__not_slower(npu_plan *plan, npu_diag *diag)
     memset(&tried, 0, sizeof tried);
     for (uint32_t id = 1; id < plan->num_ops; id++) {
         npu__target *t = &plan->targets[id];
-        for (uint32_t b = t->backend + 1u; b < plan->desc.num_backends; b++) {
+        for (uint32_t b = t->backend + 1u; b < npu__num_backends(plan); b++) {
             if (npu__op_ns_at(plan, id, b) >= 0) {
                 t->backend = (uint8_t)b;
                 t->reason = t->reason ? t->reason : (uint8_t)NPU_REASON_COST;
@@ -48755,9 +48821,9 @@ static npu_status npu__prove_alive(npu__proof *v, uint32_t op, uint32_t value, u
 {
     const npu_plan *plan = v->plan;
     uint32_t producer = plan->graph->values[value].producer;
-    uint32_t i = backend < plan->desc.num_backends ? npu__storage_find(plan, value, backend) : NPU_NO_INDEX;
+    uint32_t i = backend < npu__num_backends(plan) ? npu__storage_find(plan, value, backend) : NPU_NO_INDEX;
     uint64_t delta;
-    if (backend >= plan->desc.num_backends || (producer && plan->targets[producer].backend == NPU__UNPLACED)) {
+    if (backend >= npu__num_backends(plan) || (producer && plan->targets[producer].backend == NPU__UNPLACED)) {
         return NPU_OK; /* which is never run */
     }
     if (i == NPU_NO_INDEX) {
@@ -48968,7 +49034,7 @@ static npu_status npu__prove_apart(npu__proof *v, npu__interval *all, npu__event
         if (!events[k].is_end) {
             from = npu__interval_find(all, num, arena, 0);
             to = npu__interval_find(all, num, arena, all[i].end);
-            if (all[i].end > v->plan->room[arena / NPU_MAX_REGIONS][arena % NPU_MAX_REGIONS].activations) {
+            if (all[i].end > v->plan->room[arena / NPU__MAX_REGIONS][arena % NPU__MAX_REGIONS].activations) {
                 return npu__invalid(v, 0, "lies outside its arena", value);
             }
             if (npu__largest_end(ends, num, from, to) > all[i].begin) {
@@ -49003,7 +49069,7 @@ static npu_status npu__prove_memory(npu__proof *v)
             one.storage = i;
             one.first = s->first;
             one.until = s->until;
-            one.arena = (uint32_t)s->backend * NPU_MAX_REGIONS + s->region;
+            one.arena = (uint32_t)s->backend * NPU__MAX_REGIONS + s->region;
             all[num++] = one;
         }
     }
@@ -49017,7 +49083,7 @@ static npu_status npu__prove_memory(npu__proof *v)
 static npu_status npu__prove_capacity(npu__proof *v)
 {
     const npu_plan *plan = v->plan;
-    for (uint32_t b = 0; b < plan->desc.num_backends; b++) {
+    for (uint32_t b = 0; b < npu__num_backends(plan); b++) {
         for (uint32_t r = 0; r < npu__num_regions(plan->backends[b]); r++) {
             uint64_t capacity = npu_region_at(plan->backends[b]->regions, r)->capacity;
             if (capacity && npu__region_required(plan, b, r) > capacity) {
@@ -49065,7 +49131,7 @@ static void npu__plan_log(const npu_plan *plan)
     uint32_t transfers = 0, unplaced = 0, num_ops = plan->num_ops - 1;
     uint32_t all = plan->num_steps ? plan->steps[0].backend : NPU__UNPLACED;
     uint64_t bytes = 0;
-    if (!plan->graph->logger.write) {
+    if (!NPU__HAS_STRINGS || !plan->graph->logger.write) {
         return;
     }
     for (uint32_t i = 0; i < plan->num_steps; i++) {
@@ -49079,8 +49145,7 @@ static void npu__plan_log(const npu_plan *plan)
     if (unplaced) {
         npu__graph_log(plan->graph, 1, "plan: no backend takes %u of %u ops", (unsigned)unplaced, (unsigned)num_ops);
     }
-    if (all + 1 < plan->num_given && !plan->desc.rates &&
-        (plan->backends[all]->traits & NPU_BACKEND_HOST)) {
+    if (all + 1 < plan->num_given && !plan->desc.rates && npu__on_host(plan->backends[all])) {
         npu__graph_log(plan->graph, 1, "plan: %s takes all ops, %s comes after it: a fallback comes last",
                        plan->backends[all]->name, plan->backends[all + 1]->name);
     }
@@ -49204,7 +49269,7 @@ NPU_IR_API npu_status npu_plan_memory(const npu_plan *plan, uint32_t backend, np
         return NPU_ERR_INVALID_ARGUMENT;
     }
     memset(out, 0, sizeof *out);
-    if (backend >= plan->desc.num_backends) {
+    if (backend >= npu__num_backends(plan)) {
         return NPU_ERR_RANGE;
     }
     *out = plan->memory[backend];
@@ -49220,7 +49285,7 @@ NPU_IR_API npu_status npu_plan_region_memory(const npu_plan *plan, uint32_t back
     }
     memset(out, 0, sizeof *out);
     out->name = "";
-    if (backend >= plan->desc.num_backends || region >= npu__num_regions(plan->backends[backend])) {
+    if (backend >= npu__num_backends(plan) || region >= npu__num_regions(plan->backends[backend])) {
         return NPU_ERR_RANGE;
     }
     room = &plan->room[backend][region];
@@ -49235,7 +49300,7 @@ NPU_IR_API npu_status npu_plan_region_memory(const npu_plan *plan, uint32_t back
 
 NPU_IR_API uint32_t npu_plan_value_region(const npu_plan *plan, npu_value v, uint32_t backend)
 {
-    uint32_t i = plan && npu__value_at(plan->graph, v) && backend < plan->desc.num_backends
+    uint32_t i = plan && npu__value_at(plan->graph, v) && backend < npu__num_backends(plan)
         ? npu__storage_of(plan, v.id, backend)
         : NPU_NO_INDEX;
     uint64_t delta;
@@ -49291,7 +49356,7 @@ NPU_IR_API npu_status npu_plan_value_memory(const npu_plan *plan, npu_value v, u
     }
     *offset = *size = 0;
     *first = *last = 0;
-    if (!npu__value_at(plan->graph, v) || backend >= plan->desc.num_backends) {
+    if (!npu__value_at(plan->graph, v) || backend >= npu__num_backends(plan)) {
         return NPU_ERR_RANGE;
     }
     i = npu__storage_of(plan, v.id, backend);
@@ -49387,11 +49452,11 @@ struct npu_program {
     NPU__ARRAY(npu__move, streams);      /* weights that a step uploads before it runs, in order of steps */
     NPU__ARRAY(npu__move, results);      /* per graph output, then per state: where its value or next content is */
     NPU__ARRAY(uint32_t, states);        /* values */
-    uint32_t num_buffers[NPU__MAX_BACKENDS];
-    npu_buffer weights[NPU__MAX_BACKENDS][NPU_MAX_REGIONS];
+    uint32_t num_buffers[NPU__PLAN_BACKENDS];
+    npu_buffer weights[NPU__PLAN_BACKENDS][NPU__MAX_REGIONS];
     npu__context context;                /* while it is made */
     void **beside;                       /* while it is made: see npu__list_beside */
-    uint32_t num_beside[NPU__MAX_BACKENDS];
+    uint32_t num_beside[NPU__PLAN_BACKENDS];
 };
 
 /* ---- compiling ---- */
@@ -49554,7 +49619,7 @@ static bool npu__group_info(npu__group_build *b, npu_op_info *info, uint32_t id,
         memcpy(bodies, info->bodies, info->num_bodies * sizeof *bodies);
         info->bodies = bodies;
     }
-    npu__info_device(info, b->plan->backends[b->step->backend], blob);
+    npu__info_device(info, NPU__HAS_DEVICES ? b->plan->backends[b->step->backend]->abi : NULL, blob);
     if (info->device_attrs == blob) {
         device = (uint8_t *)npu__arena_alloc(&b->arena, info->device_size + 1);
         if (!device) {
@@ -49981,7 +50046,7 @@ static npu_status npu__reject(npu_program *p, const npu_op *ops, uint32_t num_op
         if (plan->op_ns) {
             *npu__op_ns(plan, id, backend) = -1;
         }
-        status = npu__pass_on(plan, id, plan->desc.num_backends, NPU_REASON_REJECTED, index, &storage);
+        status = npu__pass_on(plan, id, npu__num_backends(plan), NPU_REASON_REJECTED, index, &storage);
     }
     npu_op_storage_free(&storage);
     return status;
@@ -50138,17 +50203,17 @@ static npu_status npu__fail_unplaced(const npu_plan *plan, npu_diag *diag)
         }
         first = first ? first : id;
         num++;
-        if (len < sizeof names && !npu__kind_is_unplaced_before(plan, id)) {
+        if (NPU__HAS_STRINGS && len + 1 < sizeof names && !npu__kind_is_unplaced_before(plan, id)) {
             const npu__target *t = &plan->targets[id];
-            int n = snprintf(names + len, sizeof names - len, "%s%s (%s)", len ? ", " : "", name,
-                             t->words ? plan->words[t->words] : npu_reason_text(t->reason));
-            len += n > 0 ? (size_t)n : 0;
+            NPU__SAY(names + len, sizeof names - len, "%s%s (%s)", len ? ", " : "", name,
+                     t->words ? plan->words[t->words] : npu_reason_text(t->reason));
+            len += strlen(names + len);
         }
     }
     if (!num) {
         return NPU_OK;
     }
-    if (len >= sizeof names) {
+    if (len + 1 >= sizeof names) {
         memcpy(names + sizeof names - 5, " ...", 5);
     }
     if (diag && diag->status == NPU_OK) {
@@ -50186,10 +50251,10 @@ static npu_status npu__add_forms(npu_program *p, const npu__group *group, npu_di
 {
     npu_plan *plan = p->plan;
     const npu_compiled *c = &group->compiled;
-    if (c->num_forms && !plan->value_form) {
+    if (NPU__HAS_DEVICES && c->num_forms && !plan->value_form) {
         plan->value_form = (uint32_t *)npu__alloc_zero(&plan->allocator, plan->num_values * sizeof *plan->value_form);
     }
-    if (c->num_forms && (!plan->value_form || !NPU__RESERVE(plan, forms, c->num_forms))) {
+    if (NPU__HAS_DEVICES && c->num_forms && (!plan->value_form || !NPU__RESERVE(plan, forms, c->num_forms))) {
         return npu__fail(diag, NPU_ERR_NO_MEMORY, "program: out of memory");
     }
     for (uint32_t i = 0; NPU__HAS_DEVICES && i < c->num_forms; i++) {
@@ -50223,7 +50288,7 @@ static npu_status npu__add_forms(npu_program *p, const npu__group *group, npu_di
 /* Another plan has other groups, for which forms are found anew. */
 static void npu__forget_forms(npu_program *p)
 {
-    if (p->plan->num_forms) {
+    if (NPU__HAS_DEVICES && p->plan->num_forms) {
         for (uint32_t i = 0; i < p->num_groups; i++) {
             npu__group_release(p, &p->groups[i]);
         }
@@ -50407,7 +50472,7 @@ static npu_place npu__place_of(const npu_plan *plan, uint32_t value, uint32_t ba
                                          plan->room[backend][plan->storage[root].region].activations - place.offset);
         break;
     case NPU__WEIGHT:
-        place.buffer = plan->backends[backend]->traits & NPU_BACKEND_HOST ? NPU_NO_INDEX
+        place.buffer = npu__on_host(plan->backends[backend]) ? NPU_NO_INDEX
                                                                           : 2u * plan->storage[root].region + 1;
         place.offset = plan->storage[root].offset;
         break;
@@ -50432,7 +50497,7 @@ static uint32_t npu__num_region_buffers(const npu_plan *plan, uint32_t b)
 static bool npu__number_bound(npu_program *p)
 {
     npu_plan *plan = p->plan;
-    for (uint32_t b = 0; b < plan->desc.num_backends; b++) {
+    for (uint32_t b = 0; b < npu__num_backends(plan); b++) {
         p->num_buffers[b] = npu__num_region_buffers(plan, b);
     }
     for (uint32_t i = 0; i < plan->num_storage; i++) {
@@ -50522,9 +50587,9 @@ static npu_status npu__weights_failed(npu_program *p, uint32_t b, uint32_t r, np
 static npu_status npu__alloc_weights(npu_program *p, bool *fits, npu_diag *diag)
 {
     const npu_plan *plan = p->plan;
-    for (uint32_t b = 0; b < plan->desc.num_backends; b++) {
+    for (uint32_t b = 0; b < npu__num_backends(plan); b++) {
         const npu_backend *backend = plan->backends[b];
-        bool has = plan->memory[b].weights && !(backend->traits & NPU_BACKEND_HOST);
+        bool has = plan->memory[b].weights && !npu__on_host(backend);
         uint64_t stream = has ? npu__stream(backend) : 0;
         for (uint32_t r = 0; has && r < npu__num_regions(backend); r++) {
             uint64_t bytes = plan->room[b][r].weights;
@@ -50658,11 +50723,11 @@ static bool npu__plan_moves(npu_program *p)
     bool ok = true;
     for (uint32_t i = 0; ok && i < plan->num_steps; i++) {
         const npu_step *s = &plan->steps[i];
-        for (uint32_t k = 0; ok && s->type == NPU_STEP_TRANSFER && k < s->num_outputs; k++) {
+        for (uint32_t k = 0; ok && npu__is_transfer(s) && k < s->num_outputs; k++) {
             ok = NPU__ADD_MOVE(p, moves, s->outputs[k].id, s->from, s->backend);
         }
     }
-    for (uint32_t i = 0; ok && i < plan->num_storage; i++) {
+    for (uint32_t i = 0; NPU__HAS_FEEDS && ok && i < plan->num_storage; i++) {
         const npu__storage *s = &plan->storage[i];
         bool is_fed = s->kind == NPU__ARENA || s->kind == NPU__GROWN;
         if (s->value && g->values[s->value].producer == 0 && is_fed && !npu__is_streamed(plan, s->value, s->backend)) {
@@ -50708,16 +50773,16 @@ static npu_status npu__check_weights(const npu_graph *g, npu_diag *diag)
 static npu_status npu__load_weights(npu_program *p, npu_diag *diag)
 {
     const npu_plan *plan = p->plan;
-    uint64_t streams[NPU__MAX_BACKENDS] = { 0 };
+    uint64_t streams[NPU__PLAN_BACKENDS] = { 0 };
     npu_status status = NPU_OK;
-    for (uint32_t b = 0; b < plan->desc.num_backends; b++) {
-        bool uploads = plan->memory[b].weights && !(plan->backends[b]->traits & NPU_BACKEND_HOST);
+    for (uint32_t b = 0; b < npu__num_backends(plan); b++) {
+        bool uploads = plan->memory[b].weights && !npu__on_host(plan->backends[b]);
         streams[b] = uploads ? npu__stream(plan->backends[b]) : 0;
     }
     for (uint32_t i = 0; i < plan->num_storage && status == NPU_OK; i++) {
         const npu__storage *s = &plan->storage[i];
         const npu_backend *backend = plan->backends[s->backend];
-        if (s->kind == NPU__WEIGHT && s->size && !(backend->traits & NPU_BACKEND_HOST)) {
+        if (s->kind == NPU__WEIGHT && s->size && !npu__on_host(backend)) {
             const npu__value *v = &plan->graph->values[s->value];
             status = npu__buffer_upload(backend, &p->weights[s->backend][s->region], s->offset,
                                         plan->graph->data[v->data].data, s->size, 0, streams[s->backend], NULL);
@@ -50732,8 +50797,8 @@ static npu_status npu__load_weights(npu_program *p, npu_diag *diag)
 
 static void npu__free_weights(npu_program *p)
 {
-    for (uint32_t b = 0; p->plan && b < p->plan->desc.num_backends; b++) {
-        for (uint32_t r = 0; r < NPU_MAX_REGIONS; r++) {
+    for (uint32_t b = 0; p->plan && b < npu__num_backends(p->plan); b++) {
+        for (uint32_t r = 0; r < NPU__MAX_REGIONS; r++) {
             if (p->weights[b][r].size) {
                 p->plan->backends[b]->free(p->plan->backends[b]->ctx, &p->weights[b][r]);
             }
@@ -51404,14 +51469,14 @@ struct npu_exec {
     npu_buffer *buffers;                      /* all buffers of all backends, one after the other */
     npu_buffer **tables;                      /* the same as pointers: what bindings hold */
     uint32_t num_all_buffers;
-    uint32_t first_buffer[NPU__MAX_BACKENDS];
+    uint32_t first_buffer[NPU__PLAN_BACKENDS];
     npu_binding *bindings;                    /* per group */
     void *more_workers;                       /* threads that were not planned work in it */
     size_t more_bytes;
     uint64_t more_step;
     uint32_t more_align;
     npu_exec **bodies;                        /* per body of the program */
-    uint64_t streams[NPU__MAX_BACKENDS];      /* of this run */
+    uint64_t streams[NPU__PLAN_BACKENDS];      /* of this run */
     void *staging;                            /* for moves between two devices */
     size_t staging_size;
     void *formed;                             /* values in forms that the core converts */
@@ -51638,7 +51703,7 @@ static npu_status npu__exec_buffers(npu_exec *e, npu_diag *diag)
 {
     const npu_program *p = e->program;
     const npu_plan *plan = p->plan;
-    for (uint32_t b = 0; b < plan->desc.num_backends; b++) {
+    for (uint32_t b = 0; b < npu__num_backends(plan); b++) {
         e->first_buffer[b] = e->num_all_buffers;
         e->num_all_buffers += p->num_buffers[b];
     }
@@ -51650,9 +51715,11 @@ static npu_status npu__exec_buffers(npu_exec *e, npu_diag *diag)
     for (uint32_t i = 0; i < e->num_all_buffers; i++) {
         e->tables[i] = &e->buffers[i];
     }
-    for (uint32_t b = 0; b < plan->desc.num_backends; b++) {
+    for (uint32_t b = 0; b < npu__num_backends(plan); b++) {
         npu_status status = npu__exec_arenas(e, b, diag);
-        npu__exec_lent(e, b);
+        if (NPU__HAS_DEVICES) {
+            npu__exec_lent(e, b);
+        }
         if (status) {
             return status;
         }
@@ -51662,20 +51729,20 @@ static npu_status npu__exec_buffers(npu_exec *e, npu_diag *diag)
 
 static npu_buffer *npu__exec_buffer(const npu_exec *e, uint32_t backend, uint32_t index)
 {
-    NPU_IR_ASSERT(backend < e->program->plan->desc.num_backends && index < e->program->num_buffers[backend]);
+    NPU_IR_ASSERT(backend < npu__num_backends(e->program->plan) && index < e->program->num_buffers[backend]);
     return &e->buffers[e->first_buffer[backend] + index];
 }
 
 static bool npu__is_host(const npu_exec *e, uint32_t backend)
 {
-    return !NPU__HAS_DEVICES || (e->program->plan->backends[backend]->traits & NPU_BACKEND_HOST);
+    return npu__on_host(e->program->plan->backends[backend]);
 }
 
 /* Points every host buffer of a bound value to memory. */
 static void npu__exec_rebind(npu_exec *e, uint32_t value, void *memory, size_t size)
 {
     const npu_plan *plan = e->program->plan;
-    for (uint32_t backend = 0; backend < plan->desc.num_backends; backend++) {
+    for (uint32_t backend = 0; backend < npu__num_backends(plan); backend++) {
         uint32_t i = npu__storage_find(plan, value, backend);
         uint32_t kind = i == NPU_NO_INDEX ? NPU__ARENA : plan->storage[i].kind;
         if (kind == NPU__BOUND_INPUT || kind == NPU__BOUND_OUTPUT) {
@@ -51990,7 +52057,7 @@ static npu_status npu__exec_describe(void *ctx, uint32_t op, const void *const *
                     : npu__deduce_again(d, o, data);
     status = status ? status : npu__set_result_dims(d, o);
     status = status ? status : npu__reserve_results(d->exec, o, plan->targets[op].backend);
-    npu__info_device(&d->info, plan->backends[plan->targets[op].backend], d->device);
+    npu__info_device(&d->info, plan->backends[plan->targets[op].backend]->abi, d->device);
     *info = &d->info;
     return npu__keep_diag(d, op, status);
 }
@@ -52102,7 +52169,7 @@ static npu_status npu__exec_dims(npu_exec *e)
     npu_status status = NPU_OK;
     uint32_t num_results = 0;
     void *results = NULL;
-    if (!npu__graph_is_dynamic(g)) {
+    if (!NPU__HAS_SYMBOLS || !npu__graph_is_dynamic(g)) {
         return NPU_OK;
     }
     e->dims = d = (npu__dims *)npu__alloc_zero(&e->allocator, sizeof *d);
@@ -52195,8 +52262,11 @@ static npu_status npu__exec_bodies(npu_exec *e, npu_diag *diag)
     desc.profile = false;
     desc.states_of = NULL;
     desc.allocator = &e->allocator;
-    e->bodies = p->num_bodies ? (npu_exec **)npu__alloc_zero(&e->allocator, p->num_bodies * sizeof *e->bodies) : NULL;
-    if (p->num_bodies && !e->bodies) {
+    if (!NPU__HAS_CONTROL || !p->num_bodies) {
+        return NPU_OK;
+    }
+    e->bodies = (npu_exec **)npu__alloc_zero(&e->allocator, p->num_bodies * sizeof *e->bodies);
+    if (!e->bodies) {
         return NPU_ERR_NO_MEMORY;
     }
     for (uint32_t i = 0; i < p->num_bodies && status == NPU_OK; i++) {
@@ -52349,7 +52419,7 @@ NPU_IR_API void npu_exec_destroy(npu_exec *e)
     }
     npu__free(&a, e->bodies, e->program->num_bodies * sizeof *e->bodies);
     npu__free(&a, e->more_workers, e->more_bytes);
-    for (uint32_t b = 0; e->buffers && b < plan->desc.num_backends; b++) {
+    for (uint32_t b = 0; e->buffers && b < npu__num_backends(plan); b++) {
         for (uint32_t r = 0; r < npu__num_regions(plan->backends[b]); r++) {
             npu_buffer *arena = npu__exec_buffer(e, b, 2 * r);
             if (arena->size) {
@@ -52639,7 +52709,7 @@ static bool npu__host_reads(const npu_exec *e, uint32_t value, uint32_t backend)
 {
     const npu_program *p = e->program;
     bool reads = false;
-    for (uint32_t b = 0; b < p->plan->desc.num_backends && !reads; b++) {
+    for (uint32_t b = 0; b < npu__num_backends(p->plan) && !reads; b++) {
         reads = (b != backend || npu__form_of(p->plan, value, b)) &&
             npu__storage_find(p->plan, value, b) != NPU_NO_INDEX;
     }
@@ -52670,9 +52740,9 @@ static npu_status npu__check_tensor(npu_exec *e, bool is_output, uint32_t index,
     npu_status status;
     char label[64];
     npu__slot_label(e, is_output, index, label);
-    if (backend >= plan->desc.num_backends) {
+    if (backend >= npu__num_backends(plan)) {
         return npu__exec_fail(e, NPU_ERR_NOT_FOUND, "%s: backend %u, the plan has %u", label, (unsigned)backend,
-                              (unsigned)plan->desc.num_backends);
+                              (unsigned)npu__num_backends(plan));
     }
     if (!t || t->size < NPU__SIZE_0_2(npu_tensor, strides) || t->rank > NPU_MAX_RANK || !t->buffer) {
         return npu__exec_fail(e, NPU_ERR_INVALID_ARGUMENT, "%s: needs a tensor with its size, a rank and a buffer",
@@ -52854,9 +52924,9 @@ typedef struct npu__flow {
     NPU__ARRAY(uint32_t, next);               /* per action: the next one of its queue, or NPU_NO_INDEX */
     NPU__ARRAY(npu_fence, fences);            /* per action under way */
     NPU__ARRAY(uint64_t, begins);             /* per action: when it was issued */
-    uint32_t first[NPU__MAX_BACKENDS + 1];    /* per queue */
+    uint32_t first[NPU__PLAN_BACKENDS + 1];    /* per queue */
     /* of this run, per queue: next to issue, oldest under way, 1 + the last that is done */
-    uint32_t head[NPU__MAX_BACKENDS + 1], oldest[NPU__MAX_BACKENDS + 1], done[NPU__MAX_BACKENDS + 1];
+    uint32_t head[NPU__PLAN_BACKENDS + 1], oldest[NPU__PLAN_BACKENDS + 1], done[NPU__PLAN_BACKENDS + 1];
     uint32_t num_done;                        /* actions of this run, in all queues */
     uint64_t shape;                           /* of the actions that this was made for; 0 = none */
     NPU__ARRAY(npu__touch, touches);
@@ -53189,11 +53259,11 @@ static npu_status npu__issue(npu_exec *e, const npu__action *a, npu_fence *fence
     uint64_t stream = e->streams[a->backend];
     switch (a->type) {
     case NPU__COPY: memmove(a->to, a->from, (size_t)a->bytes); return NPU_OK;
-    case NPU__UPLOAD: return npu__buffer_upload(b, a->buffer, a->offset, a->from, a->bytes, a->form, stream, fence);
     case NPU__SUBMIT: return npu__submit(e, a, fence);
     default: break;
     }
-    switch (NPU__HAS_DEVICES ? a->type : NPU__SUBMIT) { /* with memory of a device */
+    switch (NPU__HAS_FEEDS ? a->type : NPU__SUBMIT) { /* with memory of a device, or without a bound */
+    case NPU__UPLOAD: return npu__buffer_upload(b, a->buffer, a->offset, a->from, a->bytes, a->form, stream, fence);
     case NPU__CONVERT: npu__convert(e->program->plan, a); return NPU_OK;
     case NPU__DOWNLOAD: return npu__buffer_download(b, a->to, a->buffer, a->offset, a->bytes, a->form, stream, fence);
     case NPU__DEVICE_COPY:
@@ -53601,7 +53671,7 @@ static npu_status npu__run_inputs(npu_exec *e)
         return npu__fail_refused(e);
     }
     status = status || !NPU__HAS_SYMBOLS || !e->dims ? status : npu__set_input_symbols(e);
-    for (uint32_t i = 0; i < p->num_feeds && status == NPU_OK; i++) {
+    for (uint32_t i = 0; NPU__HAS_FEEDS && i < p->num_feeds && status == NPU_OK; i++) {
         const npu__move *m = &p->feeds[i];
         uint64_t bytes;
         status = npu__move_bytes(e, m, &bytes);
@@ -53722,7 +53792,7 @@ static npu_status npu__run_step(npu_exec *e, uint32_t step, uint32_t *move)
     const npu_step *s = &e->program->plan->steps[step];
     npu_status status = NPU_OK;
     e->current_step = step;
-    if (s->type == NPU_STEP_PARTITION) {
+    if (!npu__is_transfer(s)) {
         status = npu__run_streams(e, step);
         return status || !npu__step_runs(e->program->plan, s) ? status : npu__run_group(e, step);
     }
@@ -53752,7 +53822,7 @@ static npu_status npu__run_steps(npu_exec *e)
 static void npu__query_streams(npu_exec *e)
 {
     const npu_plan *plan = e->program->plan;
-    for (uint32_t b = 0; b < plan->desc.num_backends; b++) {
+    for (uint32_t b = 0; b < npu__num_backends(plan); b++) {
         e->streams[b] = npu__stream(plan->backends[b]);
     }
 }
@@ -53792,7 +53862,7 @@ static uint32_t npu__queue_of(const npu_exec *e, const npu__action *a)
     const npu_plan *plan = e->program->plan;
     bool by_thread = a->type == NPU__COPY || a->type == NPU__CONVERT || a->type == NPU__THROUGH ||
         !plan->backends[a->backend]->wait;
-    return by_thread ? plan->desc.num_backends : a->backend;
+    return by_thread ? npu__num_backends(plan) : a->backend;
 }
 
 static void npu__flow_free(npu__flow *f)
@@ -53969,7 +54039,7 @@ static void npu__flow_follow(npu__flow *f, const npu__touch *a)
 static void npu__flow_queue(npu_exec *e, const npu_capture *c)
 {
     npu__flow *f = c->flow;
-    uint32_t last[NPU__MAX_BACKENDS + 1] = { 0 }, through[NPU__MAX_BACKENDS + 1] = { 0 };
+    uint32_t last[NPU__PLAN_BACKENDS + 1] = { 0 }, through[NPU__PLAN_BACKENDS + 1] = { 0 };
     memset(f->need, 0, (size_t)c->num_actions * f->num_queues * sizeof *f->need);
     for (uint32_t q = 0; q < f->num_queues; q++) {
         f->first[q] = NPU_NO_INDEX;
@@ -54020,7 +54090,7 @@ static npu_status npu__flow_order(npu_exec *e, npu_capture *c)
         return NPU_OK;
     }
     f->shape = 0;
-    f->num_queues = e->program->plan->desc.num_backends + 1;
+    f->num_queues = npu__num_backends(e->program->plan) + 1;
     if (!NPU__RESERVE(f, need, (n + 1) * f->num_queues) || !NPU__RESERVE(f, queue_of, n + 1) ||
         !NPU__RESERVE(f, next, n + 1) || !NPU__RESERVE(f, fences, n + 1) || !NPU__RESERVE(f, begins, n + 1) ||
         !NPU__RESERVE(e, lates, n + 1)) {
@@ -54381,12 +54451,12 @@ static bool npu__exec_flow(npu_exec *e)
         values += npu__is_host(e, p->groups[i].backend) ? p->groups[i].num_places : 0;
     }
     values += 2 * n;
-    if (!f || values > UINT32_MAX / (2 * (NPU__MAX_BACKENDS + 1))) {
+    if (!f || values > UINT32_MAX / (2 * (NPU__PLAN_BACKENDS + 1))) {
         return false;
     }
     e->flow->is_own = true;
     e->flow->num_bindings_made = e->num_bindings_made - 1;
-    f->num_queues = p->plan->desc.num_backends + 1;
+    f->num_queues = npu__num_backends(p->plan) + 1;
     return NPU__RESERVE(e->flow, actions, n) && NPU__RESERVE(f, need, n * f->num_queues) &&
         NPU__RESERVE(f, queue_of, n) && NPU__RESERVE(f, next, n) && NPU__RESERVE(f, fences, n) &&
         NPU__RESERVE(f, begins, n) && NPU__RESERVE(f, touches, (uint32_t)values) &&
@@ -54865,7 +54935,7 @@ static void npu__json_step(npu_text *text, const npu_plan *plan, const npu_step 
 {
     bool moves = s->type == NPU_STEP_TRANSFER;
     npu_text_printf(text, "{\"type\": \"%s\", \"backend\": %d", moves ? "transfer" : "partition",
-                    s->backend < plan->desc.num_backends ? (int)s->backend : -1);
+                    s->backend < npu__num_backends(plan) ? (int)s->backend : -1);
     if (moves) {
         npu_text_printf(text, ", \"from\": %u, \"bytes\": %llu", (unsigned)s->from, (unsigned long long)s->bytes);
     }
@@ -54889,7 +54959,7 @@ static void npu__json_op(npu_text *text, const npu_plan *plan, uint32_t id)
     npu__text_str(text, ", \"words\": ");
     npu__text_json(text, r.words);
     npu__text_str(text, ", \"backends\": [");
-    for (uint32_t b = 0; b < plan->desc.num_backends; b++) {
+    for (uint32_t b = 0; b < npu__num_backends(plan); b++) {
         const char *words;
         uint32_t reason = npu_plan_op_refusal(plan, npu__make_op(id), b, &words);
         npu__text_str(text, b ? ", {\"reason\": " : "{\"reason\": ");
@@ -54957,7 +55027,7 @@ NPU__COLD NPU_IR_API void npu_plan_print_json(const npu_plan *plan, npu_text *te
                           "\"transfer_ns\": %.0f, \"up_bytes\": %llu, \"down_bytes\": %llu, \"weight_bytes\": %llu}",
                     p.ns, p.last_ns, p.ops_ns, p.launch_ns, p.transfer_ns, (unsigned long long)p.up_bytes,
                     (unsigned long long)p.down_bytes, (unsigned long long)p.weight_bytes);
-    NPU__JSON_LIST(text, "backends", 0, plan->desc.num_backends, npu__json_backend(text, plan, i_));
+    NPU__JSON_LIST(text, "backends", 0, npu__num_backends(plan), npu__json_backend(text, plan, i_));
     NPU__JSON_LIST(text, "steps", 0, plan->num_steps, npu__json_step(text, plan, &plan->steps[i_]));
     NPU__JSON_LIST(text, "ops", 1, plan->num_ops, npu__json_op(text, plan, i_));
     NPU__JSON_LIST(text, "memory", 0, plan->num_storage, npu__json_slot(text, plan, i_));
@@ -55007,7 +55077,7 @@ static void npu__advice_of(const npu_plan *plan, uint32_t *groups, uint64_t *byt
 static npu_status npu__advise_row(const npu_graph *g, const npu_plan_desc *desc, const npu_plan *now, npu_advice *row,
                                   npu_diag *diag)
 {
-    const npu_backend *backends[NPU__MAX_BACKENDS];
+    const npu_backend *backends[NPU__PLAN_BACKENDS];
     npu_plan_desc wished = *desc;
     npu_plan *plan = NULL;
     npu__wish w;
@@ -55534,7 +55604,7 @@ static double npu__median_ratio(const npu_exec *e, uint32_t backend, uint32_t ty
 NPU_IR_API npu_status npu_rates_refine(npu_rates *rates, const npu_exec *e, uint32_t backend)
 {
     double *ratios, steps, moves;
-    if (!rates || !e || backend >= e->program->plan->desc.num_backends) {
+    if (!rates || !e || backend >= npu__num_backends(e->program->plan)) {
         return NPU_ERR_INVALID_ARGUMENT;
     }
     if (!e->num_profile || !e->program->plan->op_ns) {
@@ -59882,7 +59952,7 @@ static npu_status npu__planned_run_call(npu_planned_writer *w, npu_op_info *info
     }
     status = status ? status : npu__query_support(w->computer, info, &answer);
     status = status ? status : answer.reason ? NPU_ERR_NOT_IMPLEMENTED : NPU_OK;
-    npu__info_device(info, w->computer, blob);
+    npu__info_device(info, w->computer->abi, blob);
     call.size = (uint32_t)sizeof call;
     call.op = info;
     call.in = c->pointers;

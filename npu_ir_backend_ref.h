@@ -182,7 +182,7 @@ typedef struct npu_kernel_table {
    NPU_IR_HAS_DTYPE(dtype)   1         implementation file: a constant expression, of which dtypes kernels take tensors;
                                        an op with another is refused as one without a kernel
    NPU_IR_STRIP              256       implementation file: elements that kernels have on the stack at a time, a
-                                       multiple of 32; with 32 a run takes 3.1 KB of stack instead of 17, is slower, and
+                                       multiple of 32; with 32 a run takes 2.9 KB of stack instead of 17, is slower, and
                                        rounds sums of long rows otherwise
 
    A program that knows its ops lists them with NPU_IR_HAS_OP (>>config), which leaves out all else about the

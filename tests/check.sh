@@ -493,25 +493,42 @@ about() { # what, bytes, KB that the README says: no more than 4 percent and hal
 
 text_size() { arm-none-eabi-size "$1" | awk 'NR == 2 { print $1 }'; }
 
-firmware_runs() { # the example, the same with all ops and a pool that holds them, and the same that looks at runs alone
+# Bytes of code by the file whose lines they are from, wherever the compiler has put them.
+code_size() { # program, file
+    arm-none-eabi-objdump --dwarf=decodedline "$1" | awk -v file="$2" '$3 ~ /^0x/ {
+        at = 0
+        for (i = 3; i <= length($3); i++) at = at * 16 + index("123456789abcdef", substr($3, i, 1))
+        if (from == file && at > last) sum += at - last
+        from = $2 == "-" || / END/ ? "" : $1
+        last = at
+    } END { print sum + 0 }'
+}
+
+# The example; the same with all ops and a pool that holds them; the same that looks at runs alone; and without messages.
+firmware_runs() { # flags
     local name failed=0
     sed -e '/^#define NPU_IR_HAS_OP/,/NPU_ATEN_FLATTEN)$/d' -e 's/256 \* 1024/1024 * 1024/' examples/12_firmware.c > $OUT/all_ops.c
     sed -e 's/^int main(void)/void firmware_look_again(void);\n&/' -e 's/    int failed = !exec/    firmware_look_again();\n&/' \
         examples/12_firmware.c > $OUT/runs.c
     firmware_build "$1" examples/12_firmware.c $OUT/listed.elf & # two cores
     firmware_build "$1" $OUT/all_ops.c $OUT/all_ops.elf
-    wait $! && firmware_build "$1" $OUT/runs.c $OUT/runs.elf || return 1
+    wait $! || return 1
+    firmware_build "$1 -g -DNPU_IR_NO_STRINGS" examples/12_firmware.c $OUT/bare.elf &
+    firmware_build "$1" $OUT/runs.c $OUT/runs.elf
+    wait $! || return 1
     for name in listed all_ops runs; do
         timeout 120 qemu-system-arm -M mps2-an386 -nographic -semihosting -kernel $OUT/$name.elf | tee $OUT/$name.out
         [ "${PIPESTATUS[0]}" -eq 0 ] || return 1
     done
-    set -- $(tr '\n' ' ' < README.md | sed -nE 's/.* links ([0-9]+) KB for a Cortex-M4 instead of ([0-9]+), and its graph takes ([0-9]+) KB of RAM instead of ([0-9]+), .* ([0-9]+) KB of stack, ([0-9.]+) of it for runs.*/\1 \2 \3 \4 \5 \6/p')
+    set -- $(tr '\n' ' ' < README.md | sed -nE 's/.* links ([0-9]+) KB for a Cortex-M4 instead of ([0-9]+), and its graph takes ([0-9]+) KB of RAM instead of ([0-9]+), .* ([0-9]+) KB of stack, ([0-9.]+) of it for runs.* Without messages ([0-9]+) KB of its code are .npu_ir.h..s, ([0-9]+) the kernels.*/\1 \2 \3 \4 \5 \6 \7 \8/p')
     about "code and constants" "$(text_size $OUT/listed.elf)" "$1" || failed=1
     about "code and constants, all ops" "$(text_size $OUT/all_ops.elf)" "$2" || failed=1
     about "graph" "$(awk '$1 == "graph" { print $2 }' $OUT/listed.out)" "$3" || failed=1
     about "graph, all ops" "$(awk '$1 == "graph" { print $2 }' $OUT/all_ops.out)" "$4" || failed=1
     about "stack" "$(awk '$1 == "stack" { print $2 }' $OUT/listed.out)" "$5" || failed=1
     about "stack of runs" "$(awk '$1 == "stack" { print $2 }' $OUT/runs.out)" "$6" || failed=1
+    about "code without messages and kernels" "$(code_size $OUT/bare.elf npu_ir.h)" "$7" || failed=1
+    about "code of kernels" "$(code_size $OUT/bare.elf npu_ir_backend_ref.h)" "$8" || failed=1
     return $failed
 }
 
