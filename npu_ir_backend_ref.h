@@ -33921,9 +33921,9 @@ static int8_t npu__planned_nearest(const npu_planned_byte_words *q, double y)
 
 /* What is nearest to a product, which is near what a division gives: false where that is so near to a half that the
    division must tell. In float, of which small cores have instructions, and divisions in double take 500. */
-static bool npu__planned_is_clear(double product, int32_t *whole)
+static bool npu__planned_is_clear(float near, int32_t *whole)
 {
-    float near = (float)product, rest;
+    float rest;
     if (!(near > -1e4f && near < 1e4f)) {
         return false;
     }
@@ -35490,7 +35490,7 @@ static void npu__planned_softmax_real_row(const npu_planned_softmax_i8_words *s,
     for (uint32_t i = 0; i < s->rows.n; i++) {
         double e = table[most - x[i * step]];
         int32_t whole;
-        y[i * step] = npu__planned_is_clear(e * factor, &whole)
+        y[i * step] = npu__planned_is_clear((float)(e * factor), &whole)
                           ? (int8_t)npu__planned_clamp(&s->q, whole + s->q.zero)
                           : npu__planned_nearest(&s->q, e / sum / scale);
     }
@@ -35572,13 +35572,16 @@ static double npu__planned_root(double x)
     return x;
 }
 
-/* In double, and sums are of whole numbers: nothing is lost in the variance. */
+/* In double, and sums are of whole numbers: nothing is lost in the variance. Bytes are first made in float, which is
+   wrong by less than 0.005 where no number is large, and in double where that is too near to a half. `factor`: 1 / the
+   scale of y. */
 static void npu__planned_layer_norm_row(const npu_planned_layer_norm_i8_words *s, int8_t *y, const int8_t *x,
-                                        const double *scales, const float *w, const float *b)
+                                        const double *scales, double factor, const float *w, const float *b)
 {
     int32_t sum = 0;
     uint32_t squares = 0;
-    double mean, rstd, factor = 1.0 / scales[3];
+    double mean, rstd;
+    float near_mean, near_rstd, unit = (float)factor;
     for (uint32_t i = 0; i < s->n; i++) {
         int32_t e = x[i] - s->x_zero;
         sum += e;
@@ -35587,12 +35590,21 @@ static void npu__planned_layer_norm_row(const npu_planned_layer_norm_i8_words *s
     mean = (double)sum / (double)s->n;
     rstd = scales[0] * ((double)squares / (double)s->n - mean * mean) + scales[2];
     rstd = scales[1] / npu__planned_root(rstd);
+    near_mean = (float)mean;
+    near_rstd = (float)(rstd * factor);
     for (uint32_t i = 0; i < s->n; i++) {
-        double e = ((double)(x[i] - s->x_zero) - mean) * rstd;
+        float times = near_rstd * (w ? w[i] : 1.0f), more = b ? b[i] * unit : 0.0f;
+        float about = ((float)(x[i] - s->x_zero) - near_mean) * times + more;
+        bool is_small = times > -100.0f && times < 100.0f && more > -1e3f && more < 1e3f && about > -1e3f &&
+                        about < 1e3f;
         int32_t whole;
-        e = e * (w ? (double)w[i] : 1.0) + (b ? (double)b[i] : 0.0);
-        y[i] = npu__planned_is_clear(e * factor, &whole) ? (int8_t)npu__planned_clamp(&s->q, whole + s->q.zero)
-                                                         : npu__planned_nearest(&s->q, e / scales[3]);
+        if (is_small && npu__planned_is_clear(about, &whole)) {
+            y[i] = (int8_t)npu__planned_clamp(&s->q, whole + s->q.zero);
+        } else {
+            double e = ((double)(x[i] - s->x_zero) - mean) * rstd;
+            e = e * (w ? (double)w[i] : 1.0) + (b ? (double)b[i] : 0.0);
+            y[i] = npu__planned_nearest(&s->q, e / scales[3]);
+        }
     }
 }
 
@@ -35604,6 +35616,7 @@ NPU__PLANNED(layer_norm_i8)
     const int8_t *x = (const int8_t *)npu_planned_read(m, s->x, all, 1);
     const double *scales = (const double *)npu_planned_constant(m, s->scales, 4, 8);
     const void *w, *b;
+    double factor;
     if (!npu__planned_optional(m, s->w, s->n, 4, &w) || !npu__planned_optional(m, s->b, s->n, 4, &b) || !x || !y ||
         !scales || !all || s->n > 0x10000 || !npu__planned_byte_ok(&s->q) || !npu__planned_zero_ok(s->x_zero)) {
         return NPU_ERR_RANGE;
@@ -35611,8 +35624,9 @@ NPU__PLANNED(layer_norm_i8)
     if (work) {
         return npu__planned_count(work, all);
     }
+    factor = 1.0 / scales[3];
     for (uint32_t row = 0; row < s->rows; row++, x += s->n, y += s->n) {
-        npu__planned_layer_norm_row(s, y, x, scales, (const float *)w, (const float *)b);
+        npu__planned_layer_norm_row(s, y, x, scales, factor, (const float *)w, (const float *)b);
     }
     return NPU_OK;
 }
@@ -35765,7 +35779,7 @@ NPU__PLANNED(resize_i8)
             }
         }
         sum -= s->x_zero;
-        y[o] = npu__planned_is_clear(sum * factor, &whole)
+        y[o] = npu__planned_is_clear((float)(sum * factor), &whole)
                    ? (int8_t)npu__planned_clamp(&s->q, whole + s->q.zero)
                    : npu__planned_nearest(&s->q, sum * weights[size[2]] / weights[size[2] + 1]);
     }

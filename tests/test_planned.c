@@ -829,6 +829,30 @@ static void test_byte_ops(void)
     }
 }
 
+/* Layer norms of bytes are made in float first, then in double where that is too near to a half: the numbers of one row
+   come as near to halves as weights let them, and as differences of large ones, where float is wrong by more. */
+static void test_byte_norms(void)
+{
+    static const double larger[] = { 0, 50, 900, 3000, 2e9 };
+    const double unit = 0.03, deviation = sqrt(6.0 / 49.0); /* of the row below */
+    for (int i = 0; i < 60; i++) {
+        double more = larger[i % 5], off = i < 30 ? 0 : (i - 45) * 1e-3;
+        char lines[900], w[200] = "", u[200] = "";
+        for (int k = 0; k < 7; k++) {
+            double e = (k == 3 ? 6.0 / 7 : -1.0 / 7) / deviation, half = k * 9 - 31 + i / 5 + 0.5;
+            snprintf(w + strlen(w), 30, "%s%.9g", k ? ", " : "", (double)(float)((more ? more : half) * unit / e));
+            snprintf(u + strlen(u), 30, "%s%.9g", k ? ", " : "", (double)(float)((more ? half - more + off : off) * unit));
+        }
+        snprintf(lines, sizeof lines,
+                 "input x : i8[4,7]\nconst row : i8[1,7] {100, 100, 100, 101, 100, 100, 100}\nconst w : f32[7] {%s}\n"
+                 "const u : f32[7] {%s}\nz = npu.qadd(x, row, in_scales=[1e-6, 1.0], in_zeros=[0, 0], scale=1.0, zero=0)\n"
+                 "y = npu.qlayer_norm(x, [7], w, u, in_scales=[0.04], in_zeros=[-3], scale=%g, zero=-7)\n"
+                 "v = npu.qlayer_norm(z, [7], w, u, 1e-12, in_scales=[1.0], in_zeros=[0], scale=%g, zero=2)\n"
+                 OUT "output v = v\n", w, u, unit, unit);
+        check_net(lines);
+    }
+}
+
 /* ---- nets ---- */
 
 #define DIGITS                                                                                              \
@@ -1947,6 +1971,7 @@ int main(void)
     npu_text_printf(&emitted_main, "%s", emitted_head);
     NPU_RUN(test_float_ops);
     NPU_RUN(test_byte_ops);
+    NPU_RUN(test_byte_norms);
     NPU_RUN(test_nets);
     NPU_RUN(test_known);
     NPU_RUN(test_shared_constants);

@@ -199,9 +199,9 @@ M4*)
     limit "instructions of a run, digits f32" "$(said digits_f32_M4 'instructions of a run')" 5450000
     limit "instructions of a run, spotter f32" "$(said spotter_f32_M4 'instructions of a run')" 4600000
     limit "instructions of a run, attention f32" "$(said attention_f32_M4 'instructions of a run')" 945000
-    limit "instructions of a run, attention i8" "$(said attention_i8_M4 'instructions of a run')" 1500000
+    limit "instructions of a run, attention i8" "$(said attention_i8_M4 'instructions of a run')" 1150000
     limit "instructions of attention_f32 as C calls" "$(said attention_f32_calls_M4 'instructions of a run')" 685000
-    limit "instructions of attention_i8 as C calls" "$(said attention_i8_calls_M4 'instructions of a run')" 1350000
+    limit "instructions of attention_i8 as C calls" "$(said attention_i8_calls_M4 'instructions of a run')" 1000000
     limit "instructions to open, digits i8" "$(said digits_i8_M4 'instructions to open')" 20000
     limit "arena of digits i8, bytes, 4 KB of it to be faster" "$(said digits_i8_M4 arena)" $((13328 + 4096))
     limit "arena of digits f32, bytes, 4 KB of it to be faster" "$(said digits_f32_M4 arena)" $((53312 + 4096))
