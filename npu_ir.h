@@ -5449,7 +5449,7 @@ typedef struct npu_tensor {
 /* One op on tensors: what op_call gets. How many tensors each list argument has, its args say. */
 typedef struct npu_call {
     uint32_t size;
-    uint32_t _reserved;
+    uint32_t is_portable;         /* not 0: results become part of a file, and should have the same bits on every host */
     const npu_op_info *op;
     const npu_tensor *const *in;  /* op->num_in; dtype 0 = a hole */
     const npu_tensor *const *out; /* op->num_out */
@@ -6851,6 +6851,8 @@ NPU_IR_API npu_status npu_graph_quantize(npu_graph **out, const npu_graph *g, co
 
    Ops on bytes are those that the pass integer-ops makes, of i8; u8, as ONNX files have it, is i8 with the same numbers
    after signed-bytes:  passes = 1u << NPU_PASS_SIGNED_BYTES | 1u << NPU_PASS_INTEGER | ...
+   Bytes are those of the executor; but where an op of f32 stands between two on bytes, as a batch norm that takes its
+   statistics from the batch, its last bits may round a byte to its neighbour.
 
    C CALLS: for a product that is never updated npu_plan_write writes a C file instead, which calls the same kernels in
    order, with the words as constant structs and the constants as arrays of their own: nothing is opened, walked or
@@ -59958,6 +59960,7 @@ static npu_status npu__planned_run_call(npu_planned_writer *w, npu_op_info *info
     call.in = c->pointers;
     call.out = c->pointers + info->num_in;
     call.stream = npu__stream(w->computer);
+    call.is_portable = 1;
     return status ? status : w->computer->op_call(w->computer->ctx, &call);
 }
 

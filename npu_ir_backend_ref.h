@@ -31670,17 +31670,21 @@ static npu_status npu__ref_submit(void *ctx, void *program, const npu_binding *b
 /* One op on tensors that lie anywhere in host memory: prepared, launched and forgotten. */
 static npu_status npu__ref_op_call(void *ctx, const npu_call *call)
 {
-    const npu__ref *ref = (const npu__ref *)ctx;
+    npu__ref portable = *(const npu__ref *)ctx;
+    const npu__ref *ref = call->is_portable ? &portable : (const npu__ref *)ctx;
     const npu_op_info *op = call->op;
     npu_allocator a = npu__ref_allocator(ref);
     bool kind_known;
-    const npu_kernel *kernel = npu__ref_choose(ref, op, &kind_known);
+    const npu_kernel *kernel;
     size_t n = (size_t)op->num_in + op->num_out;
     npu_tensor *tensors = (npu_tensor *)npu__ref_array(&a, n, sizeof *tensors);
     void **table = (void **)npu__ref_array(&a, n, sizeof *table);
     npu_prepare prepare;
     npu_launch l;
-    npu_status status = !kernel ? NPU_ERR_NOT_IMPLEMENTED : tensors && table ? NPU_OK : NPU_ERR_NO_MEMORY;
+    npu_status status;
+    portable.isa = NPU__REF_ISA_base;
+    kernel = npu__ref_choose(ref, op, &kind_known);
+    status = !kernel ? NPU_ERR_NOT_IMPLEMENTED : tensors && table ? NPU_OK : NPU_ERR_NO_MEMORY;
     memset(&prepare, 0, sizeof prepare);
     memset(&l, 0, sizeof l);
     for (size_t i = 0; status == NPU_OK && i < n; i++) {
