@@ -242,8 +242,8 @@ extern "C" {
 
    Where one file alone calls the library, NPU_IR_STATIC in it lets the compiler drop every function that is not called.
 
-   No function has a stack frame over 16 KB. With NPU_IR_STRIP 32 (npu_ir_backend_ref.h) that example needs 9 KB of stack
-   from its first call to its last, 2.9 KB of it for runs.
+   No function has a stack frame over 16 KB. With NPU_IR_STRIP 32 (npu_ir_backend_ref.h) that example needs 9 KB of
+   stack from its first call to its last, 2.9 KB of it for runs.
    -------------------------------------------------------------------------------------------------------- */
 
 #define NPU_IR_VERSION 0x000200u /* major << 16 | minor << 8 | patch */
@@ -5449,7 +5449,7 @@ typedef struct npu_tensor {
 /* One op on tensors: what op_call gets. How many tensors each list argument has, its args say. */
 typedef struct npu_call {
     uint32_t size;
-    uint32_t is_portable;         /* not 0: results become part of a file, and should have the same bits on every host */
+    uint32_t is_portable;         /* not 0: results become part of a file, whose bytes are the same from every host */
     const npu_op_info *op;
     const npu_tensor *const *in;  /* op->num_in; dtype 0 = a hole */
     const npu_tensor *const *out; /* op->num_out */
@@ -7063,7 +7063,8 @@ static inline uint32_t npu_planned_add(uint32_t a, uint32_t b) { return a > 0xff
     X(44, scatter)                                                                                 \
     X(45, elements)                                                                                \
     X(46, reduce)                                                                                  \
-    X(47, pair_math)
+    X(47, pair_math)                                                                               \
+    X(48, linear_packed_f32)
 enum {
 #define NPU_X(id, name) NPU_PLANNED_##name = id,
     NPU_IR_PLANNED_KERNELS(NPU_X)

@@ -388,6 +388,12 @@ typedef struct npu_planned_linear_i8_words {
     int32_t x_zero;
     npu_planned_byte_words q;
 } npu_planned_linear_i8_words;
+/* y [rows, n] = x [rows, k] times w [n, k] transposed, in f32: weights of 8 bits or, the low half of a byte first, of 4
+   that are 8 too large. Products of a group of a row are added up, and times its factors[0]; has_offsets: factors[1] is
+   added to each of its weights. factors f32[n, k / group, 1 + has_offsets]. */
+typedef struct npu_planned_linear_packed_words {
+    uint32_t y, x, w, factors, rows, n, k, group, bits, has_offsets;
+} npu_planned_linear_packed_words;
 typedef struct npu_planned_pair_words { /* two operands that broadcast: steps of 0 */
     uint32_t y, a, b, dims[4], a_steps[4], b_steps[4];
 } npu_planned_pair_words;
@@ -35876,6 +35882,62 @@ NPU__PLANNED(linear_i8)
     return NPU_OK;
 }
 
+/* The number that 4 bits stand for. */
+static float npu__planned_half_byte(uint32_t bits)
+{
+    static const float numbers[16] = { -8.0f, -7.0f, -6.0f, -5.0f, -4.0f, -3.0f, -2.0f, -1.0f,
+                                       0.0f,  1.0f,  2.0f,  3.0f,  4.0f,  5.0f,  6.0f,  7.0f };
+    return numbers[bits & 15u];
+}
+
+/* One row of w times one of x. */
+static float npu__planned_packed_row(const npu_planned_linear_packed_words *s, const uint8_t *w, const float *factors,
+                                     const float *x)
+{
+    float y = 0.0f;
+    for (const float *end = x + s->k; x < end;) {
+        const float *end_of_group = x + s->group;
+        float sum = 0.0f, offset = 0.0f;
+        for (uint32_t i = 0; i < s->group && s->has_offsets; i++) {
+            offset += x[i];
+        }
+        for (; x < end_of_group && s->bits == 4; x += 2, w++) {
+            sum += npu__planned_half_byte(*w) * x[0];
+            sum += npu__planned_half_byte((uint32_t)*w >> 4) * x[1];
+        }
+        for (; x < end_of_group; x++, w++) {
+            sum += (float)(int8_t)*w * *x;
+        }
+        y += sum * *factors++;
+        y += s->has_offsets ? offset * *factors++ : 0.0f;
+    }
+    return y;
+}
+
+NPU__PLANNED(linear_packed_f32)
+{
+    NPU__PLANNED_WORDS(npu_planned_linear_packed_words)
+    uint32_t all = npu_planned_mul(s->rows, s->n), row = s->bits == 4 ? s->k / 2 : s->k;
+    uint32_t groups = s->group && s->k % s->group == 0 ? npu_planned_mul(s->k / s->group, s->has_offsets + 1) : 0;
+    float *y = (float *)npu_planned_write(m, s->y, all, 4);
+    const float *x = (const float *)npu_planned_read(m, s->x, npu_planned_mul(s->rows, s->k), 4);
+    const uint8_t *w = (const uint8_t *)npu_planned_constant(m, s->w, npu_planned_mul(s->n, row), 1);
+    const float *factors = (const float *)npu_planned_constant(m, s->factors, npu_planned_mul(s->n, groups), 4);
+    if (!x || !y || !w || !factors || !all || !groups || s->has_offsets > 1 ||
+        (s->bits != 8 && (s->bits != 4 || s->group % 2))) {
+        return NPU_ERR_RANGE;
+    }
+    if (work) {
+        return npu__planned_count(work, npu_planned_mul(all, s->k));
+    }
+    for (uint32_t i = 0; i < s->rows; i++, x += s->k) {
+        for (uint32_t k = 0; k < s->n; k++) {
+            *y++ = npu__planned_packed_row(s, w + k * row, factors + k * groups, x);
+        }
+    }
+    return NPU_OK;
+}
+
 /* ---- planned: elements ---- */
 
 /* Elements of y; 0 = there are none, or more than there can be. */
@@ -37068,33 +37130,59 @@ NPU__REF_COLD static npu_status npu__ref_plan_linear_f32(npu_planned_writer *w, 
     return npu__ref_plan_matmul(w, &s);
 }
 
-/* Weights of 8 bits with a scale for each row, of f32: as f32, where they are known. */
+/* Weights of 4 bits, known, row after row, and the factors of their groups. */
+static void npu__ref_plan_half_bytes(npu_planned_writer *w, const npu_op_info *op, npu_planned_linear_packed_words *s)
+{
+    const float *pairs = (const float *)op->in_data[2];
+    uint32_t groups = s->k / s->group;
+    uint8_t *to;
+    float *factors;
+    s->has_offsets = !npu__ref_int4_is_symmetric(pairs, NPU_F32, (int64_t)groups * s->n);
+    s->w = npu_planned_add_data(w, NPU_U8, (size_t)s->n * s->k / 2, NULL);
+    to = (uint8_t *)npu_planned_edit_data(w, s->w);
+    for (size_t i = 0; to && i < (size_t)s->n * s->k; i++) {
+        uint32_t shift;
+        size_t at = npu__ref_int4_place(s->n, s->k, (int64_t)(i / s->k), (int64_t)(i % s->k), &shift);
+        to[i / 2] |= (uint8_t)((((const uint8_t *)op->in_data[1])[at] >> shift & 15) << i % 2 * 4);
+    }
+    s->factors = npu_planned_add_data(w, NPU_F32, (size_t)s->n * groups * (1 + s->has_offsets), NULL);
+    factors = (float *)npu_planned_edit_data(w, s->factors);
+    for (size_t i = 0; factors && i < (size_t)s->n * groups; i++) {
+        const float *pair = pairs + 2 * (i % groups * s->n + i / groups);
+        *factors++ = pair[0];
+        if (s->has_offsets) {
+            *factors++ = pair[1];
+        }
+    }
+}
+
+/* Weights of 8 bits with a scale for each row, or of 4 with one for each group, where they are known. */
 NPU__REF_COLD static npu_status npu__ref_plan_linear_packed(npu_planned_writer *w, const npu_op_info *op)
 {
-    npu_planned_matmul_words s;
-    const int8_t *weights = (const int8_t *)op->in_data[1];
-    const float *scales = (const float *)op->in_data[2];
-    float *data;
-    if (op->in[0]->dtype != NPU_F32 || op->out[0]->dtype != NPU_F32 || op->in[1]->dtype != NPU_I8 ||
-        op->in[2]->dtype != NPU_F32 || op->in[0]->rank != 2 || !weights || !scales ||
-        npu__ref_plan_len(op->out[0]) == 0) {
+    npu_planned_linear_packed_words s;
+    bool is_int4 = op->kind == NPU_ATEN_WEIGHT_INT4PACK_MM_FOR_CPU;
+    if (op->in[0]->dtype != NPU_F32 || op->out[0]->dtype != NPU_F32 || op->in[2]->dtype != NPU_F32 ||
+        op->in[0]->rank != 2 || !op->in_data[1] || !op->in_data[2] || npu__ref_plan_len(op->out[0]) == 0) {
         return NPU_ERR_UNSUPPORTED;
     }
     memset(&s, 0, sizeof s);
-    s.m = npu__ref_plan_dims(op->in[0], 0, 1);
+    s.rows = npu__ref_plan_dims(op->in[0], 0, 1);
     s.n = npu__ref_plan_dims(op->in[1], 0, 1);
-    s.k = s.b_n = npu__ref_plan_dims(op->in[1], 1, 2);
-    s.batch = s.b_k = 1;
-    s.b = npu_planned_add_data(w, NPU_F32, (size_t)s.n * s.k, NULL);
-    data = (float *)npu_planned_edit_data(w, s.b);
-    for (uint32_t i = 0; data && i < s.n; i++) {
-        for (uint32_t k = 0; k < s.k; k++) {
-            data[(size_t)i * s.k + k] = (float)weights[(size_t)i * s.k + k] * scales[i];
-        }
+    s.k = npu__ref_plan_dims(op->in[0], 1, 2);
+    s.bits = is_int4 ? 4 : 8;
+    s.group = is_int4 ? (uint32_t)npu_op_int(op, "qGroupSize", 0) : s.k;
+    if (!s.k || !s.group) {
+        return NPU_ERR_UNSUPPORTED;
     }
-    s.a = npu_planned_operand(w, 0);
-    s.bias = NPU_PLANNED_NONE;
-    return npu__ref_plan_matmul(w, &s);
+    s.y = npu_planned_result(w, 0);
+    s.x = npu_planned_operand(w, 0);
+    if (is_int4) {
+        npu__ref_plan_half_bytes(w, op, &s);
+    } else {
+        s.w = npu_planned_operand(w, 1);
+        s.factors = npu_planned_operand(w, 2);
+    }
+    return npu_planned_emit(w, NPU_PLANNED_linear_packed_f32, &s, sizeof s, 4, 0);
 }
 
 /* Operand i with the batch of the result, whose matrices repeat where a dim of its own is 1: a copy, if they do. */
@@ -39527,6 +39615,7 @@ NPU_IR_API const npu_planned_library *npu_ref_planned(void)
         "control condition jump kind open work counter most", "gather y x index outer count rows row index_size",
         "elements y x index dims:4 y_steps:4 x_steps:4 index_steps:4 n step index_size mode dtype",
         "reduce y x outer n inner mode dtype is_running", "binary_int " NPU__PAIR "mode dtype",
+        "linear_packed y x w factors rows n k group bits has_offsets",
     };
 #define NPU_X(kind, lower) { kind, NPU_IR_HAS_OP(kind) ? lower : (npu__ref_lower_fn)0 }
     static const npu_planned_lowering lowerings[] = {
@@ -39675,6 +39764,7 @@ NPU_IR_API const npu_planned_library *npu_ref_planned(void)
         NPU_X(NPU_ATEN_MAXIMUM, npu__ref_plan_binary_int), NPU_X(NPU_ATEN_MINIMUM, npu__ref_plan_binary_int),
         NPU_X(NPU_ATEN_RSUB_SCALAR, npu__ref_plan_binary_int), NPU_X(NPU_ATEN_MAX_OTHER, npu__ref_plan_binary_int),
         NPU_X(NPU_ATEN_WEIGHT_INT8PACK_MM, npu__ref_plan_linear_packed),
+        NPU_X(NPU_ATEN_WEIGHT_INT4PACK_MM_FOR_CPU, npu__ref_plan_linear_packed),
         NPU_X(NPU_ATEN_RELU, npu__ref_plan_clamp_int), NPU_X(NPU_ATEN_CLAMP, npu__ref_plan_clamp_int),
         NPU_X(NPU_ATEN_CLAMP_MIN, npu__ref_plan_clamp_int), NPU_X(NPU_ATEN_CLAMP_MAX, npu__ref_plan_clamp_int),
         NPU_X(NPU_ATEN_CONV3D, npu__ref_plan_conv_f32), NPU_X(NPU_ATEN_MAX_POOL3D, npu__ref_plan_max_pool_f32),

@@ -627,6 +627,10 @@ static void test_float_ops(void)
         "output f = f\noutput j = j\n",
         "input x : f32[3,6]\nparam w : i8[4,6]\nconst s : f32[4] {0.01, 0.5, 0.02, 0.25}\n"
         "y = aten._weight_int8pack_mm.default(x, w, s)\n" OUT,
+        "input x : f32[3,64]\nparam w : u8[96,32]\nparam s : f32[2,96,2]\n"
+        "y = aten._weight_int4pack_mm_for_cpu.default(x, w, 32, s)\n" OUT,
+        "input x : f32[1,128]\nparam w : u8[16,64]\nparam s : f32[1,16,2]\nconst n : f32[2] {0.1, 0.0}\n"
+        "t = aten.mul.Tensor(s, n)\ny = aten._weight_int4pack_mm_for_cpu.default(x, w, 128, t)\n" OUT,
         "input i : i32[2,3]\nk = aten.mul.Scalar(i, -2)\na = aten.clamp.default(k, -5, 3)\nb = aten.relu.default(k)\n"
         "c = aten._to_copy.default(k, dtype=i64)\nd = aten.clamp_max.default(c, -2)\n"
         "e = aten.clamp_min.default(c, -3)\n"
