@@ -38764,6 +38764,77 @@ NPU__REF_COLD static npu_status npu__ref_plan_index_select(npu_planned_writer *w
     return npu_planned_emit(w, NPU_PLANNED_gather, &s, sizeof s, 3, 0);
 }
 
+/* An index as wide as all of them: a copy, where it repeats. */
+static uint32_t npu__ref_plan_wide_index(npu_planned_writer *w, const npu_op_info *op, uint32_t operand,
+                                         const int64_t *dims, uint32_t rank)
+{
+    const npu_spec *index = op->in[operand];
+    npu_planned_copy_words s;
+    uint32_t at = 5, count = 1, step = 1;
+    memset(&s, 0, sizeof s);
+    for (uint32_t i = 0; i < 5; i++) {
+        s.dims[i] = 1;
+    }
+    for (uint32_t i = 0; i < rank; i++) {
+        uint32_t n = (uint32_t)dims[rank - 1 - i];
+        uint32_t own = i < index->rank ? (uint32_t)index->dims[index->rank - 1u - i] : 1;
+        npu__ref_plan_dim(&s, &at, n, count, own == 1 ? 0 : step); /* of at most 5 */
+        count *= n;
+        step *= own;
+    }
+    s.size = npu_dtype_bits((npu_dtype)index->dtype) / 8;
+    s.x = npu_planned_operand(w, operand);
+    if (step == count) {
+        return s.x;
+    }
+    s.y = npu_planned_scratch(w, (size_t)count * s.size);
+    npu_planned_emit(w, NPU_PLANNED_copy, &s, sizeof s, 2, 0); /* what fails is the writer's status */
+    return s.y;
+}
+
+/* Elements by several indices, of dims that follow one another: rows by the first, elements of these by each other. */
+NPU__REF_COLD static npu_status npu__ref_plan_index_many(npu_planned_writer *w, const npu_op_info *op)
+{
+    const npu_bound_arg *list = npu_op_arg(op, "indices");
+    const npu_spec *x = op->in[0], *y = op->out[0];
+    uint32_t bytes = npu__planned_dtype_size(x->dtype), first = 0, num = 0, memory, wide, outer, count;
+    npu_status status = NPU_OK;
+    for (uint32_t i = 0; i < list->count; i++) {
+        const npu_spec *index = op->in[list->first + i];
+        if (index && ((index->dtype != NPU_I32 && index->dtype != NPU_I64) || (num && first + num != i))) {
+            return NPU_ERR_UNSUPPORTED;
+        }
+        first = index && !num ? i : first;
+        num += index != NULL;
+    }
+    wide = y->rank + num - x->rank; /* the indices' rank */
+    if (num < 2 || wide > 5 || !bytes || npu__ref_plan_len(y) == 0) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    memory = npu_planned_operand(w, 0);
+    outer = npu__ref_plan_dims(x, 0, first);
+    count = npu__ref_plan_dims(y, first, first + wide);
+    for (uint32_t i = first; i < first + num && status == NPU_OK; i++) {
+        uint32_t n = npu__ref_plan_dims(x, i, i + 1u), inner = npu__ref_plan_dims(x, i + 1u, x->rank);
+        uint32_t operand = list->first + i, index = npu__ref_plan_wide_index(w, op, operand, y->dims + first, wide);
+        uint32_t size = npu_dtype_bits((npu_dtype)op->in[operand]->dtype) / 8 | NPU_PLANNED_FROM_END;
+        uint32_t len = npu_planned_mul(npu_planned_mul(outer, count), inner);
+        uint32_t to = i + 1 < first + num ? npu_planned_scratch(w, (size_t)len * bytes) : npu_planned_result(w, 0);
+        if (i == first) {
+            npu_planned_gather_words s = { to, memory, index, outer, count, n, npu_planned_mul(inner, bytes), size };
+            status = npu_planned_emit(w, NPU_PLANNED_gather, &s, sizeof s, 3, 0);
+        } else {
+            npu_planned_elements_words s = {
+                to, memory, index, { outer, count, inner, 1 }, { count * inner, inner, 1, 0 },
+                { count * n * inner, n * inner, 1, 0 }, { 0, 1, 0, 0 }, n, inner, size, 0, x->dtype
+            };
+            status = npu_planned_emit(w, NPU_PLANNED_elements, &s, sizeof s, 3, 0);
+        }
+        memory = to;
+    }
+    return status;
+}
+
 /* y = operand 0 as it is, of which a part will be replaced. */
 static npu_status npu__ref_plan_base(npu_planned_writer *w, const npu_op_info *op)
 {
@@ -39734,6 +39805,7 @@ NPU_IR_API const npu_planned_library *npu_ref_planned(void)
         NPU_X(NPU_ATEN_REPLICATION_PAD1D, npu__ref_plan_moved),
         NPU_X(NPU_ATEN_REPLICATION_PAD2D, npu__ref_plan_moved),
         NPU_X(NPU_ATEN_INDEX_SELECT, npu__ref_plan_index_select), NPU_X(NPU_ATEN_INDEX, npu__ref_plan_index_select),
+        NPU_X(NPU_ATEN_INDEX, npu__ref_plan_index_many),
         NPU_X(NPU_ATEN_INDEX_COPY, npu__ref_plan_index_copy), NPU_X(NPU_ATEN_INDEX_PUT, npu__ref_plan_index_copy),
         NPU_X(NPU_ATEN_SLICE_SCATTER, npu__ref_plan_part), NPU_X(NPU_ATEN_SELECT_SCATTER, npu__ref_plan_part),
         NPU_X(NPU_ATEN_COPY, npu__ref_plan_expand), NPU_X(NPU_ATEN_MOVEDIM, npu__ref_plan_permute),

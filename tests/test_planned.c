@@ -627,6 +627,12 @@ static void test_float_ops(void)
         "output f = f\noutput j = j\n",
         "input x : f32[3,6]\nparam w : i8[4,6]\nconst s : f32[4] {0.01, 0.5, 0.02, 0.25}\n"
         "y = aten._weight_int8pack_mm.default(x, w, s)\n" OUT,
+        "input x : f32[4,5,6]\ninput q : i64[2,5,6]\ninput a : i64[3,1]\ninput b : i32[2]\n"
+        "i = aten.remainder.Scalar(a, 4)\nj = aten.remainder.Scalar(b, 5)\nk = aten.sub.Scalar(j, 5)\n"
+        "const c : i64[3,2] {0, -1, 4, 2, -5, 3}\n"
+        "y = aten.index.Tensor(x, [i, k])\nz = aten.index.Tensor(q, [none, k, c])\n"
+        "v = aten.index.Tensor(x, [i, c, k])\n" OUT
+        "output z = z\noutput v = v\n",
         "input x : f32[3,64]\nparam w : u8[96,32]\nparam s : f32[2,96,2]\n"
         "y = aten._weight_int4pack_mm_for_cpu.default(x, w, 32, s)\n" OUT,
         "input x : f32[1,128]\nparam w : u8[16,64]\nparam s : f32[1,16,2]\nconst n : f32[2] {0.1, 0.0}\n"
