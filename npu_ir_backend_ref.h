@@ -38445,6 +38445,59 @@ NPU__REF_COLD static npu_status npu__ref_plan_pad(npu_planned_writer *w, const n
     return npu__ref_plan_emit_copy(w, &s, 0);
 }
 
+/* Along one dim, how many positions of a window have its tap k inside of x, the first of them, and where that is. */
+static uint32_t npu__ref_plan_taps(int64_t n, int64_t out, int64_t stride, int64_t shift, int64_t *first, int64_t *at)
+{
+    int64_t last = shift >= n ? -1 : (n - 1 - shift) / stride;
+    *first = shift < 0 ? (-shift + stride - 1) / stride : 0;
+    *at = *first * stride + shift;
+    last = last < out ? last : out - 1;
+    return last < *first ? 0 : (uint32_t)(last - *first + 1);
+}
+
+/* im2col: a copy for each tap of the window, zeros where that is beside x. */
+NPU__REF_COLD static npu_status npu__ref_plan_im2col(npu_planned_writer *w, const npu_op_info *op)
+{
+    const npu_spec *x = op->in[0];
+    const int64_t *in = x->dims + x->rank - 2;
+    int64_t out[2], kernel[2], stride[2], pad[2], dilation[2], first[2], at[2];
+    uint32_t planes = npu__ref_plan_dims(x, 0, x->rank - 2u), area = npu__ref_plan_dims(x, x->rank - 2u, x->rank);
+    uint32_t len, end = 5;
+    npu_planned_copy_words s;
+    npu_status status = NPU_OK;
+    for (uint32_t i = 0; i < 2; i++) {
+        kernel[i] = npu_op_int_at(op, "kernel_size", i);
+        stride[i] = npu_op_int_at(op, "stride", i);
+        pad[i] = npu_op_int_at(op, "padding", i);
+        dilation[i] = npu_op_int_at(op, "dilation", i);
+        out[i] = (in[i] + 2 * pad[i] - dilation[i] * (kernel[i] - 1) - 1) / stride[i] + 1;
+    }
+    if (!npu__ref_plan_copy(op, &s) || !npu__ref_plan_can_convert(x->dtype) || npu__ref_plan_len(op->out[0]) == 0) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    len = (uint32_t)(out[0] * out[1]);
+    if (pad[0] || pad[1]) {
+        npu__ref_plan_dim(&s, &end, npu__ref_plan_len(op->out[0]), 1, 0);
+        s.y = npu_planned_result(w, 0);
+        s.x = npu__ref_plan_number_of(w, x->dtype, 0.0);
+        status = npu_planned_emit(w, NPU_PLANNED_copy, &s, sizeof s, 2, 0);
+    }
+    for (int64_t k = 0; k < kernel[0] * kernel[1] && status == NPU_OK; k++) {
+        uint32_t n[2];
+        n[0] = npu__ref_plan_taps(in[0], out[0], stride[0], k / kernel[1] * dilation[0] - pad[0], &first[0], &at[0]);
+        n[1] = npu__ref_plan_taps(in[1], out[1], stride[1], k % kernel[1] * dilation[1] - pad[1], &first[1], &at[1]);
+        npu__ref_plan_copy(op, &s);
+        s.y_first = (uint32_t)(k * len + first[0] * out[1] + first[1]);
+        s.x_first = (uint32_t)(at[0] * in[1] + at[1]);
+        end = 5;
+        npu__ref_plan_dim(&s, &end, n[1], 1, (uint32_t)stride[1]);
+        npu__ref_plan_dim(&s, &end, n[0], (uint32_t)out[1], (uint32_t)(stride[0] * in[1]));
+        npu__ref_plan_dim(&s, &end, planes, (uint32_t)(kernel[0] * kernel[1]) * len, area);
+        status = n[0] && n[1] ? npu__ref_plan_emit_copy(w, &s, 0) : NPU_OK;
+    }
+    return status;
+}
+
 /* Copies of a dim stand before it. */
 NPU__REF_COLD static npu_status npu__ref_plan_repeat(npu_planned_writer *w, const npu_op_info *op)
 {
@@ -39739,6 +39792,7 @@ NPU_IR_API const npu_planned_library *npu_ref_planned(void)
         NPU_X(NPU_ATEN_SPLIT_SIZES, npu__ref_plan_split), NPU_X(NPU_ATEN_SPLIT_WITH_SIZES, npu__ref_plan_split),
         NPU_X(NPU_ATEN_CHUNK, npu__ref_plan_split), NPU_X(NPU_ATEN_UNBIND, npu__ref_plan_split),
         NPU_X(NPU_ATEN_CONSTANT_PAD_ND, npu__ref_plan_pad), NPU_X(NPU_ATEN_PAD, npu__ref_plan_pad),
+        NPU_X(NPU_ATEN_IM2COL, npu__ref_plan_im2col),
         NPU_X(NPU_ATEN_REPEAT, npu__ref_plan_repeat), NPU_X(NPU_ATEN_UPSAMPLE_NEAREST2D, npu__ref_plan_nearest),
         NPU_X(NPU_ATEN_UPSAMPLE_NEAREST2D_VEC, npu__ref_plan_nearest), NPU_X(NPU_ATEN_GRU, npu__ref_plan_recurrent),
         NPU_X(NPU_ATEN_LSTM, npu__ref_plan_recurrent), NPU_X(NPU_ATEN_GRU_CELL, npu__ref_plan_cell),

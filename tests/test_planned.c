@@ -633,6 +633,9 @@ static void test_float_ops(void)
         "y = aten.index.Tensor(x, [i, k])\nz = aten.index.Tensor(q, [none, k, c])\n"
         "v = aten.index.Tensor(x, [i, c, k])\n" OUT
         "output z = z\noutput v = v\n",
+        "input x : f32[2,3,7,6]\ninput c : f32[3,4,5]\na = aten.im2col.default(x, [3,2], [1,1], [0,0], [1,1])\n"
+        "b = aten.im2col.default(x, [3,3], [2,1], [2,1], [2,3])\nd = aten.im2col.default(c, [2,5], [1,3], [1,6], [1,2])\n"
+        "e = aten.im2col.default(x, [1,1], [1,1], [4,4], [1,1])\noutput a = a\noutput b = b\noutput d = d\noutput e = e\n",
         "input x : f32[3,64]\nparam w : u8[96,32]\nparam s : f32[2,96,2]\n"
         "y = aten._weight_int4pack_mm_for_cpu.default(x, w, 32, s)\n" OUT,
         "input x : f32[1,128]\nparam w : u8[16,64]\nparam s : f32[1,16,2]\nconst n : f32[2] {0.1, 0.0}\n"
