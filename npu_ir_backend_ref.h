@@ -594,6 +594,11 @@ NPU_IR_API const npu_planned_library *npu_ref_planned(void);
 #ifndef NPU_IR_HAS_KERNEL
 #define NPU_IR_HAS_KERNEL(kind) NPU_IR_HAS_OP(kind)
 #endif
+#ifdef NPU_IR_NO_SYMBOLS
+#define NPU__REF_HAS_SYMBOLS 0
+#else
+#define NPU__REF_HAS_SYMBOLS 1
+#endif
 #ifndef NPU_IR_HAS_DTYPE
 #define NPU_IR_HAS_DTYPE(dtype) 1
 #endif
@@ -19506,6 +19511,12 @@ typedef struct npu__ref_along {
     uint32_t isa;
 } npu__ref_along;
 
+/* A program without log_softmax does not link logarithms for softmax. */
+static bool npu__ref_along_is_log(const npu__ref_along *a)
+{
+    return (NPU_IR_HAS_OP(NPU_ATEN_LOG_SOFTMAX) || NPU_IR_HAS_OP(NPU_ATEN_LOG_SOFTMAX_RAW)) && a->log;
+}
+
 enum { NPU__REF_ALONG_LOG = 1, NPU__REF_ALONG_SAFE, NPU__REF_ALONG_LEAST }; /* modes */
 
 /* All dims as one, or those before, at and after an axis. */
@@ -19696,8 +19707,8 @@ static npu_status npu__ref_softmax_launch(const npu_launch *l, uint32_t part, ui
     size_t begin, end;
     npu__ref_share(a->outer * a->inner, part, parts, &begin, &end);
     for (size_t o = begin; o < end; o++) {
-        npu__ref_softmax_run(l, l->y[0], l->out[0].dtype, npu__ref_along_first(a, o), a->n, a->inner, a->log,
-                             a->safe);
+        npu__ref_softmax_run(l, l->y[0], l->out[0].dtype, npu__ref_along_first(a, o), a->n, a->inner,
+                             npu__ref_along_is_log(a), a->safe);
     }
     return NPU_OK;
 }
@@ -19815,7 +19826,7 @@ static void npu__ref_softmax_row_f32(const npu_launch *l, const npu__ref_along *
                 max = (float)most;
             } else if (pass == 1) {
                 sum += f->exp_sum(exps, x, n, max);
-            } else if (a->log) {
+            } else if (npu__ref_along_is_log(a)) {
                 f->affine(y, x, n, max, 1.0f, (float)-npu__math_log(sum));
                 npu__ref_floats_put(f, l->y[0], out, at, y, n);
             } else {
@@ -19837,6 +19848,7 @@ static void npu__ref_softmax_columns_f32(const npu_launch *l, const npu__ref_alo
     const npu__ref_floats *f = a->floats;
     uint32_t in = l->in[0].dtype, out = l->out[0].dtype;
     float strip[NPU__STRIP], max[NPU__STRIP], sum[NPU__STRIP], e[NPU__STRIP];
+    bool is_log = npu__ref_along_is_log(a);
     for (size_t j = 0; j < width; j++) {
         max[j] = -INFINITY;
         sum[j] = 0.0f;
@@ -19846,20 +19858,20 @@ static void npu__ref_softmax_columns_f32(const npu_launch *l, const npu__ref_alo
             int64_t at = (int64_t)(first + i * a->inner);
             float *y = npu__ref_floats_to(e, l->y[0], out, at);
             /* exponentials of an earlier pass are still in the result, which may be the operand's memory */
-            bool is_kept = pass == 2 && y != e && !a->log;
+            bool is_kept = pass == 2 && y != e && !is_log;
             const float *x = is_kept ? y : npu__ref_floats_at(f, strip, l->x[0], in, at, 1, width);
             if (pass == 0) {
                 f->fold_rows(NPU__MAX, max, x, width, 1, 1, 0);
                 continue;
             }
-            if (!a->log && !is_kept) {
+            if (!is_log && !is_kept) {
                 f->exp_each(y, x, max, width);
             } else if (pass == 1) {
                 f->add_exp(sum, x, width, max, 1, 0);
             }
-            if (pass == 1 && !a->log) {
+            if (pass == 1 && !is_log) {
                 f->fold_rows(NPU__SUM, sum, y, width, 1, 1, 0);
-            } else if (pass == 2 && a->log) {
+            } else if (pass == 2 && is_log) {
                 f->minus(y, x, max, sum, width);
             } else if (pass == 2) {
                 f->times(y, y, sum, width);
@@ -19869,7 +19881,7 @@ static void npu__ref_softmax_columns_f32(const npu_launch *l, const npu__ref_alo
             }
         }
         for (size_t j = 0; j < width && pass == 1; j++) {
-            sum[j] = a->log ? npu__math_logf(sum[j]) : 1.0f / sum[j];
+            sum[j] = is_log ? npu__math_logf(sum[j]) : 1.0f / sum[j];
         }
     }
 }
@@ -19974,10 +19986,11 @@ static npu_status npu__ref_softmax_launch_wide(const npu_launch *l, uint32_t par
     const npu__ref_along *a = (const npu__ref_along *)l->state;
     size_t begin, end, width;
     npu__ref_share(a->outer * npu__ref_along_blocks(a), part, parts, &begin, &end);
-    for (size_t i = begin; i < end; i++) {
+    for (size_t i = begin; NPU_IR_HAS_DTYPE(NPU_F64) && i < end; i++) {
         size_t first = npu__ref_along_item(a, i, &width);
         bool in_line = a->inner == 1;
-        npu__ref_softmax_wide(l->isa, a->log, (const double *)l->x[0] + first, (double *)l->y[0] + first,
+        npu__ref_softmax_wide(l->isa, npu__ref_along_is_log(a), (const double *)l->x[0] + first,
+                              (double *)l->y[0] + first,
                               in_line ? NPU__REF_WIDE_LANES : width, a->n, in_line ? NPU__REF_WIDE_LANES : a->inner,
                               in_line);
     }
@@ -31653,9 +31666,9 @@ static npu_status npu__ref_submit(void *ctx, void *program, const npu_binding *b
         }
         begin = b->op_done ? b->clock() : 0;
         bool at_once = (o->parts == 1 || (o->joins && !threads)) && !o->before;
-        status = o->is_dynamic ? npu__ref_run_dynamic(p, o, b, table)
-                 : at_once     ? o->launch(&l, 0, 1)
-                               : npu__ref_run_parts(o, &l, &workers, b->parallel);
+        status = NPU__REF_HAS_SYMBOLS && o->is_dynamic ? npu__ref_run_dynamic(p, o, b, table)
+                 : at_once                             ? o->launch(&l, 0, 1)
+                                                       : npu__ref_run_parts(o, &l, &workers, b->parallel);
         if (b->op_done) {
             b->op_done(b->op_done_ctx, o->id, begin, b->clock());
         }
