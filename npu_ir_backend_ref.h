@@ -34268,6 +34268,12 @@ NPU__PLANNED_APART static int32_t npu__planned_row_i8(const int8_t *w, const int
 #endif
     return a;
 }
+
+static void npu__planned_two_i8(const int8_t *w, const int8_t *x, uint32_t n, int32_t sums[2])
+{
+    sums[0] = npu__planned_row_i8(w, x, n);
+    sums[1] = npu__planned_row_i8(w + n, x, n);
+}
 #else
 #if defined(__ARM_FEATURE_DSP)
 /* Four bytes of each. In so few registers that all sums have theirs, which compilers do not find by themselves. */
@@ -34369,6 +34375,26 @@ NPU__PLANNED_APART static int32_t npu__planned_row_i8(const int8_t *w, const int
     }
     return a;
 }
+
+/* Two rows times one column, whose bytes are read once. */
+NPU__PLANNED_APART static void npu__planned_two_i8(const int8_t *w, const int8_t *x, uint32_t n, int32_t sums[2])
+{
+    const int8_t *end = x + n;
+    int32_t a = 0, b = 0;
+#if defined(__ARM_FEATURE_DSP)
+    for (; end - x >= 4; w += 4, x += 4) {
+        int32_t e = npu__planned_four(w), f = npu__planned_four(w + n), p = npu__planned_four(x);
+        a = __smlad(npu__planned_odd(e), npu__planned_odd(p), __smlad(__sxtb16(e), __sxtb16(p), a));
+        b = __smlad(npu__planned_odd(f), npu__planned_odd(p), __smlad(__sxtb16(f), __sxtb16(p), b));
+    }
+#endif
+    for (; x < end; w++, x++) {
+        a += w[0] * *x;
+        b += w[n] * *x;
+    }
+    sums[0] = a;
+    sums[1] = b;
+}
 #endif
 
 /* Rows of w times one or two columns of x, each of n bytes; the part of the zero of x is in the bias. */
@@ -34377,9 +34403,11 @@ static void npu__planned_multiply_i8(const npu__planned_results *to, const int8_
 {
     for (uint32_t r = 0, more; r < rows; r += more, w += more * n) {
         int32_t sums[4];
-        more = columns == 2 && rows - r >= 2 ? 2 : 1;
-        if (more == 2) {
+        more = rows - r >= 2 ? 2 : 1;
+        if (more == 2 && columns == 2) {
             npu__planned_block_i8(w, x, n, sums);
+        } else if (more == 2) {
+            npu__planned_two_i8(w, x, n, sums);
         } else {
             for (uint32_t c = 0; c < columns; c++) {
                 sums[c] = npu__planned_row_i8(w, x + c * n, n);

@@ -194,7 +194,7 @@ M4*)
     limit "code of both, bytes" "$(sized M4 kernels $seven_f32 $seven_i8)" 10240
     limit "code of both with faster convolutions, bytes" \
         "$(sized M4 kernels $seven_f32 $seven_i8 conv_columns_f32 conv_columns_i8)" 12288
-    limit "instructions of a run, digits i8" "$(said digits_i8_M4 'instructions of a run')" 4350000
+    limit "instructions of a run, digits i8" "$(said digits_i8_M4 'instructions of a run')" 4250000
     limit "instructions of a run, spotter i8" "$(said spotter_i8_M4 'instructions of a run')" 3920000
     limit "instructions of a run, digits f32" "$(said digits_f32_M4 'instructions of a run')" 5450000
     limit "instructions of a run, spotter f32" "$(said spotter_f32_M4 'instructions of a run')" 4600000
