@@ -26,6 +26,7 @@ static const char help[] =
     "  --threads N             of the CPU backend (default 1)\n"
     "  --optimize              fuse ops and fold constants first\n"
     "  --quantize DIR          to 8 bits first, by the samples DIR/INPUT.0.npy, DIR/INPUT.1.npy ... of each input\n"
+    "  --integer               ops on 8 bits of a quantised model's, and which stay in floats, and why\n"
     "  --find-wrong-op         the first op that the backends get wrong, against the CPU alone\n"
     "  --runs N                so many runs, before outputs are looked at; states go on (default 1)\n"
     "  --bench N               the least and the middle time of N runs\n"
@@ -55,7 +56,7 @@ typedef struct run_state {
     run_list inputs, known, outputs, expected;
     npu_onnx_dim dims[RUN_MAX];
     uint32_t num_dims;
-    bool plan, memory, stats, text, dot, optimizes, finds, widens;
+    bool plan, memory, stats, text, dot, integer, optimizes, finds, widens;
     double rtol, atol;
     npu_map model_map, weight_maps[RUN_MAX], beside[RUN_MAX]; /* beside: files that an ONNX model names */
     uint32_t num_beside;
@@ -120,7 +121,7 @@ static bool set_flag(run_state *s, const char *name)
 {
     const struct { const char *name; bool *flag; } flags[] = {
         { "--plan", &s->plan }, { "--memory", &s->memory }, { "--stats", &s->stats }, { "--text", &s->text },
-        { "--dot", &s->dot }, { "--optimize", &s->optimizes }, { "--find-wrong-op", &s->finds },
+        { "--dot", &s->dot }, { "--integer", &s->integer }, { "--optimize", &s->optimizes }, { "--find-wrong-op", &s->finds },
         { "--f16-as-f32", &s->widens }
     };
     for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
@@ -356,16 +357,24 @@ static bool say_runs(void *ctx, uint32_t done, uint32_t total)
     return true;
 }
 
-/* 8 bits, and ops on integers. */
+/* The model's graph becomes another, which a call made. */
+static int replace_graph(run_state *s, npu_graph *g, const char *what)
+{
+    if (!g) {
+        return fail(s, what);
+    }
+    npu_graph_destroy(s->graph);
+    s->graph = g;
+    return RUN_OK;
+}
+
 static int quantize_by(run_state *s, const run_samples *samples)
 {
     const npu_backend *cpu = npu_ref_backend();
-    npu_graph *quantised = NULL, *integer = NULL;
+    npu_graph *quantised = NULL;
     npu_quantize_desc desc;
-    npu_optimize_desc better;
     uint32_t inputs = npu_graph_num_inputs(s->graph);
     memset(&desc, 0, sizeof desc);
-    memset(&better, 0, sizeof better);
     desc.backends = &cpu;
     desc.num_backends = 1;
     desc.inputs = samples->arrays;
@@ -373,18 +382,8 @@ static int quantize_by(run_state *s, const run_samples *samples)
     desc.num_measured = desc.num_samples < RUN_MEASURED ? desc.num_samples : RUN_MEASURED;
     desc.progress = say_runs;
     desc.report = print_quantised;
-    better.backends = s->list;
-    better.num_backends = s->num_backends;
-    better.passes = 1u << NPU_PASS_INTEGER;
-    if (npu_graph_quantize(&quantised, s->graph, &desc, &s->diag) ||
-        npu_graph_optimize(&integer, quantised, &better, NULL, &s->diag)) {
-        npu_graph_destroy(quantised);
-        return fail(s, "--quantize");
-    }
-    npu_graph_destroy(quantised);
-    npu_graph_destroy(s->graph);
-    s->graph = integer;
-    return RUN_OK;
+    s->diag.status = npu_graph_quantize(&quantised, s->graph, &desc, &s->diag);
+    return replace_graph(s, quantised, "--quantize");
 }
 
 static int quantize(run_state *s)
@@ -399,22 +398,34 @@ static int quantize(run_state *s)
     return result;
 }
 
-static int optimize(run_state *s)
+/* What stays in floats, and why. */
+static void print_refusals(void *ctx, const npu_pass_report *report)
+{
+    (void)ctx;
+    for (uint32_t i = 0; i < report->num_refusals; i++) {
+        const npu_pass_refusal *r = &report->refusals[i];
+        printf("in floats: %s '%s': %s\n", r->name, r->value, r->reason);
+    }
+}
+
+/* By some passes; 0 = those that run unasked. */
+static int optimize(run_state *s, uint32_t passes)
 {
     npu_graph *better = NULL;
-    if (!s->optimizes) {
-        return RUN_OK;
-    }
     npu_optimize_desc desc;
     memset(&desc, 0, sizeof desc);
     desc.backends = s->list;
     desc.num_backends = s->num_backends;
-    if (npu_graph_optimize(&better, s->graph, &desc, NULL, &s->diag)) {
-        return fail(s, "optimize");
-    }
-    npu_graph_destroy(s->graph);
-    s->graph = better;
-    return RUN_OK;
+    desc.passes = passes;
+    desc.report = s->integer ? print_refusals : NULL;
+    s->diag.status = npu_graph_optimize(&better, s->graph, &desc, NULL, &s->diag);
+    return replace_graph(s, better, "optimize");
+}
+
+static int improve(run_state *s)
+{
+    int result = s->integer || s->samples ? optimize(s, 1u << NPU_PASS_INTEGER) : RUN_OK;
+    return result || !s->optimizes ? result : optimize(s, 0);
 }
 
 /* The file's name without its folder, from the first dot on: as far as it is an identifier. */
@@ -840,7 +851,7 @@ int main(int argc, char **argv)
     result = result ? result : read_weights(&s);
     result = result ? result : quantize(&s);
     result = result ? result : save_planned(&s);
-    result = result ? result : optimize(&s);
+    result = result ? result : improve(&s);
     if (result == RUN_OK) {
         print_graph(&s);
         result = run_model(&s);

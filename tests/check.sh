@@ -639,6 +639,13 @@ run_npu_run() {
         > $OUT/samples/x.0.npy
     "$run" $OUT/tiny.txt --quantize $OUT/samples --input $OUT/samples/x.0.npy --text > $OUT/tiny.8 || return 1
     grep -q npu.qlinear $OUT/tiny.8 || return 1
+    printf '%s\n' 'npu_ir 1' 'graph main' 'input x : i8[4]' \
+        'a = quantized_decomposed.dequantize_per_tensor.default(x, 0.1, 0, -128, 127, i8)' 'b = aten.tanh.default(a)' \
+        'c = quantized_decomposed.quantize_per_tensor.default(b, 0.1, 0, -128, 127, i8)' \
+        'd = quantized_decomposed.dequantize_per_tensor.default(c, 0.1, 0, -128, 127, i8)' 'e = aten.elu.default(d)' \
+        'y = quantized_decomposed.quantize_per_tensor.default(e, 0.1, 0, -128, 127, i8)' 'output y = y' > $OUT/bytes.txt
+    "$run" $OUT/bytes.txt --integer --text > $OUT/bytes.8 || return 1
+    grep -q npu.qtanh $OUT/bytes.8 && grep -q "in floats: aten.elu.default 'e'" $OUT/bytes.8 || return 1
     [ "$(head -c 4 $OUT/tiny.npum)" = NPUM ] && $CC -std=c99 -O0 $WARN -Wconversion -Werror -I. -c $OUT/tiny.c -o $OUT/tiny.o
 }
 
