@@ -3869,7 +3869,7 @@ typedef struct npu_op_table {
      double   the upper half of 2 sum m is rounded, then divided by 2^-s and rounded again, halves away from 0: bit for
               bit what TensorFlow Lite for Microcontrollers and CMSIS-NN make by default; an average whose result has
               scale and zero of self is, as theirs, the quotient of stored numbers, halves away from 0
-   What is no sum of products (qsigmoid .. qgelu, qlayer_norm, resizing, qsoftmax with `single`) gives the number
+   What is no sum of products (qsigmoid .. qleaky_relu, qlayer_norm, resizing, qsoftmax with `single`) gives the number
    nearest to the real result, computed in double. A sum that 32 bits might not hold is refused where the op is built; a
    bias that takes one beyond them saturates it. */
 #define NPU_IR_SCALES "float[] in_scales, int[] in_zeros, float scale, int zero, int? low=None, int? high=None, " \
@@ -3929,7 +3929,10 @@ typedef struct npu_op_table {
     X(0x0045, NPU_NPU_QSILU, NPU_INPLACE, npu__type_qmap,                                                    \
       "qsilu(Tensor self, *, " NPU_IR_SCALES ") -> Tensor", "x / (1 + exp(-x))")                             \
     X(0x0046, NPU_NPU_QGELU, NPU_INPLACE, npu__type_qmap,                                                    \
-      "qgelu(Tensor self, *, " NPU_IR_SCALES ") -> Tensor", "x times the normal distribution up to x")
+      "qgelu(Tensor self, *, " NPU_IR_SCALES ") -> Tensor", "x times the normal distribution up to x")       \
+    X(0x0047, NPU_NPU_QLEAKY_RELU, NPU_INPLACE, npu__type_qmap,                                              \
+      "qleaky_relu(Tensor self, float negative_slope=0.01, *, " NPU_IR_SCALES ") -> Tensor",                 \
+      "x where x > 0, else slope times x")
 
 /* ---- quantized_decomposed: as PyTorch exports quantised models ----
    quantize: clamp(round(x * (1 / scale)) + zero_point, quant_min, quant_max) as dtype: i8, u8, i16, u16 or i32.
@@ -39512,6 +39515,7 @@ static const npu__integer_row npu__integer_rows[] = {
     { NPU_ATEN_HARDSIGMOID, NPU_NPU_QHARDSIGMOID, NPU__INTEGER_PLAIN },
     { NPU_ATEN_SILU, NPU_NPU_QSILU, NPU__INTEGER_PLAIN },
     { NPU_ATEN_GELU, NPU_NPU_QGELU, NPU__INTEGER_PLAIN },
+    { NPU_ATEN_LEAKY_RELU, NPU_NPU_QLEAKY_RELU, NPU__INTEGER_PLAIN },
 };
 
 static const char *const npu__integer_shared = "its result is needed in floating point, too";

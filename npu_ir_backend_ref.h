@@ -25319,9 +25319,9 @@ static inline int32_t npu__ref_byte(const void *x, bool is_signed, size_t i)
 
 /* ---- tables: requantise, functions of one element, cat ---- */
 
-enum { NPU__Q_COPY, NPU__Q_SIGMOID, NPU__Q_TANH, NPU__Q_HARDSWISH, NPU__Q_HARDSIGMOID, NPU__Q_SILU, NPU__Q_GELU };
+enum { NPU__Q_COPY, NPU__Q_SIGMOID, NPU__Q_TANH, NPU__Q_HARDSWISH, NPU__Q_HARDSIGMOID, NPU__Q_SILU, NPU__Q_GELU, NPU__Q_LEAKY_RELU };
 
-static double npu__ref_quantised_function(uint32_t mode, double x)
+static double npu__ref_quantised_function(const npu_op_info *op, uint32_t mode, double x)
 {
     double ramp = x + 3.0 < 0.0 ? 0.0 : x + 3.0 > 6.0 ? 6.0 : x + 3.0;
     switch (mode) {
@@ -25330,6 +25330,7 @@ static double npu__ref_quantised_function(uint32_t mode, double x)
     case NPU__Q_HARDSWISH: return x * ramp / 6.0;
     case NPU__Q_HARDSIGMOID: return ramp / 6.0;
     case NPU__Q_SILU: return x / (1.0 + npu__math_exp(-x));
+    case NPU__Q_LEAKY_RELU: return x > 0.0 ? x : x * npu_op_float(op, "negative_slope", 0.01);
     default: return 0.5 * x * npu__math_erfc(-x * 0.70710678118654752440);
     }
 }
@@ -25349,7 +25350,7 @@ static void npu__ref_fill_table(const npu_prepare *p, uint32_t operand, uint8_t 
         uint8_t byte = (uint8_t)i;
         int32_t x = npu__ref_byte(&byte, p->in[operand].dtype == NPU_I8, 0) - zero;
         table[i] = p->mode == NPU__Q_COPY ? npu__ref_requantise(&q, x, f)
-                                          : npu__ref_quantise(&q, npu__ref_quantised_function(p->mode, scale * x));
+                                          : npu__ref_quantise(&q, npu__ref_quantised_function(p->op, p->mode, scale * x));
     }
 }
 
@@ -28848,7 +28849,8 @@ static npu_status npu__ref_byte_rows_launch(const npu_launch *l, uint32_t part, 
     NPU__REF_BYTE_MAP(NPU__Q_HARDSWISH, NPU_NPU_QHARDSWISH),                                                          \
     NPU__REF_BYTE_MAP(NPU__Q_HARDSIGMOID, NPU_NPU_QHARDSIGMOID),                                                      \
     NPU__REF_BYTE_MAP(NPU__Q_SILU, NPU_NPU_QSILU),                                                                    \
-    NPU__REF_BYTE_MAP(NPU__Q_GELU, NPU_NPU_QGELU),
+    NPU__REF_BYTE_MAP(NPU__Q_GELU, NPU_NPU_QGELU),                                                                    \
+    NPU__REF_BYTE_MAP(NPU__Q_LEAKY_RELU, NPU_NPU_QLEAKY_RELU),
 
 /* -----------------------------------------------------------------------------------------------------------
    AICF                                                                                         >>kernels-aicf
@@ -38245,7 +38247,7 @@ NPU__REF_COLD static npu_status npu__ref_plan_byte_map(npu_planned_writer *w, co
     static const struct { npu_kind kind; uint32_t mode; } modes[] = {
         { NPU_NPU_REQUANTISE, NPU__Q_COPY }, { NPU_NPU_QSIGMOID, NPU__Q_SIGMOID }, { NPU_NPU_QTANH, NPU__Q_TANH },
         { NPU_NPU_QHARDSWISH, NPU__Q_HARDSWISH }, { NPU_NPU_QHARDSIGMOID, NPU__Q_HARDSIGMOID },
-        { NPU_NPU_QSILU, NPU__Q_SILU }, { NPU_NPU_QGELU, NPU__Q_GELU }
+        { NPU_NPU_QSILU, NPU__Q_SILU }, { NPU_NPU_QGELU, NPU__Q_GELU }, { NPU_NPU_QLEAKY_RELU, NPU__Q_LEAKY_RELU }
     };
     npu_planned_map_i8_words s;
     uint32_t mode = 0;
@@ -39846,7 +39848,8 @@ NPU_IR_API const npu_planned_library *npu_ref_planned(void)
         NPU_X(NPU_NPU_REQUANTISE, npu__ref_plan_byte_map), NPU_X(NPU_NPU_QSIGMOID, npu__ref_plan_byte_map),
         NPU_X(NPU_NPU_QTANH, npu__ref_plan_byte_map), NPU_X(NPU_NPU_QHARDSWISH, npu__ref_plan_byte_map),
         NPU_X(NPU_NPU_QHARDSIGMOID, npu__ref_plan_byte_map), NPU_X(NPU_NPU_QSILU, npu__ref_plan_byte_map),
-        NPU_X(NPU_NPU_QGELU, npu__ref_plan_byte_map), NPU_X(NPU_NPU_QLAYER_NORM, npu__ref_plan_layer_norm_i8),
+        NPU_X(NPU_NPU_QGELU, npu__ref_plan_byte_map), NPU_X(NPU_NPU_QLEAKY_RELU, npu__ref_plan_byte_map),
+        NPU_X(NPU_NPU_QLAYER_NORM, npu__ref_plan_layer_norm_i8),
         NPU_X(NPU_NPU_QUPSAMPLE_NEAREST2D, npu__ref_plan_nearest),
         NPU_X(NPU_ATEN_MAX_POOL2D_WITH_INDICES, npu__ref_plan_max_pool_f32),
         NPU_X(NPU_ATEN_ADAPTIVE_MAX_POOL2D, npu__ref_plan_max_pool_f32),

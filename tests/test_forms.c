@@ -253,7 +253,8 @@ static const char *const every_op[] = {
     "q17 = npu.qhardswish(q, in_scales=[0.5], in_zeros=[0], scale=0.25, zero=-3)\n"
     "q18 = npu.qhardsigmoid(q, in_scales=[0.5], in_zeros=[0], scale=0.25, zero=-3)\n"
     "q19 = npu.qsilu(q, in_scales=[0.5], in_zeros=[0], scale=0.25, zero=-3)\n"
-    "q20 = npu.qgelu(q, in_scales=[0.5], in_zeros=[0], scale=0.25, zero=-3)\n",
+    "q20 = npu.qgelu(q, in_scales=[0.5], in_zeros=[0], scale=0.25, zero=-3)\n"
+    "q_leaky = npu.qleaky_relu(q, 0.1, in_scales=[0.5], in_zeros=[0], scale=0.25, zero=-3)\n",
     "input int4s : i32[16,32]\nquant1 = aten._convert_weight_to_int4pack_for_cpu.default(int4s, 2)\n"
     "input q_rows : f32[2,32]\nparam q_scales : f32[1,16,2]\nparam q_bytes : u8[16,16]\nparam q_of_rows : f32[16]\n"
     "quant2 = aten._weight_int4pack_mm_for_cpu.default(q_rows, quant1, 32, q_scales)\n"

@@ -466,6 +466,7 @@ static double apply(int function, double x)
     case 2: return x * fmin(fmax(x + 3, 0), 6) / 6;
     case 3: return fmin(fmax(x + 3, 0), 6) / 6;
     case 4: return x / (1 + exp(-x));
+    case 5: return x > 0 ? x : x * 0.2;
     default: return x * 0.5 * (1 + erf(x / sqrt(2)));
     }
 }
@@ -473,17 +474,17 @@ static double apply(int function, double x)
 static void test_maps(void)
 {
     static const char *const names[] = { "npu.qsigmoid", "npu.qtanh", "npu.qhardswish", "npu.qhardsigmoid", "npu.qsilu",
-                                         "npu.qgelu", "npu.requantise" };
-    for (int i = 0; i < 140; i++) {
+                                         "npu.qleaky_relu", "npu.qgelu", "npu.requantise" };
+    for (int i = 0; i < 160; i++) {
         char inputs[100], call[800];
         numbers n = pick_numbers();
         for (int e = 0; e < 256; e++) {
             bytes[0][e] = (uint8_t)e;
-            expected[e] = i % 7 == 6 ? oracle_requantise(element(&n, 0, e), n.in[0] / n.out, n.zero, n.low, n.high, n.twice)
-                                     : nearest(&n, apply(i % 7, n.in[0] * element(&n, 0, e)));
+            expected[e] = i % 8 == 7 ? oracle_requantise(element(&n, 0, e), n.in[0] / n.out, n.zero, n.low, n.high, n.twice)
+                                     : nearest(&n, apply(i % 8, n.in[0] * element(&n, 0, e)));
         }
         snprintf(inputs, sizeof inputs, "input x : %s[2,128]\n", dtype_of(&n));
-        snprintf(call, sizeof call, "%s(x, %s)", names[i % 7], scales_of(&n, 1));
+        snprintf(call, sizeof call, "%s(x, %s%s)", names[i % 8], i % 8 == 5 ? "0.2, " : "", scales_of(&n, 1));
         check_call(&n, inputs, call, (const void *const[]){ bytes[0] }, 256);
     }
 }

@@ -806,6 +806,7 @@ static void test_byte_ops(void)
         I4 "y = npu.qsoftmax(x, 3, in_scales=[0.02], in_zeros=[3], scale=0.00390625, zero=-128, rounding='double')\n" OUT,
         I4 "y = npu.qsoftmax(x, 1, in_scales=[0.9], in_zeros=[3], scale=0.00390625, zero=-128, rounding='double')\n" OUT,
         BOTH(I4 "a = npu.requantise(x, " Q("0.04", "-3", ", rounding="), ")\ny = npu.qgelu(a, " Q("0.031", "-7", "") ")\n" OUT),
+        I4 "y = npu.qleaky_relu(x, 0.2, " Q("0.04", "-3", "") ")\n" OUT,
         I4 "a = npu.qsigmoid(x, " Q("0.04", "-3", "") ")\nb = npu.qtanh(x, " Q("0.04", "-3", "") ")\nc = npu.qhardswish(x, "
            Q("0.04", "-3", "") ")\nd = npu.qsilu(x, " Q("0.04", "-3", "") ")\noutput a = a\noutput b = b\noutput c = c\noutput d = d\n",
         X4 "q = quantized_decomposed.quantize_per_tensor.default(x, 0.007, 3, -128, 127, i8)\n"

@@ -71,6 +71,7 @@ static const struct { const char *text, *made, *reason; } regions[] = {
     { "y = aten.hardsigmoid.default(d)\n" OUT, "npu.qhardsigmoid", NULL },
     { "y = aten.silu.default(d)\n" OUT, "npu.qsilu", NULL },
     { "y = aten.gelu.default(d)\n" OUT, "npu.qgelu", NULL },
+    { "y = aten.leaky_relu.default(d, 0.1)\n" OUT, "npu.qleaky_relu", NULL },
     { "y = aten.relu.default(d)\n" OUT, "npu.requantise", NULL },
     { "y = aten.layer_norm.default(d, [6], g, h)\n" OUT, "npu.qlayer_norm", NULL },
     { "y = aten.upsample_bilinear2d.vec(d, none, false, [2.0, 2.0])\n" OUT, "npu.qupsample_bilinear2d", NULL },

@@ -45,6 +45,7 @@ static const ops_fit ops_fits[] = {
     { NPU_NPU_QHARDSIGMOID, "q:M,9N", "" },
     { NPU_NPU_QSILU, "q:M,9N", "" },
     { NPU_NPU_QGELU, "q:M,9N", "" },
+    { NPU_NPU_QLEAKY_RELU, "q:M,9N", "" },
     { NPU_ATEN_CONV_DEPTHWISE2D, "f:N,C,4H,4W f:CM,1,K,L f:CM?", OPS_FIT_WINDOW "kernel_size=K,L" },
     { NPU_ATEN_CONVERT_WEIGHT_TO_INT4PACK_FOR_CPU, "b:16N,2K", "innerKTiles=2T" },
     { NPU_ATEN_WEIGHT_INT4PACK_MM_FOR_CPU, "f:M,32DG u:16N,16DG f:G,16N,2", "qGroupSize=32D" },
