@@ -462,6 +462,33 @@ recurrent("gru_acts", "GRU", 3, ["ThresholdedRelu", "Softplus", "sigmoid", "Hard
 recurrent("rnn_acts", "RNN", 1, ["Elu", "ScaledTanh"], clip=0.4)
 
 
+# ---- found in files
+
+for code in (21, 22):
+    case(f"round_zero_{code}", [node("QuantizeLinear", ["x0", "x1", "x2"], ["a"]),
+                                node("DequantizeLinear", ["a", "x1", "x2"], ["y0"])],
+         [floats(4, 3), Known(np.abs(floats(3))), Known(np.array([0x5b, 0x0d], U8), code, (3,))])
+
+
+def last(op, x, **more):
+    names = x.split()
+    return node(op, names[:-1], names[-1:], domain="com.microsoft", **more)
+
+
+# a net as ONNX Runtime saves it at its highest level: channels behind everywhere but at the ends
+case("qnet_last", [node("Transpose", ["x0"], ["a"], perm=[0, 2, 3, 1]),
+                   last("QLinearConv", "a x1 x2 x3 x4 x5 x1 x2 b", channels_last=1, pads=[1, 1, 1, 1]),
+                   last("QLinearConv", "b x1 x2 x6 x4 x5 x1 x2 c", channels_last=1),
+                   last("QLinearAdd", "b x1 x2 c x1 x2 x1 x2 d"), last("QLinearLeakyRelu", "d x1 x2 x1 x2 e", alpha=0.1),
+                   last("QLinearConcat", "x1 x2 e x1 x2 b x1 x2 f", axis=3),
+                   last("NhwcMaxPool", "f g", kernel_shape=[2, 2], strides=[2, 2]),
+                   last("QLinearGlobalAveragePool", "g x1 x2 x1 x2 h", channels_last=1),
+                   node("Transpose", ["h"], ["y0"], perm=[0, 3, 1, 2])],
+     [integers(0, 256, 1, 3, 6, 6, dtype=U8), Known(F32(1 / 64)), Known(U8(120)),
+      Known(integers(-40, 41, 4, 3, 3, 3, dtype=I8)), Known(F32(1 / 128)), Known(I8(0)),
+      Known(integers(-40, 41, 4, 4, 1, 1, dtype=I8))])
+
+
 def field(number, data):
     size, head = len(data), [number << 3 | 2]
     while size > 127:

@@ -1408,9 +1408,38 @@ static npu_value onnx_reshape(onnx_reader *r, npu_value v, const int64_t *dims, 
     return onnx_emit(r, NULL, "aten.reshape.default(v, I)", v, dims, rank);
 }
 
+/* What a value is a permutation of, and its order; id 0 = it is none. */
+static npu_value onnx_permuted(onnx_reader *r, npu_value v, int64_t *order)
+{
+    npu_op op = npu_value_producer(r->g, v, NULL);
+    npu_value from = onnx_none();
+    npu_op_info info = { 0 };
+    npu_op_storage storage;
+    memset(&storage, 0, sizeof storage);
+    if (v.id && npu_op_kind(r->g, op) == NPU_ATEN_PERMUTE && npu_op_describe(r->g, op, &info, &storage) == NPU_OK &&
+        npu_op_ints(&info, "dims", order, NPU_MAX_RANK) == onnx_rank(r, v)) {
+        from = npu_op_operand_value(r->g, op, 0);
+    }
+    npu_op_storage_free(&storage);
+    return from;
+}
+
+/* Of what is a permutation already one of both, or nothing: files with channels in front and behind turn them to and fro. */
 static npu_value onnx_permute(onnx_reader *r, npu_value v, const int64_t *order, uint32_t rank)
 {
-    return onnx_emit(r, NULL, "aten.permute.default(v, I)", v, order, rank);
+    int64_t first[NPU_MAX_RANK], both[NPU_MAX_RANK];
+    npu_value from = onnx_permuted(r, v, first);
+    bool changes = false;
+    for (uint32_t i = 0; from.id && i < rank; i++) {
+        bool is_dim = order[i] >= 0 && order[i] < rank && rank == onnx_rank(r, v);
+        both[i] = is_dim ? first[order[i]] : 0;
+        changes = changes || both[i] != i;
+        from = is_dim ? from : onnx_none(); /* the op says what is wrong with it */
+    }
+    if (from.id && !changes) {
+        return from;
+    }
+    return onnx_emit(r, NULL, "aten.permute.default(v, I)", from.id ? from : v, from.id ? both : order, rank);
 }
 
 /* From begin on `len` elements along a dim. */
@@ -2005,7 +2034,10 @@ static void onnx_ceil(onnx_reader *r, npu_value x, onnx_window *w)
     }
 }
 
-/* What is added is less than all: integers are as floats meanwhile. */
+static npu_value onnx_quantised_by(onnx_reader *r, npu_value x, double scale, int64_t zero, npu_dtype dtype);
+static npu_value onnx_dequantised_by(onnx_reader *r, npu_value x, double scale, int64_t zero, npu_dtype to);
+
+/* What is added is less than all: integers are as floats meanwhile; bytes in steps of 1, which integer-ops makes bytes of. */
 static npu_value onnx_max_pool(onnx_reader *r, onnx_node *n)
 {
     npu_value x = onnx_x(n, 0), both[2];
@@ -2013,6 +2045,7 @@ static npu_value onnx_max_pool(onnx_reader *r, onnx_node *n)
     onnx_window w, added;
     char text[80];
     bool is_plain, has_indices = n->num_y > 1 && n->y[1].at < n->y[1].end, is_ceil = onnx_i(r, n, "ceil_mode", 0) != 0;
+    bool is_bytes;
     if (!onnx_window_of(r, n, x, onnx_none(), &w)) {
         return onnx_none();
     }
@@ -2020,7 +2053,8 @@ static npu_value onnx_max_pool(onnx_reader *r, onnx_node *n)
     for (uint32_t i = 0; i < w.rank; i++) {
         is_plain = is_plain && w.begin[i] * 2 <= w.kernel[i];
     }
-    x = npu_dtype_is_float(dtype) ? x : onnx_cast(r, x, NPU_F32);
+    is_bytes = npu_dtype_is_integer(dtype) && npu_dtype_bits(dtype) == 8;
+    x = npu_dtype_is_float(dtype) ? x : is_bytes ? onnx_dequantised_by(r, x, 1, 0, NPU_F32) : onnx_cast(r, x, NPU_F32);
     if (!is_plain && is_ceil) {
         onnx_ceil(r, x, &w);
     }
@@ -2037,7 +2071,7 @@ static npu_value onnx_max_pool(onnx_reader *r, onnx_node *n)
         }
         onnx_result(r, n, 1, onnx_pool_indices(r, n, &added, both[1]));
     }
-    return onnx_cast(r, both[0], dtype);
+    return is_bytes ? onnx_quantised_by(r, both[0], 1, 0, dtype) : onnx_cast(r, both[0], dtype);
 }
 
 /* The sum of each window: a convolution of each channel with ones. */
@@ -2379,6 +2413,12 @@ static npu_value onnx_saturated(onnx_reader *r, npu_value x, npu_value scale, np
     return onnx_cast(r, v, dtype);
 }
 
+static npu_value onnx_quantised_by(onnx_reader *r, npu_value x, double scale, int64_t zero, npu_dtype dtype)
+{
+    return onnx_emit(r, NULL, "quantized_decomposed.quantize_per_tensor.default(v, f, i, i, i, t)", x, scale, zero,
+                     onnx_low(dtype), onnx_high(dtype), (int)dtype);
+}
+
 /* Quantised by one scale, or one for each index of axis. */
 static npu_value onnx_quantised(onnx_reader *r, npu_value x, npu_value scale, npu_value zero, npu_dtype dtype, int64_t axis)
 {
@@ -2388,8 +2428,7 @@ static npu_value onnx_quantised(onnx_reader *r, npu_value x, npu_value scale, np
     }
     x = npu_dtype_is_float(onnx_type(r, x)) ? x : onnx_cast(r, x, NPU_F32);
     if (onnx_is_one(r, scale)) {
-        return onnx_emit(r, NULL, "quantized_decomposed.quantize_per_tensor.default(v, f, i, i, i, t)", x,
-                         onnx_element_at(NPU_F32, npu_value_data(r->g, scale, NULL), 0), onnx_zero_point(r, zero), low, high, (int)dtype);
+        return onnx_quantised_by(r, x, onnx_element_at(NPU_F32, npu_value_data(r->g, scale, NULL), 0), onnx_zero_point(r, zero), dtype);
     }
     return onnx_emit(r, NULL, "quantized_decomposed.quantize_per_channel.default(v, v, v, i, i, i, t)", x, scale,
                      onnx_zeros(r, scale, zero), axis, low, high, (int)dtype);
@@ -2442,6 +2481,7 @@ static npu_value onnx_rescaled(onnx_reader *r, npu_value x, npu_value scale, npu
 /* The reals that integers stand for. */
 static npu_value onnx_dequantised(onnx_reader *r, npu_value x, npu_value scale, npu_value zero, int64_t axis)
 {
+    zero = onnx_widened(r, zero); /* x may be in 8 bits already */
     if (!onnx_is_decomposed(r, onnx_type(r, x), scale, zero)) {
         return onnx_rescaled(r, x, scale, zero, axis);
     }
@@ -5021,20 +5061,44 @@ static npu_value onnx_skip_norm(onnx_reader *r, onnx_node *n)
     return all[0];
 }
 
+/* Ops on elements go in front of a permutation that is the same of all their operands, every third from `first` to `end`:
+   one behind them may take it back. False = there is none. */
+static bool onnx_take_order(onnx_reader *r, onnx_node *n, uint32_t first, uint32_t end, int64_t *order)
+{
+    int64_t other[NPU_MAX_RANK];
+    for (uint32_t i = first; i < end; i += 3) {
+        npu_value from = onnx_permuted(r, onnx_x(n, i), i == first ? order : other);
+        if (!from.id || (i > first && (onnx_rank(r, from) != onnx_rank(r, n->x[first]) ||
+                                       memcmp(order, other, onnx_rank(r, from) * sizeof *order)))) {
+            return false;
+        }
+    }
+    for (uint32_t i = first; i < end; i += 3) {
+        n->x[i] = onnx_permuted(r, n->x[i], other);
+    }
+    return true;
+}
+
 /* QLinearAdd, QLinearMul: a, its scale and zero point, b, its, those of the result. */
 static npu_value onnx_qlinear_binary(onnx_reader *r, onnx_node *n)
 {
-    npu_value a = onnx_dequantised(r, onnx_x(n, 0), onnx_x(n, 1), onnx_x(n, 2), 0), zero = onnx_x(n, 7);
-    npu_value b = onnx_dequantised(r, onnx_x(n, 3), onnx_x(n, 4), onnx_x(n, 5), 0);
-    return onnx_quantised(r, onnx_emit(r, n, n->row->text, a, b), onnx_x(n, 6), zero, onnx_type(r, onnx_x(n, 0)), 0);
+    npu_value a, b;
+    int64_t order[NPU_MAX_RANK];
+    bool is_permuted = onnx_take_order(r, n, 0, 6, order);
+    a = onnx_dequantised(r, onnx_x(n, 0), onnx_x(n, 1), onnx_x(n, 2), 0);
+    b = onnx_dequantised(r, onnx_x(n, 3), onnx_x(n, 4), onnx_x(n, 5), 0);
+    a = onnx_quantised(r, onnx_emit(r, n, n->row->text, a, b), onnx_x(n, 6), onnx_x(n, 7), onnx_type(r, onnx_x(n, 0)), 0);
+    return is_permuted ? onnx_permute(r, a, order, onnx_rank(r, a)) : a;
 }
 
 /* x, its scale and zero point, those of the result. */
 static npu_value onnx_qlinear_unary(onnx_reader *r, onnx_node *n)
 {
+    int64_t order[NPU_MAX_RANK];
+    bool is_permuted = onnx_take_order(r, n, 0, 1, order);
     npu_value x = onnx_dequantised(r, onnx_x(n, 0), onnx_x(n, 1), onnx_x(n, 2), 0);
-    x = onnx_emit(r, n, n->row->text, x);
-    return onnx_quantised(r, x, onnx_x(n, 3), onnx_x(n, 4), onnx_type(r, onnx_x(n, 0)), 0);
+    x = onnx_quantised(r, onnx_emit(r, n, n->row->text, x), onnx_x(n, 3), onnx_x(n, 4), onnx_type(r, onnx_x(n, 0)), 0);
+    return is_permuted ? onnx_permute(r, x, order, onnx_rank(r, x)) : x;
 }
 
 /* ---- ops: weights of few bits (com.microsoft) -------------------------------------------------------------------- */
@@ -5655,38 +5719,41 @@ static npu_value onnx_rfft(onnx_reader *r, onnx_node *n)
 /* Channels from behind to dim 1, or back. */
 static npu_value onnx_channels(onnx_reader *r, npu_value x, bool is_back)
 {
-    int64_t last = (int64_t)onnx_rank(r, x) - 1;
-    return onnx_emit(r, NULL, "aten.movedim.int(v, i, i)", x, is_back ? 1 : last, is_back ? last : 1);
+    int64_t order[NPU_MAX_RANK];
+    uint32_t rank = onnx_rank(r, x);
+    for (uint32_t i = 0; i < rank; i++) {
+        order[i] = i == 0 ? 0 : is_back ? (i + 1 == rank ? 1 : i + 1) : i == 1 ? (int64_t)rank - 1 : i - 1;
+    }
+    return onnx_permute(r, x, order, rank);
 }
 
-/* What the function makes of a node whose first operand is x, and whose channels may be the last dim. */
-static npu_value onnx_of_channels(onnx_reader *r, const onnx_node *n, npu_value x, bool is_last, onnx_fn fn,
-                                  const char *row)
+/* What the function makes of a node whose only operand is x. */
+static npu_value onnx_with(onnx_reader *r, const onnx_node *n, npu_value x, onnx_fn fn, const char *row)
 {
     onnx_node m = *n;
     onnx_row as = *n->row;
-    x = is_last ? onnx_channels(r, x, false) : x;
     as.text = row;
     m.row = &as;
     m.x = &x;
     m.num_x = 1;
     m.num_y = 0;
-    x = r->status ? onnx_none() : fn(r, &m);
-    return is_last ? onnx_channels(r, x, true) : x;
+    return r->status ? onnx_none() : fn(r, &m);
 }
 
 /* x, its scale and zero point, those of the result; text: all that is left of a picture is one number. */
 static npu_value onnx_qlinear_pool(onnx_reader *r, onnx_node *n)
 {
     bool is_last = onnx_i(r, n, "channels_last", 0) != 0;
-    npu_value x = onnx_dequantised(r, onnx_x(n, 0), onnx_x(n, 1), onnx_x(n, 2), 0);
-    x = onnx_of_channels(r, n, x, is_last, n->row->text ? onnx_global_pool : onnx_avg_pool, n->row->text);
-    return onnx_quantised(r, x, onnx_x(n, 3), onnx_x(n, 4), onnx_type(r, onnx_x(n, 0)), 0);
+    npu_value x = is_last ? onnx_channels(r, onnx_x(n, 0), false) : onnx_x(n, 0);
+    x = onnx_dequantised(r, x, onnx_x(n, 1), onnx_x(n, 2), 0);
+    x = onnx_with(r, n, x, n->row->text ? onnx_global_pool : onnx_avg_pool, n->row->text);
+    x = onnx_quantised(r, x, onnx_x(n, 3), onnx_x(n, 4), onnx_type(r, onnx_x(n, 0)), 0);
+    return is_last ? onnx_channels(r, x, true) : x;
 }
 
 static npu_value onnx_nhwc_max_pool(onnx_reader *r, onnx_node *n)
 {
-    return onnx_of_channels(r, n, onnx_x(n, 0), true, onnx_max_pool, NULL);
+    return onnx_channels(r, onnx_with(r, n, onnx_channels(r, onnx_x(n, 0), false), onnx_max_pool, NULL), true);
 }
 
 static npu_value onnx_runtime_qlinear_conv(onnx_reader *r, onnx_node *n)
@@ -5703,11 +5770,15 @@ static npu_value onnx_qlinear_concat(onnx_reader *r, onnx_node *n)
 {
     uint32_t count = n->num_x > 2 ? (n->num_x - 2) / 3 : 0;
     npu_value *parts = onnx_values(r, count), y;
+    int64_t axis = onnx_axis(r, onnx_i(r, n, "axis", 1), onnx_rank(r, onnx_x(n, 2))), order[NPU_MAX_RANK];
+    bool is_permuted = r->status == NPU_OK && count && onnx_take_order(r, n, 2, 2 + 3 * count, order);
+    axis = is_permuted ? order[axis] : axis;
     for (uint32_t i = 0; parts && i < count; i++) {
         parts[i] = onnx_dequantised(r, onnx_x(n, 2 + 3 * i), onnx_x(n, 3 + 3 * i), onnx_x(n, 4 + 3 * i), 0);
     }
-    y = onnx_emit(r, n, "aten.cat.default(V, axis:1)", parts, count);
-    return onnx_quantised(r, y, onnx_x(n, 0), onnx_x(n, 1), onnx_type(r, onnx_x(n, 2)), 0);
+    y = onnx_emit(r, n, "aten.cat.default(V, i)", parts, count, axis);
+    y = onnx_quantised(r, y, onnx_x(n, 0), onnx_x(n, 1), onnx_type(r, onnx_x(n, 2)), 0);
+    return is_permuted ? onnx_permute(r, y, order, onnx_rank(r, y)) : y;
 }
 
 static npu_value onnx_qlinear_softmax(onnx_reader *r, onnx_node *n)
@@ -6534,15 +6605,30 @@ static bool onnx_build(onnx_reader *r, onnx_body *body, const onnx_node *caller,
 
 /* ---- which ops cannot be read ------------------------------------------------------------------------------------ */
 
+/* Why no op of a domain can be read; NULL = some can. */
+static const char *onnx_domain_refused(onnx_span domain)
+{
+    static const char *const why[][2] = {
+        { "ai.onnx.ml", "trees and other classic models are not supported" },
+        { "ai.onnx.preview.training", "training ops are not supported" },
+        { "com.microsoft.nchwc", "weights lie as one processor wants them; let ONNX Runtime save the model at the level extended" }
+    };
+    for (size_t i = 0; i < sizeof why / sizeof why[0]; i++) {
+        if (onnx_is(domain, why[i][0])) {
+            return why[i][1];
+        }
+    }
+    return NULL;
+}
+
 static void onnx_report(onnx_reader *r, const onnx_node *n)
 {
     npu_diag d;
-    const char *why = n->row ? n->row->text : onnx_is(n->domain, "ai.onnx.preview.training") ? "training ops are not supported"
-                                                                                             : "no op of that name is known";
+    const char *why = n->row ? n->row->text : onnx_domain_refused(n->domain);
     memset(&d, 0, sizeof d);
     d.status = NPU_ERR_NOT_FOUND;
     snprintf(d.message, sizeof d.message, "byte %llu: %.*s '%.*s': %s%s", (unsigned long long)(n->message.at - r->file), ONNX_TEXT(n->op),
-             ONNX_TEXT(n->name), why, n->row ? " are not supported" : "");
+             ONNX_TEXT(n->name), why ? why : "no op of that name is known", n->row ? " are not supported" : "");
     if (r->desc->report) {
         r->desc->report(r->desc->report_ctx, &d);
     }
