@@ -489,6 +489,35 @@ case("qnet_last", [node("Transpose", ["x0"], ["a"], perm=[0, 2, 3, 1]),
       Known(integers(-40, 41, 4, 4, 1, 1, dtype=I8))])
 
 
+def rounded(nodes):
+    """Each result rounded to bytes behind its node, as quantisers write it: y is called y_f before."""
+    done = [node("DequantizeLinear", ["x0", "x1", "x2"], ["a"])]
+    for n in nodes:
+        outputs = list(n.output)
+        n.output[:] = [y + "_f" for y in outputs]
+        done.append(n)
+        for y in outputs:
+            done.append(node("QuantizeLinear", [y + "_f", "x1", "x2"], [y if y == "y0" else y + "_q"]))
+            if y != "y0":
+                done.append(node("DequantizeLinear", [y + "_q", "x1", "x2"], [y]))
+    return done
+
+
+# spellings that have ops on bytes: weights of u8, one slope, a hard sigmoid, two parts, a picture twice as large
+case("qnet_spelled", [node("DequantizeLinear", ["x3", "x4", "x5"], ["w"])] + rounded([
+        node("Conv", ["a", "w"], ["b"]), node("PRelu", ["b", "x6"], ["c"]), node("Split", ["c"], ["d", "e"], axis=1, num_outputs=2),
+        node("HardSigmoid", ["d"], ["f"], alpha=1 / 6), node("Mul", ["e", "f"], ["g"]),
+        node("Resize", ["g", "", "x7"], ["y0"], mode="nearest", coordinate_transformation_mode="asymmetric",
+             nearest_mode="floor")]),
+     [integers(0, 256, 1, 2, 5, 5, dtype=U8), Known(F32(1 / 32)), Known(U8(120)), Known(integers(90, 170, 4, 2, 3, 3, dtype=U8)),
+      Known(F32(1 / 64)), Known(U8(128)), Known(F32([0.2])), Known(F32([1, 1, 2, 2]))], version=18)
+case("weights_u8", [node("DequantizeLinear", ["x1", "x2", "x3"], ["w"], axis=1), node("MatMul", ["x0", "w"], ["y0"])],
+     [floats(2, 3), Known(integers(0, 256, 3, 4, dtype=U8)), Known(np.abs(floats(4))), Known(integers(0, 256, 4, dtype=U8))])
+for kind, more in (("2", {"nearest_mode": "floor", "coordinate_transformation_mode": "asymmetric"}), ("3", {}),
+                   ("2_ceil", {"nearest_mode": "ceil"})):
+    form("nearest_" + kind, "Resize", [floats(1, 2, 3, 4), None, Known(F32([1, 1, int(kind[0]), 2]))], mode="nearest", **more)
+
+
 def field(number, data):
     size, head = len(data), [number << 3 | 2]
     while size > 127:

@@ -1493,6 +1493,23 @@ static npu_value onnx_div(onnx_reader *r, onnx_node *n)
                                           : onnx_emit(r, n, "aten.div.Tensor_mode(0, 1, rounding_mode=s)", "trunc");
 }
 
+static void onnx_check_dtypes(onnx_reader *r, const onnx_node *n);
+
+/* x times its own sigmoid or hard sigmoid has a name of its own, which files do without. */
+static npu_value onnx_mul(onnx_reader *r, onnx_node *n)
+{
+    onnx_check_dtypes(r, n);
+    for (uint32_t i = 0; i < 2 && r->status == NPU_OK; i++) {
+        npu_op op = npu_value_producer(r->g, onnx_x(n, i), NULL);
+        npu_kind kind = npu_op_kind(r->g, op);
+        if ((kind == NPU_ATEN_SIGMOID || kind == NPU_ATEN_HARDSIGMOID) && onnx_type(r, onnx_x(n, i)) == NPU_F32 &&
+            npu_op_operand_value(r->g, op, 0).id == onnx_x(n, 1 - i).id) {
+            return onnx_unary(r, kind == NPU_ATEN_SIGMOID ? "silu" : "hardswish", onnx_x(n, 1 - i));
+        }
+    }
+    return onnx_emit(r, n, "aten.mul.Tensor(0, 1)");
+}
+
 static npu_value onnx_mod(onnx_reader *r, onnx_node *n)
 {
     return onnx_emit(r, n, onnx_i(r, n, "fmod", 0) ? "aten.fmod.Tensor(0, 1)" : "aten.remainder.Tensor(0, 1)");
@@ -1585,9 +1602,16 @@ static npu_value onnx_from_axis(onnx_reader *r, npu_value v, npu_value x, int64_
     return count > rank ? onnx_reshape(r, v, dims, count) : v;
 }
 
+static bool onnx_is_one(const onnx_reader *r, npu_value v) { return onnx_num_elements(r, v) == 1; }
+
 static npu_value onnx_prelu(onnx_reader *r, onnx_node *n)
 {
     npu_value x = onnx_x(n, 0), slope = onnx_x(n, 1);
+    double one;
+    if (onnx_is_float(r, x) && onnx_is_known(r, slope) && onnx_is_one(r, slope) && onnx_rank(r, slope) <= onnx_rank(r, x)) {
+        onnx_known_floats(r, slope, "the slope", &one, 1);
+        return onnx_emit(r, n, "aten.leaky_relu.default(0, f)", one);
+    }
     slope = r->opset < 7 && onnx_rank(r, slope) == 1 && onnx_rank(r, x) > 1 ? onnx_from_axis(r, slope, x, 1) : slope;
     return onnx_where(r, onnx_binary(r, "lt", x, onnx_like(r, x, 0)), onnx_binary(r, "mul", x, slope), x);
 }
@@ -1600,7 +1624,11 @@ static npu_value onnx_softsign(onnx_reader *r, onnx_node *n)
 
 static npu_value onnx_hard_sigmoid(onnx_reader *r, onnx_node *n)
 {
-    npu_value v = onnx_emit(r, n, "aten.mul.Scalar(0, alpha:0.2)");
+    npu_value v;
+    if (fabs(onnx_f(r, n, "alpha", 0.2) * 6 - 1) < 1e-6 && onnx_f(r, n, "beta", 0.5) == 0.5) {
+        return onnx_unary(r, "hardsigmoid", onnx_x(n, 0)); /* as exporters write it */
+    }
+    v = onnx_emit(r, n, "aten.mul.Scalar(0, alpha:0.2)");
     return onnx_emit(r, n, "aten.clamp.default(v, f, f)", onnx_emit(r, n, "aten.add.Scalar(v, beta:0.5)", v), 0.0, 1.0);
 }
 
@@ -2377,8 +2405,6 @@ static bool onnx_is_decomposed(const onnx_reader *r, npu_dtype dtype, npu_value 
     return fits && len > 0;
 }
 
-static bool onnx_is_one(const onnx_reader *r, npu_value v) { return onnx_num_elements(r, v) == 1; }
-
 /* The first number of a known zero point; none is 0. */
 static int64_t onnx_zero_point(onnx_reader *r, npu_value zero)
 {
@@ -2387,15 +2413,15 @@ static int64_t onnx_zero_point(onnx_reader *r, npu_value zero)
     return data && len ? (int64_t)onnx_element_at(onnx_type(r, zero), data, 0) : 0;
 }
 
-/* Known zero points, or none, as many as scales, in integers that do not wrap. */
-static npu_value onnx_zeros(onnx_reader *r, npu_value scale, npu_value zero)
+/* Known zero points, or none, as many as scales, and shift, in integers that do not wrap. */
+static npu_value onnx_zeros(onnx_reader *r, npu_value scale, npu_value zero, int64_t shift)
 {
     size_t len = onnx_num_elements(r, scale), count;
     const void *data = zero.id ? onnx_data(r, zero, "the zero point", &count) : NULL;
     int64_t *zeros, dim;
     zeros = (int64_t *)onnx_alloc(r, len * sizeof *zeros);
-    for (size_t i = 0; zeros && data && i < len && i < count; i++) {
-        zeros[i] = (int64_t)onnx_element_at(onnx_type(r, zero), data, i);
+    for (size_t i = 0; zeros && i < len; i++) {
+        zeros[i] = shift + (data && i < count ? (int64_t)onnx_element_at(onnx_type(r, zero), data, i) : 0);
     }
     dim = (int64_t)len;
     return zeros ? npu_constant(r->g, NULL, npu_spec_tensor(NPU_I64, 1, &dim), zeros) : onnx_none();
@@ -2431,7 +2457,7 @@ static npu_value onnx_quantised(onnx_reader *r, npu_value x, npu_value scale, np
         return onnx_quantised_by(r, x, onnx_element_at(NPU_F32, npu_value_data(r->g, scale, NULL), 0), onnx_zero_point(r, zero), dtype);
     }
     return onnx_emit(r, NULL, "quantized_decomposed.quantize_per_channel.default(v, v, v, i, i, i, t)", x, scale,
-                     onnx_zeros(r, scale, zero), axis, low, high, (int)dtype);
+                     onnx_zeros(r, scale, zero, 0), axis, low, high, (int)dtype);
 }
 
 static npu_value onnx_dequantised_by(onnx_reader *r, npu_value x, double scale, int64_t zero, npu_dtype to)
@@ -2478,16 +2504,26 @@ static npu_value onnx_rescaled(onnx_reader *r, npu_value x, npu_value scale, npu
     return onnx_binary(r, "mul", onnx_cast(r, v, onnx_type(r, scale)), onnx_along(r, scale, onnx_rank(r, x), axis));
 }
 
-/* The reals that integers stand for. */
+static npu_value onnx_signed_bytes(onnx_reader *r, npu_value x);
+
+/* The reals that integers stand for. Weights of u8 become i8, which ops on integers take, with a zero point less 128. */
 static npu_value onnx_dequantised(onnx_reader *r, npu_value x, npu_value scale, npu_value zero, int64_t axis)
 {
+    int64_t shift = 0;
     zero = onnx_widened(r, zero); /* x may be in 8 bits already */
     if (!onnx_is_decomposed(r, onnx_type(r, x), scale, zero)) {
         return onnx_rescaled(r, x, scale, zero, axis);
     }
-    return onnx_is_one(r, scale) ? onnx_dequantised_by(r, x, onnx_element_at(NPU_F32, npu_value_data(r->g, scale, NULL), 0),
-                                                       onnx_zero_point(r, zero), NPU_F32)
-                                 : onnx_dequantised_along(r, x, scale, onnx_zeros(r, scale, zero), axis, NPU_F32);
+    if (onnx_type(r, x) == NPU_U8 && onnx_rank(r, x) > 1 && onnx_is_known(r, x) && onnx_num_elements(r, x) <= ONNX_MAX_FOLDED &&
+        r->desc->backend) {
+        x = onnx_signed_bytes(r, x);
+        shift = -128;
+    }
+    if (onnx_is_one(r, scale)) {
+        return onnx_dequantised_by(r, x, onnx_element_at(NPU_F32, npu_value_data(r->g, scale, NULL), 0),
+                                   onnx_zero_point(r, zero) + shift, NPU_F32);
+    }
+    return onnx_dequantised_along(r, x, scale, onnx_zeros(r, scale, zero, shift), axis, NPU_F32);
 }
 
 /* The axis of the scales of a QuantizeLinear or DequantizeLinear; one scale needs none. */
@@ -3197,6 +3233,7 @@ static npu_value onnx_split(onnx_reader *r, onnx_node *n)
 {
     npu_value x = onnx_x(n, 0), *parts = (npu_value *)onnx_alloc(r, (n->num_y + 1) * sizeof *parts);
     int64_t axis = onnx_axis(r, onnx_i(r, n, "axis", 0), onnx_rank(r, x)), *sizes = (int64_t *)onnx_alloc(r, (n->num_y + 1) * 8);
+    int64_t begin = 0;
     uint32_t count = !sizes ? 0 : onnx_x(n, 1).id ? onnx_known(r, onnx_x(n, 1), "split", sizes, n->num_y)
                                                   : onnx_ints(r, n, "split", sizes, n->num_y);
     if (!parts || !sizes || r->status) {
@@ -3210,6 +3247,11 @@ static npu_value onnx_split(onnx_reader *r, onnx_node *n)
         }
     }
     onnx_emit_many(r, n, parts, n->num_y, "aten.split_with_sizes.default(v, I, i)", x, sizes, count, axis);
+    if (r->status == NPU_OK && npu_op_kind(r->g, npu_value_producer(r->g, x, NULL)) == NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR) {
+        for (uint32_t i = 0; i < n->num_y; begin += sizes[i++]) { /* the op has checked them; ops on bytes give one result */
+            parts[i] = onnx_slice(r, x, axis, begin, begin + sizes[i]);
+        }
+    }
     for (uint32_t i = 1; i < n->num_y; i++) {
         onnx_result(r, n, i, parts[i]);
     }
@@ -3835,6 +3877,14 @@ static void onnx_resize_sizes(onnx_reader *r, const onnx_node *n, npu_value x, n
     }
 }
 
+/* Does each element stand as often side by side? Up to 8 times ops in f32 do not miscount. */
+static bool onnx_repeats(const onnx_resize *z, double scale)
+{
+    bool is_middle = onnx_is(z->transform, "half_pixel") || onnx_is(z->transform, "pytorch_half_pixel");
+    return onnx_is(z->mode, "nearest") && scale >= 1 && scale <= 8 && scale == floor(scale) &&
+           (is_middle ? z->nearest.at[0] == 'r' : onnx_is(z->transform, "asymmetric") && onnx_is(z->nearest, "floor"));
+}
+
 /* Of pictures doubled, or made otherwise larger or smaller, what the registry has an op for. */
 static bool onnx_resize_image(onnx_reader *r, const onnx_resize *z, npu_value *x, const int64_t *axes, uint32_t count, const int64_t *out,
                               const double *scale)
@@ -3845,8 +3895,14 @@ static bool onnx_resize_image(onnx_reader *r, const onnx_resize *z, npu_value *x
         int64_t size = onnx_is_kept(r, *x, axes[i], scale[i]) ? 1 : onnx_dim(r, *x, (uint32_t)axes[i]);
         is_spatial = is_spatial && (axes[i] >= 2 || out[i] == size) && (double)out[i] == (double)size * scale[i] && (axes[i] < 2 || out[i] > 1);
     }
-    if (!is_spatial || count < 2 || axes[count - 1] != 3 || axes[count - 2] != 2 || !onnx_is(z->mode, "linear") || z->antialiases ||
-        (!is_half && !is_corners)) {
+    if (!is_spatial || count < 2 || axes[count - 1] != 3 || axes[count - 2] != 2) {
+        return false;
+    }
+    if (onnx_is_float(r, *x) && onnx_repeats(z, scale[count - 1]) && onnx_repeats(z, scale[count - 2])) {
+        *x = onnx_emit(r, NULL, "aten.upsample_nearest2d.default(v, I)", *x, out + count - 2, (uint32_t)2);
+        return true;
+    }
+    if (!onnx_is(z->mode, "linear") || z->antialiases || (!is_half && !is_corners)) {
         return false;
     }
     *x = onnx_emit(r, NULL, "aten.upsample_bilinear2d.vec(v, I, b, _)", *x, out + count - 2, (uint32_t)2, is_corners);
@@ -5840,15 +5896,18 @@ static npu_value onnx_dynamic_matmul(onnx_reader *r, onnx_node *n)
 static npu_value onnx_qgemm(onnx_reader *r, onnx_node *n)
 {
     double alpha = onnx_f(r, n, "alpha", 1);
-    bool is_b_turned = onnx_i(r, n, "transB", 0) != 0;
+    bool is_b_turned = onnx_i(r, n, "transB", 0) != 0, is_bias;
+    const int64_t rows = -1;
     npu_value a = onnx_dequantised(r, onnx_x(n, 0), onnx_x(n, 1), onnx_x(n, 2), 0), c = onnx_x(n, 6), y;
     npu_value b = onnx_dequantised(r, onnx_x(n, 3), onnx_x(n, 4), onnx_x(n, 5), is_b_turned ? 0 : 1);
     a = onnx_i(r, n, "transA", 0) ? onnx_transposed(r, a) : a;
-    y = is_b_turned ? onnx_emit(r, n, "aten.linear.default(v, v)", a, b) : onnx_matmul_of(r, n, a, b);
     if (c.id) {
-        c = onnx_binary(r, "mul", onnx_cast(r, c, onnx_type(r, y)), onnx_binary(r, "mul", onnx_x(n, 1), onnx_x(n, 4)));
-        y = onnx_binary(r, "add", y, c);
+        c = onnx_binary(r, "mul", onnx_cast(r, c, onnx_type(r, a)), onnx_binary(r, "mul", onnx_x(n, 1), onnx_x(n, 4)));
+        c = onnx_rank(r, c) == 2 && onnx_dim_if_any(r, c, 0) == 1 ? onnx_reshape(r, c, &rows, 1) : c;
     }
+    is_bias = is_b_turned && onnx_rank(r, c) == 1 && onnx_dim_if_any(r, c, 0) == onnx_dim_if_any(r, b, 0);
+    y = is_b_turned ? onnx_emit(r, n, "aten.linear.default(v, v, v)", a, b, is_bias ? c : onnx_none()) : onnx_matmul_of(r, n, a, b);
+    y = c.id && !is_bias ? onnx_binary(r, "add", y, c) : y;
     y = alpha == 1 ? y : onnx_emit(r, n, "aten.mul.Scalar(v, f)", y, alpha);
     return onnx_x(n, 7).id ? onnx_quantised(r, y, onnx_x(n, 7), onnx_x(n, 8), onnx_type(r, onnx_x(n, 0)), 0) : y;
 }
@@ -6096,7 +6155,7 @@ static const onnx_row onnx_rows[] = {
     { "Min", onnx_variadic, "aten.minimum.default(v, v)" },
     { "Mish", NULL, "aten.mish.default(0)" },
     { "Mod", onnx_mod, NULL },
-    { "Mul", NULL, "aten.mul.Tensor(0, 1)" },
+    { "Mul", onnx_mul, NULL },
     { "Multinomial", NULL, "random numbers" },
     { "Neg", NULL, "aten.neg.default(0)" },
     { "NegativeLogLikelihoodLoss", onnx_nll, NULL },
