@@ -517,6 +517,22 @@ for kind, more in (("2", {"nearest_mode": "floor", "coordinate_transformation_mo
                    ("2_ceil", {"nearest_mode": "ceil"})):
     form("nearest_" + kind, "Resize", [floats(1, 2, 3, 4), None, Known(F32([1, 1, int(kind[0]), 2]))], mode="nearest", **more)
 
+# ---- linear attention
+
+for kind, columns, state, more in (("1", 1, True, {"activation": "silu"}), ("4", 4, True, {}), ("first", 4, False, {"dilation": 2})):
+    long = 2 * more.get("dilation", 1)
+    case("causal_conv_" + kind, "CausalConvWithState", [floats(2, 4, columns), weights(4, 1, 3), weights(4),
+         floats(2, 4, long) if state else None], 2, **more)
+for rule in ("linear", "gated", "delta", "gated_delta"):
+    for tokens in (1, 3):
+        case(f"linear_attention_{rule}_{tokens}", "LinearAttention",
+             [floats(2, tokens, 4 * 4), floats(2, tokens, 2 * 4) * F32(0.3), floats(2, tokens, 2 * 3),
+              floats(2, 2, 4, 3) if tokens == 1 else None,
+              -np.abs(floats(2, tokens, 2 if tokens == 1 else 8)) if "gated" in rule else None,
+              random.rand(2, tokens, 1 if tokens == 1 else 2).astype(F32) if "delta" in rule else None], 2,
+             q_num_heads=4, kv_num_heads=2, update_rule=rule)
+case("linear_gate", "LinearAttentionGate", [floats(2, 3, 4), weights(4), weights(4), floats(2, 3, 4)], 2)
+
 
 def field(number, data):
     size, head = len(data), [number << 3 | 2]

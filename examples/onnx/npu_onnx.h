@@ -5641,6 +5641,138 @@ static npu_value onnx_group_query(onnx_reader *r, onnx_node *n)
     return onnx_joined_heads(r, onnx_attended(r, n, a.qkv, onnx_grouped_bias(r, n, &a, a.qkv[1]), scale, sink));
 }
 
+/* ---- ops: states of linear attention (com.microsoft) -------------------------------------------------------------- */
+
+/* x [N,C,L] behind the state before, whose last positions are the state after; each channel has a kernel of its own. */
+static npu_value onnx_causal_conv(onnx_reader *r, onnx_node *n)
+{
+    static const int64_t one = 1, zero = 0;
+    npu_value x = onnx_x(n, 0), past = onnx_x(n, 3), y;
+    int64_t apart = onnx_i(r, n, "dilation", 1), pads[2] = { 0, 0 }, len, channels = onnx_dim(r, x, 1);
+    onnx_span how = onnx_s(r, n, "activation", "none");
+    bool has_silu = onnx_is(how, "silu") || onnx_is(how, "swish");
+    if (onnx_rank(r, x) != 3 || onnx_i(r, n, "ndim", 1) != 1 || onnx_i(r, n, "channels_last", 0) ||
+        onnx_i(r, n, "state_window", 0) || apart < 1 || apart > INT32_MAX || (!has_silu && !onnx_is(how, "none"))) {
+        return onnx_refuse(r, "other than one dim behind channels, windows of states, and other activations, are not supported");
+    }
+    len = onnx_dim(r, x, 2);
+    pads[0] = (onnx_dim(r, onnx_x(n, 1), 2) - 1) * apart;
+    x = past.id ? onnx_cat(r, past, x, 2) : onnx_emit(r, n, "aten.constant_pad_nd.default(v, I, f)", x, pads, (uint32_t)2, 0.0);
+    y = onnx_emit(r, n, "aten.convolution.default(v, 1, 2, I, I, I, b, I, i)", x, &one, (uint32_t)1, &zero, (uint32_t)1,
+                  &apart, (uint32_t)1, false, &zero, (uint32_t)1, channels);
+    onnx_result(r, n, 1, onnx_slice(r, x, 2, len, len + pads[0]));
+    return has_silu ? onnx_unary(r, "silu", y) : y;
+}
+
+/* A LinearAttention while it is read. Heads of q [N,heads,T,D], of k, v, decay and rate those of the state [N,heads,D,E]. */
+typedef struct onnx_linear {
+    npu_value q, k, v, decay, rate, state;
+    bool has_decay, has_rate;
+} onnx_linear;
+
+/* Column t of heads, as [N,heads,1,D]. */
+static npu_value onnx_token(onnx_reader *r, npu_value x, int64_t t) { return onnx_slice(r, x, 2, t, t + 1); }
+
+/* The state after token t: decayed, and moved by what the key finds in it (a rate of the difference) or by the value. */
+static void onnx_linear_step(onnx_reader *r, onnx_linear *a, int64_t t)
+{
+    npu_value k = onnx_token(r, a->k, t), v = onnx_token(r, a->v, t);
+    if (a->has_decay) {
+        npu_value by = onnx_swapped(r, onnx_unary(r, "exp", onnx_token(r, a->decay, t)), 2, 3);
+        a->state = onnx_binary(r, "mul", a->state, by);
+    }
+    if (a->has_rate) {
+        v = onnx_binary(r, "sub", v, onnx_emit(r, NULL, "aten.matmul.default(v, v)", k, a->state));
+        v = onnx_binary(r, "mul", v, onnx_token(r, a->rate, t));
+    }
+    a->state = onnx_binary(r, "add", a->state, onnx_binary(r, "mul", onnx_swapped(r, k, 2, 3), v));
+}
+
+/* What the queries of token t find in the state: several may share a head of it, or heads of it a query. */
+static npu_value onnx_linear_found(onnx_reader *r, const onnx_linear *a, int64_t t, int64_t heads, int64_t kv_heads)
+{
+    npu_value q = onnx_token(r, a->q, t), y;
+    int64_t shared[4] = { 0, 0, 1, -1 };
+    shared[0] = onnx_dim(r, q, 0);
+    shared[1] = heads > kv_heads ? heads : kv_heads;
+    if (kv_heads > heads) {
+        q = onnx_emit(r, NULL, "aten.repeat_interleave.self_int(v, i, i)", q, kv_heads / heads, (int64_t)1);
+    } else {
+        int64_t grouped[4] = { 0, 0, 0, -1 };
+        grouped[0] = shared[0];
+        grouped[1] = kv_heads;
+        grouped[2] = heads / kv_heads;
+        q = onnx_reshape(r, q, grouped, 4);
+    }
+    y = onnx_emit(r, NULL, "aten.matmul.default(v, v)", q, a->state);
+    return heads > kv_heads ? onnx_reshape(r, y, shared, 4) : y;
+}
+
+/* The state before, or zeros; and which operands the rule needs. */
+static bool onnx_linear_begin(onnx_reader *r, const onnx_node *n, onnx_linear *a, int64_t heads, int64_t kv_heads)
+{
+    static const char *const rules[4] = { "linear", "gated", "delta", "gated_delta" };
+    onnx_span rule = onnx_s(r, n, "update_rule", "gated_delta");
+    int64_t dims[4], rates = onnx_dim(r, onnx_x(n, 5).id ? onnx_x(n, 5) : onnx_x(n, 0), 2) == 1 ? 1 : kv_heads;
+    uint32_t i = 0;
+    while (i < 4 && !onnx_is(rule, rules[i])) {
+        i++;
+    }
+    a->has_decay = i & 1;
+    a->has_rate = i & 2;
+    if (i == 4 || heads < 1 || kv_heads < 1 || (heads % kv_heads && kv_heads % heads) || onnx_i(r, n, "state_window", 0) ||
+        (a->has_decay && !onnx_x(n, 4).id) || (a->has_rate && !onnx_x(n, 5).id)) {
+        onnx_refuse(r, "heads that do not go into each other, windows of states, and rules without their operands, are not "
+                    "supported");
+        return false;
+    }
+    a->q = onnx_by_heads(r, onnx_x(n, 0), heads);
+    a->k = onnx_by_heads(r, onnx_x(n, 1), kv_heads);
+    a->v = onnx_by_heads(r, onnx_x(n, 2), kv_heads);
+    a->decay = a->has_decay ? onnx_by_heads(r, onnx_x(n, 4), kv_heads) : onnx_none();
+    a->rate = a->has_rate ? onnx_by_heads(r, onnx_x(n, 5), rates) : onnx_none();
+    dims[0] = onnx_dim(r, a->k, 0);
+    dims[1] = kv_heads;
+    dims[2] = onnx_dim(r, a->k, 3);
+    dims[3] = onnx_dim(r, a->v, 3);
+    a->state = onnx_x(n, 3).id ? onnx_x(n, 3) : onnx_emit(r, n, "aten.zeros.default(I, dtype=t)", dims, (uint32_t)4, (int)onnx_type(r, a->k));
+    return r->status == NPU_OK;
+}
+
+/* q, k, v [N,T,heads*D], the state before, the logarithm of its decay, the rate of change. One token after the other. */
+static npu_value onnx_linear_attention(onnx_reader *r, onnx_node *n)
+{
+    int64_t heads = onnx_i(r, n, "q_num_heads", 0), kv_heads = onnx_i(r, n, "kv_num_heads", 0), len = onnx_dim(r, onnx_x(n, 0), 1);
+    double scale = onnx_f(r, n, "scale", 0);
+    npu_value *found = len > ONNX_MAX_LIST ? NULL : onnx_values(r, (size_t)len), y;
+    onnx_linear a;
+    if (!found || len < 1 || !onnx_linear_begin(r, n, &a, heads, kv_heads)) {
+        return onnx_refuse(r, "no token, or more than 4,096 at once, are not supported");
+    }
+    for (int64_t t = 0; t < len && r->status == NPU_OK; t++) {
+        onnx_linear_step(r, &a, t);
+        found[t] = onnx_linear_found(r, &a, t, heads, kv_heads);
+    }
+    if (r->status) {
+        return onnx_none();
+    }
+    onnx_result(r, n, 1, a.state);
+    y = len == 1 ? found[0] : onnx_emit(r, n, "aten.cat.default(V, i)", found, (uint32_t)len, (int64_t)2);
+    scale = scale ? scale : 1 / sqrt((double)onnx_dim(r, a.q, 3));
+    return onnx_joined_heads(r, onnx_emit(r, n, "aten.mul.Scalar(v, f)", y, scale));
+}
+
+/* The decay and the rate of the above: a, its bias and factor of each head, b. */
+static npu_value onnx_linear_gate(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_cast(r, onnx_x(n, 0), NPU_F32);
+    x = onnx_unary(r, "softplus", onnx_binary(r, "add", x, onnx_x(n, 1)));
+    if (onnx_x(n, 3).id) {
+        onnx_result(r, n, 1, onnx_unary(r, "sigmoid", onnx_x(n, 3)));
+    }
+    return onnx_cast(r, onnx_binary(r, "mul", x, onnx_x(n, 2)), onnx_type(r, onnx_x(n, 0)));
+}
+
 /* ---- ops: embeddings and halves (com.microsoft) ------------------------------------------------------------------ */
 
 /* Rows of a table, which may be of bytes with a scale and a zero point. */
@@ -5991,6 +6123,7 @@ static const onnx_row onnx_runtime_rows[] = {
     { "BiasGelu", onnx_biased, "aten.gelu.default(v)" },
     { "BiasSplitGelu", onnx_split_gelu, NULL },
     { "CDist", onnx_cdist, NULL },
+    { "CausalConvWithState", onnx_causal_conv, NULL },
     { "DequantizeLinear", onnx_dequantize, NULL },
     { "DynamicQuantizeLSTM", onnx_dynamic_lstm, NULL },
     { "DynamicQuantizeMatMul", onnx_dynamic_matmul, NULL },
@@ -6011,6 +6144,8 @@ static const onnx_row onnx_runtime_rows[] = {
     { "GroupQueryAttention", onnx_group_query, NULL },
     { "Inverse", NULL, "aten.linalg_inv.default(0)" },
     { "Irfft", onnx_rfft, "" },
+    { "LinearAttention", onnx_linear_attention, NULL },
+    { "LinearAttentionGate", onnx_linear_gate, NULL },
     { "MatMulBnb4", onnx_matmul_bnb, NULL },
     { "MatMulIntegerToFloat", onnx_matmul_to_float, NULL },
     { "MatMulNBits", onnx_matmul_nbits, NULL },
