@@ -1404,6 +1404,24 @@ static void hear(void *ctx, const npu_diag *diag)
     snprintf(h->text + len, sizeof h->text - len, "%s\n", strchr(diag->message, ':') ? strchr(diag->message, ':') + 2 : "");
 }
 
+/* A dim that must be known is called what the file calls it; one that is computed, after those of the inputs. */
+static void test_unknown_dims(void)
+{
+    static const struct { const char *in, *words; } rows[] = { { "x", "give 'a' a size" }, { "xx", "give 'a', 'b' a size" } };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        pb g = { .len = 0 }, axis = pb_attr_int("axis", 0);
+        npu_onnx_desc desc = reading();
+        npu_diag diag;
+        pb_value(&g, 11, "x", 1, "ab");
+        pb_node(&g, "Concat", "x x", "xx", &axis, NULL);
+        pb_node(&g, "Split", rows[i].in, "y z", &axis, NULL);
+        pb_value(&g, 12, "y", 1, "ab");
+        pb m = pb_model(&g, 17);
+        NPU_CHECK(!read_from(m.at, m.len, &desc, &diag) && diag.status == NPU_ERR_DYNAMIC_SHAPE);
+        NPU_CHECK_THAT(strstr(diag.message, rows[i].words) != NULL, "%s", diag.message);
+    }
+}
+
 static void pb_node_of(pb *graph, const char *domain, const char *op)
 {
     pb n = { .len = 0 };
@@ -1894,6 +1912,7 @@ int main(void)
     NPU_RUN(test_bad_runtime_ops);
     NPU_RUN(test_external);
     NPU_RUN(test_all_refused);
+    NPU_RUN(test_unknown_dims);
     NPU_RUN(test_sizes_of_floats);
     NPU_RUN(test_bad_words);
     NPU_RUN(test_bad_nodes);

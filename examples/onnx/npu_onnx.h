@@ -1054,6 +1054,19 @@ static size_t onnx_num_elements(const onnx_reader *r, npu_value v)
     return v.id && npu_spec_len(npu_value_spec(r->g, v), &len) == NPU_OK ? len : 0;
 }
 
+/* A dim that is computed is named after those of the inputs. */
+static void onnx_unknown_dim(onnx_reader *r, uint32_t i, int64_t symbol)
+{
+    char names[160] = "";
+    size_t len = 0;
+    bool is_given = symbol <= r->first_symbol && symbol >= r->last_symbol;
+    for (int64_t at = is_given ? symbol : r->first_symbol; at < 0 && at >= (is_given ? symbol : r->last_symbol) && len < 100; at--) {
+        len += (size_t)snprintf(names + len, sizeof names - len, "%s'%.40s'", len ? ", " : "", npu_graph_symbol_name(r->g, at));
+    }
+    onnx_fail(r, NPU_ERR_DYNAMIC_SHAPE, "dim %u must be known: give %s a size in dims of the desc", (unsigned)i,
+              len ? names : "the inputs");
+}
+
 /* A dim that must be a number. */
 static int64_t onnx_dim(onnx_reader *r, npu_value v, uint32_t i)
 {
@@ -1063,8 +1076,7 @@ static int64_t onnx_dim(onnx_reader *r, npu_value v, uint32_t i)
         return 1;
     }
     if (spec->dims[i] < 0) {
-        onnx_fail(r, NPU_ERR_DYNAMIC_SHAPE, "dim %u must be known: give '%.60s' a size in dims of the desc", (unsigned)i,
-                  npu_graph_symbol_name(r->g, spec->dims[i]));
+        onnx_unknown_dim(r, i, spec->dims[i]);
         return 1;
     }
     return spec->dims[i];
