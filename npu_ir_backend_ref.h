@@ -25319,7 +25319,10 @@ static inline int32_t npu__ref_byte(const void *x, bool is_signed, size_t i)
 
 /* ---- tables: requantise, functions of one element, cat ---- */
 
-enum { NPU__Q_COPY, NPU__Q_SIGMOID, NPU__Q_TANH, NPU__Q_HARDSWISH, NPU__Q_HARDSIGMOID, NPU__Q_SILU, NPU__Q_GELU, NPU__Q_LEAKY_RELU };
+enum {
+    NPU__Q_COPY, NPU__Q_SIGMOID, NPU__Q_TANH, NPU__Q_HARDSWISH, NPU__Q_HARDSIGMOID, NPU__Q_SILU, NPU__Q_GELU,
+    NPU__Q_LEAKY_RELU
+};
 
 static double npu__ref_quantised_function(const npu_op_info *op, uint32_t mode, double x)
 {
@@ -25349,8 +25352,9 @@ static void npu__ref_fill_table(const npu_prepare *p, uint32_t operand, uint8_t 
     for (uint32_t i = 0; i < 256; i++) {
         uint8_t byte = (uint8_t)i;
         int32_t x = npu__ref_byte(&byte, p->in[operand].dtype == NPU_I8, 0) - zero;
-        table[i] = p->mode == NPU__Q_COPY ? npu__ref_requantise(&q, x, f)
-                                          : npu__ref_quantise(&q, npu__ref_quantised_function(p->op, p->mode, scale * x));
+        table[i] = p->mode == NPU__Q_COPY
+                       ? npu__ref_requantise(&q, x, f)
+                       : npu__ref_quantise(&q, npu__ref_quantised_function(p->op, p->mode, scale * x));
     }
 }
 
