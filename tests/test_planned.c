@@ -44,6 +44,16 @@ static void fill(const npu_spec *spec, void *data, size_t size)
     }
 }
 
+/* Weights whose sums are as large as what they weigh, as trained ones: else softmax's operands are hundreds, and the last
+   digits of those are more than what outputs may differ by. */
+static void scale_weights(const npu_spec *spec, float *data, size_t size)
+{
+    double fan_in = spec->rank > 1 ? (double)size / sizeof *data / (double)spec->dims[0] : 1;
+    for (size_t i = 0; i < size / sizeof *data && spec->dtype == NPU_F32 && fan_in > 3; i++) {
+        data[i] *= (float)sqrt(3 / fan_in);
+    }
+}
+
 /* The lines of a text form; params get numbers of their own. */
 static npu_graph *graph_of(const char *lines)
 {
@@ -58,6 +68,7 @@ static npu_graph *graph_of(const char *lines)
         size_t size = 0;
         npu_spec_size(npu_value_spec(g, v), &size);
         fill(npu_value_spec(g, v), weights[i], size);
+        scale_weights(npu_value_spec(g, v), (float *)(void *)weights[i], size);
         NPU_CHECK_STATUS(npu_graph_bind_param(g, npu_value_name(g, v), weights[i], size), NPU_OK);
     }
     return g;
