@@ -17358,6 +17358,8 @@ typedef struct npu__ref_pool {
     int64_t divisor; /* 0 = elements of the window */
     const npu__ref_floats *floats; /* of the variant "f32" */
     const npu__ref_span *columns;  /* its windows along the last dim */
+    int64_t width;                 /* of a folded row with its padding, */
+    size_t rows;                   /* of which so many are taken at a time; 0 = one, another way */
 } npu__ref_pool;
 
 static npu__ref_span npu__ref_window(const npu__ref_pool *pool, uint32_t d, int64_t o)
@@ -17662,6 +17664,18 @@ NPU__REF_COLD static npu_status npu__ref_pool_backward_prepare(npu_prepare *p)
 
 /* ---- the same in float: the rows of a window become one row, then every window is a piece of that ---- */
 
+static void npu__ref_fill_floats(float *to, size_t n, float value)
+{
+    size_t done = n < 8 ? n : 8;
+    for (size_t i = 0; i < done; i++) {
+        to[i] = value;
+    }
+    for (size_t more; done < n; done += more) { /* twice as many each time */
+        more = n - done < done ? n - done : done;
+        memcpy(to + done, to, more * sizeof *to);
+    }
+}
+
 /* All rows of the input that a window has, folded into one. */
 static void npu__ref_pool_rows_f32(const npu_launch *l, const npu__ref_pool *pool, size_t plane,
                                    const npu__ref_span *w, float *row)
@@ -17669,14 +17683,16 @@ static void npu__ref_pool_rows_f32(const npu_launch *l, const npu__ref_pool *poo
     const npu__ref_floats *f = pool->floats;
     size_t width = (size_t)pool->in[2];
     uint32_t fold = pool->mean ? NPU__SUM : NPU__MAX;
-    float strip[NPU__REF_FLOAT_STRIP];
-    for (size_t i = 0; i < width; i++) {
-        row[i] = pool->mean ? 0.0f : -INFINITY;
-    }
+    float strip[NPU__REF_FLOAT_STRIP], start = pool->mean ? 0.0f : -INFINITY;
+    npu__ref_fill_floats(row, width, start);
     for (int64_t i = 0; i < w[0].count; i++) {
         int64_t depth = (int64_t)plane * pool->in[0] + w[0].first + i * pool->dilation[0];
-        for (int64_t j = 0; j < w[1].count; j++) {
-            int64_t at = (depth * pool->in[1] + w[1].first + j * pool->dilation[1]) * pool->in[2];
+        int64_t at = (depth * pool->in[1] + w[1].first) * pool->in[2], step = pool->dilation[1] * pool->in[2];
+        if (l->in[0].dtype == NPU_F32) {
+            f->fold_rows(fold, row, (const float *)l->x[0] + at, width, 1, (size_t)w[1].count, step);
+            continue;
+        }
+        for (int64_t j = 0; j < w[1].count; j++, at += step) {
             const float *x = npu__ref_floats_at(f, strip, l->x[0], l->in[0].dtype, at, 1, width);
             f->fold_rows(fold, row, x, width, 1, 1, 0);
         }
@@ -17745,6 +17761,46 @@ static void npu__ref_pool_row_f32(const npu_launch *l, const npu__ref_pool *pool
     npu__ref_floats_put(pool->floats, l->y[0], l->out[0].dtype, (int64_t)first, y, (size_t)pool->out[2]);
 }
 
+/* Spans of a row of results, of depth and height; its plane. */
+static size_t npu__ref_pool_row_at(const npu__ref_pool *pool, size_t row, npu__ref_span *w)
+{
+    size_t depth = (size_t)pool->out[0], height = (size_t)pool->out[1];
+    w[0] = npu__ref_window(pool, 0, (int64_t)(row / height % depth));
+    w[1] = npu__ref_window(pool, 1, (int64_t)(row % height));
+    return row / (depth * height);
+}
+
+/* Some rows of results, whose folded rows lie one after the other with their padding: windows of all are those of one
+   long row, and what lies between its rows is left out. */
+static void npu__ref_pool_block_f32(const npu_launch *l, const npu__ref_pool *pool, size_t first, size_t rows)
+{
+    float folded[NPU__REF_FLOAT_STRIP], windows[NPU__REF_FLOAT_STRIP], strip[NPU__REF_FLOAT_STRIP];
+    const int64_t stride = pool->stride[2], out = pool->out[2], per_row = pool->width / stride;
+    uint32_t fold = pool->mean ? NPU__SUM : NPU__MAX;
+    float start = pool->mean ? 0.0f : -INFINITY;
+    size_t num = (rows - 1) * (size_t)per_row + (size_t)out;
+    npu__ref_span w[2];
+    npu__ref_fill_floats(folded, rows * (size_t)pool->width, start);
+    for (size_t i = 0; i < rows; i++) {
+        size_t plane = npu__ref_pool_row_at(pool, first + i, w);
+        npu__ref_pool_rows_f32(l, pool, plane, w, folded + i * (size_t)pool->width + pool->padding[2]);
+    }
+    npu__ref_fill_floats(windows, num, start);
+    for (int64_t k = 0; k < pool->kernel[2]; k++) {
+        pool->floats->fold_rows(fold, windows, folded + k * pool->dilation[2], num, stride, 1, 0);
+    }
+    for (size_t i = 0; i < rows; i++) {
+        int64_t at = (int64_t)(first + i) * out;
+        float *y = npu__ref_floats_to(strip, l->y[0], l->out[0].dtype, at);
+        memcpy(y, windows + i * (size_t)per_row, (size_t)out * sizeof *y);
+        if (pool->mean) {
+            npu__ref_pool_row_at(pool, first + i, w);
+            npu__ref_pool_divide_f32(pool, w, y);
+        }
+        npu__ref_floats_put(pool->floats, l->y[0], l->out[0].dtype, at, y, (size_t)out);
+    }
+}
+
 static npu_status npu__ref_pool_launch_f32(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_pool *pool = (const npu__ref_pool *)l->state;
@@ -17753,13 +17809,29 @@ static npu_status npu__ref_pool_launch_f32(const npu_launch *l, uint32_t part, u
         return npu__ref_pool_launch(l, part, parts);
     }
     npu__ref_share(pool->planes * depth * height, part, parts, &begin, &end);
-    for (size_t row = begin; row < end; row++) {
+    for (size_t row = begin, rows; row < end; row += rows) {
         npu__ref_span w[NPU__POOL_DIMS];
-        w[0] = npu__ref_window(pool, 0, (int64_t)(row / height % depth));
-        w[1] = npu__ref_window(pool, 1, (int64_t)(row % height));
-        npu__ref_pool_row_f32(l, pool, row / (depth * height), w, row * (size_t)pool->out[2]);
+        rows = end - row < pool->rows ? end - row : pool->rows;
+        if (rows > 0) {
+            npu__ref_pool_block_f32(l, pool, row, rows);
+        } else {
+            size_t plane = npu__ref_pool_row_at(pool, row, w);
+            npu__ref_pool_row_f32(l, pool, plane, w, row * (size_t)pool->out[2]);
+            rows = 1;
+        }
     }
     return NPU_OK;
+}
+
+/* Windows of one size are taken some rows at a time, where rows with their padding are short enough. */
+static void npu__ref_pool_cut(npu__ref_pool *pool)
+{
+    int64_t reach = (pool->out[2] - 1) * pool->stride[2] + (pool->kernel[2] - 1) * pool->dilation[2] + 1;
+    int64_t all = npu__ref_max(reach, pool->padding[2] + pool->in[2]);
+    if (!pool->adaptive && !pool->onto && all <= NPU__REF_FLOAT_STRIP - pool->stride[2]) {
+        pool->width = npu__ref_ceil_div(all, pool->stride[2]) * pool->stride[2];
+        pool->rows = (size_t)(NPU__REF_FLOAT_STRIP / pool->width);
+    }
 }
 
 /* Rows too long for a strip are left to the plain variant. */
@@ -17780,6 +17852,7 @@ NPU__REF_COLD static npu_status npu__ref_pool_prepare_f32(npu_prepare *p)
     }
     pool->columns = columns;
     pool->floats = &npu__ref_floats_of[p->isa];
+    npu__ref_pool_cut(pool);
     return NPU_OK;
 }
 
