@@ -269,6 +269,17 @@ static bool ends_with(const char *text, const char *end)
     return len >= tail && strcmp(text + len - tail, end) == 0;
 }
 
+/* How many bytes in front are among those. */
+static size_t leading_bytes(const npu_bytes *b, const char *among)
+{
+    size_t n = 0;
+    while (n < b->size && ((const char *)b->data)[n] && strchr(among, ((const char *)b->data)[n])) {
+        n++;
+    }
+    return n;
+}
+
+/* By its suffix, or, where that says nothing, by what it begins with: a field of protobuf, a brace, a word. */
 static int read_model(run_state *s)
 {
     say_stage("reading", s->model);
@@ -277,9 +288,12 @@ static int read_model(run_state *s)
     if (s->diag.status) {
         return fail(s, s->model);
     }
-    npu_status status = ends_with(s->model, ".onnx")   ? read_onnx(s)
-                        : ends_with(s->model, ".json") ? npu_graph_parse_json(&s->graph, (const char *)b->data, b->size, NULL, &s->diag)
-                                                       : npu_graph_parse(&s->graph, (const char *)b->data, b->size, NULL, &s->diag);
+    size_t first = leading_bytes(b, " \t\r\n");
+    char c = (char)(first < b->size ? ((const char *)b->data)[first] : 0);
+    npu_status status = ends_with(s->model, ".onnx") || (c > 0 && c < ' ') ? read_onnx(s)
+                        : ends_with(s->model, ".json") || c == '{'
+                            ? npu_graph_parse_json(&s->graph, (const char *)b->data, b->size, NULL, &s->diag)
+                            : npu_graph_parse(&s->graph, (const char *)b->data, b->size, NULL, &s->diag);
     return status ? fail(s, s->model) : RUN_OK;
 }
 

@@ -628,6 +628,7 @@ run_npu_run() {
     [ $? = 3 ] || return 1
     "$run" $model --no-such-option
     [ $? = 2 ] || return 1
+    cp $model $OUT/picture.bin && "$run" $OUT/picture.bin --dim batch=2 --verify y=$OUT/y.npy || return 1
     "$run" $OUT/none.onnx
     [ $? = 1 ] || return 1
     printf '%s\n' 'npu_ir 1' 'graph main' 'input x : f32[2]' 'const w : f32[2,2] {1.0, 2.0, 3.0, 4.0}' \
