@@ -174,7 +174,8 @@ static void ops_make_symbols(ops_case *c, npu_graph *g, npu_spec *spec)
         }
         ops_symbol *symbol = &c->symbols[k];
         if (k == c->num_symbols) {
-            int64_t value = spec->dims[i], min = ops_chance(&c->r, 70) ? 0 : value, max = value + ops_between(&c->r, 0, 3);
+            int64_t value = spec->dims[i], min = ops_chance(&c->r, 70) ? 0 : value, more = ops_between(&c->r, 0, 3);
+            int64_t max = value < INT64_MAX - more ? value + more : value;
             snprintf(symbol->name, sizeof symbol->name, "s%u", (unsigned)k);
             symbol->value = value;
             symbol->other = ops_between(&c->r, max - min > 3 ? max - 3 : min, max);
