@@ -10843,6 +10843,13 @@ static npu_status npu__ref_conv_workspace(npu__ref_conv_blocked *s, size_t *part
 
 /* Known weights of an op with fixed dims, which are packed once, whose channels leave at most a quarter of the vectors
    empty. */
+/* Do channels fill the vectors of tiles of pixels? Then those take the sums where weights are known. */
+static bool npu__ref_conv_fills_pixels(const npu__ref_conv_shape *c)
+{
+    int64_t width = npu__ref_pixel_loops_of[c->isa]->channels;
+    return npu__ref_ceil_div(c->out_channels, width) * width <= c->out_channels / 3 * 4;
+}
+
 NPU__REF_COLD static void npu__ref_conv_choose(const npu_prepare *p, npu__ref_conv_blocked *s)
 {
     const npu__ref_conv_shape *c = s->conv;
@@ -10851,7 +10858,7 @@ NPU__REF_COLD static void npu__ref_conv_choose(const npu_prepare *p, npu__ref_co
     bool is_single = d[0].taps * d[1].taps * d[2].taps == 1 && d[0].step * d[1].step * d[2].step == 1;
     s->panels = npu__ref_ceil_div(c->out_channels, loops->channels);
     if (p->op->in_data && p->op->in_data[1] && !p->op->dynamic && !c->transposed &&
-        npu__ref_compute_class(c->dtype) == NPU__F32 && s->panels * loops->channels <= c->out_channels / 3 * 4) {
+        npu__ref_compute_class(c->dtype) == NPU__F32 && npu__ref_conv_fills_pixels(c)) {
         s->pixels = loops;
         s->is_in_place = is_single && c->dtype == NPU_F32 && npu__ref_volume(c->in) == npu__ref_volume(c->out);
     }
@@ -10871,12 +10878,14 @@ static void npu__ref_plane_cut(npu__ref_plane *p)
     p->copied = (p->block - 1) * p->step[0] + reach;
 }
 
-/* One input channel in two dims, with every or every second pixel, of which not too much is copied. */
+/* One input channel in two dims, with every or every second pixel, of which not too much is copied. Where weights that
+   are known would be taken by tiles of pixels, others are not taken by planes, whose sums begin with the bias: the bits
+   are the same whether they are known or not. */
 static bool npu__ref_conv_is_plane(npu__ref_conv_blocked *s)
 {
     const npu__ref_conv_shape *c = s->conv;
     npu__ref_plane *p = &s->plane;
-    if (!npu__ref_has_planes(c) || c->in_channels != 1 || s->pixels || c->transposed || c->onto ||
+    if (!npu__ref_has_planes(c) || c->in_channels != 1 || npu__ref_conv_fills_pixels(c) || c->transposed || c->onto ||
         c->dtype != NPU_F32 || c->in[0] * c->out[0] * c->kernel[0] != 1 || c->pad[0] != 0 || c->stride[2] > 2 ||
         c->out[1] <= 2 || c->kernel[2] > NPU__REF_PLANE_TAPS) {
         return false;

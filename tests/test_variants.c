@@ -663,6 +663,7 @@ static conv_case random_conv(bool is_winograd)
 static const conv_case given_convs[] = {
     { 2, 1, 1, 9, { 14, 14 }, { 5, 5 }, 1, 2, 1 }, { 1, 1, 2, 5, { 29, 61 }, { 5, 7 }, 2, 3, 1 },
     { 1, 1, 1, 2, { 40, 140 }, { 7, 7 }, 1, 3, 1 }, { 1, 1, 1, 4, { 16, 7 }, { 9, 9 }, 1, 4, 1 },
+    { 2, 1, 42, 3, { 10, 13 }, { 3, 4 }, 2, 0, 1 }, { 1, 1, 24, 1, { 12, 20 }, { 3, 3 }, 2, 1, 1 },
     { 1, 1, 1, 4, { 57, 90 }, { 6, 5 }, 2, 0, 3 }, { 1, 1, 1, 2, { 30, 120 }, { 17, 17 }, 1, 8, 1 },
     { 1, 32, 33, 1, { 37, 149 }, { 3, 3 }, 1, 1, 1 }, { 2, 130, 140, 2, { 7, 7 }, { 1, 1 }, 1, 0, 1 },
     { 1, 600, 128, 1, { 15, 16 }, { 1, 1 }, 1, 0, 1 }, { 1, 128, 128, 1, { 1, 3 }, { 1, 1 }, 1, 0, 1 }
@@ -743,7 +744,10 @@ static void conv_check(const conv_case *c, void **data, const float *expected, i
     for (size_t i = 0; y && z && i < size / sizeof *y; i++) {
         wrong += isnan(y[i]) || isnan(z[i]) ? isnan(y[i]) != isnan(z[i]) : memcmp(&y[i], &z[i], sizeof *y) != 0;
     }
-    NPU_CHECK(y && z && wrong == 0);
+    NPU_CHECK_THAT(y && z && wrong == 0, "set %s, squares %d: %d differ: %d x %d to %d channels of %d groups, %d x %d, "
+                   "kernel %d x %d, stride %d, padding %d, dilation %d", npu_ref_isa(isa), (int)tile, (int)wrong,
+                   (int)c->images, (int)c->in, (int)c->out, (int)c->groups, (int)c->size[0], (int)c->size[1],
+                   (int)c->kernel[0], (int)c->kernel[1], (int)c->stride, (int)c->pad, (int)c->dilation);
     if (y) {
         conv_compare(c, y, expected, (const float *)data[1], is_winograd ? tile : 0);
     }
