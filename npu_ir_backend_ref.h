@@ -23914,9 +23914,10 @@ typedef struct npu__ref_byte_loops {
 #define NPU__REF_BYTE_DOT_base(s, a, b)                                                               \
     (int32_t)((uint32_t)(s) + (uint32_t)((int16_t)((uint32_t)(a) & 0xffffu) * (int16_t)((uint32_t)(b) & 0xffffu)) + \
               (uint32_t)(((a) >> 16) * ((b) >> 16)))
-#if defined(__GNUC__) && defined(__SSE2__)
+/* Where a compiler for 32 bits is not set to SSE2, functions for AVX2 have these all the same. */
 #define NPU__REF_BYTE_LOAD_sse2(p) _mm_loadu_si128((const __m128i *)(const void *)(p))
 #define NPU__REF_BYTE_STORE_sse2(p, x) _mm_storeu_si128((__m128i *)(void *)(p), x)
+#if defined(__GNUC__) && defined(__SSE2__)
 #define NPU__REF_BYTE_DOT_sse2(s, a, b) _mm_add_epi32(s, _mm_madd_epi16(a, b))
 NPU__REF_BYTE_TILE(base, , __m128i, 4, 4, 2, NPU__REF_BYTE_LOAD_sse2, NPU__REF_BYTE_STORE_sse2, _mm_set1_epi32,
                    NPU__REF_BYTE_DOT_sse2)
@@ -24022,12 +24023,6 @@ NPU__REF_INLINE void npu__ref_byte_pack4_body(int32_t *to, const int16_t *const 
         }
     }
 }
-#if defined(__GNUC__) && defined(__SSE2__)
-NPU__REF_INLINE __m128i npu__ref_byte_sixteen(const uint8_t *x)
-{
-    return _mm_loadu_si128((const __m128i *)(const void *)x);
-}
-#endif
 NPU__REF_INLINE void npu__ref_byte_columns2_body(int32_t *to, const uint8_t *const *rows, bool is_signed, int32_t off,
                                                  size_t n)
 {
@@ -24035,7 +24030,7 @@ NPU__REF_INLINE void npu__ref_byte_columns2_body(int32_t *to, const uint8_t *con
 #if defined(__GNUC__) && defined(__SSE2__)
     const __m128i less = _mm_set1_epi16((int16_t)off), none = _mm_setzero_si128();
     for (size_t i = 0; i < n; i += 16) {
-        __m128i x = npu__ref_byte_sixteen(a + i), y = npu__ref_byte_sixteen(b + i);
+        __m128i x = NPU__REF_BYTE_LOAD_sse2(a + i), y = NPU__REF_BYTE_LOAD_sse2(b + i);
         __m128i xs = is_signed ? _mm_cmpgt_epi8(none, x) : none, ys = is_signed ? _mm_cmpgt_epi8(none, y) : none;
         __m128i x0 = _mm_sub_epi16(_mm_unpacklo_epi8(x, xs), less), x1 = _mm_sub_epi16(_mm_unpackhi_epi8(x, xs), less);
         __m128i y0 = _mm_sub_epi16(_mm_unpacklo_epi8(y, ys), less), y1 = _mm_sub_epi16(_mm_unpackhi_epi8(y, ys), less);
@@ -24059,10 +24054,10 @@ NPU__REF_INLINE void npu__ref_byte_columns4_body(int32_t *to, const uint8_t *con
 #if defined(__GNUC__) && defined(__SSE2__)
     for (size_t i = 0; i < n; i += 16) {
         const __m128i all = _mm_set1_epi8((char)flip);
-        __m128i x = _mm_xor_si128(npu__ref_byte_sixteen(a + i), all);
-        __m128i y = _mm_xor_si128(npu__ref_byte_sixteen(b + i), all);
-        __m128i z = _mm_xor_si128(npu__ref_byte_sixteen(c + i), all);
-        __m128i w = _mm_xor_si128(npu__ref_byte_sixteen(d + i), all);
+        __m128i x = _mm_xor_si128(NPU__REF_BYTE_LOAD_sse2(a + i), all);
+        __m128i y = _mm_xor_si128(NPU__REF_BYTE_LOAD_sse2(b + i), all);
+        __m128i z = _mm_xor_si128(NPU__REF_BYTE_LOAD_sse2(c + i), all);
+        __m128i w = _mm_xor_si128(NPU__REF_BYTE_LOAD_sse2(d + i), all);
         __m128i xy = _mm_unpacklo_epi8(x, y), zw = _mm_unpacklo_epi8(z, w);
         NPU__REF_BYTE_STORE_sse2(to + i, _mm_unpacklo_epi16(xy, zw));
         NPU__REF_BYTE_STORE_sse2(to + i + 4, _mm_unpackhi_epi16(xy, zw));
@@ -26933,7 +26928,7 @@ static void npu__ref_byte_split(uint8_t *even, uint8_t *odd, const uint8_t *x, s
 #if defined(__GNUC__) && defined(__SSE2__)
     const __m128i low = _mm_set1_epi16(0xff);
     for (size_t i = 0; i < n; i += 16) {
-        __m128i a = npu__ref_byte_sixteen(x + 2 * i), b = npu__ref_byte_sixteen(x + 2 * i + 16);
+        __m128i a = NPU__REF_BYTE_LOAD_sse2(x + 2 * i), b = NPU__REF_BYTE_LOAD_sse2(x + 2 * i + 16);
         NPU__REF_BYTE_STORE_sse2(even + i, _mm_packus_epi16(_mm_and_si128(a, low), _mm_and_si128(b, low)));
         NPU__REF_BYTE_STORE_sse2(odd + i, _mm_packus_epi16(_mm_srli_epi16(a, 8), _mm_srli_epi16(b, 8)));
     }
@@ -28390,7 +28385,7 @@ NPU__REF_INLINE NPU__REF_AVX2 __m128i npu__ref_byte_before(const uint8_t *x, con
 {
     uint8_t bytes[16] = { 0 };
     memcpy(bytes, x, (size_t)npu__ref_min(16, end - x));
-    return npu__ref_byte_sixteen(bytes);
+    return NPU__REF_BYTE_LOAD_sse2(bytes);
 }
 /* As npu__ref_byte_lanes_take; the input ends at `end`. */
 NPU__REF_AVX2 static void npu__ref_byte_lanes_take_avx2(const npu__ref_byte_run *run, size_t n, uint8_t flip,
@@ -28407,8 +28402,8 @@ NPU__REF_AVX2 static void npu__ref_byte_lanes_take_avx2(const npu__ref_byte_run 
         NPU__REF_UNROLL_LOOP
         for (int32_t i = 0; i < 16; i++) {
             const uint8_t *p = low + at[i], *q = high + next[i];
-            __m128i a = is_whole ? npu__ref_byte_sixteen(p) : npu__ref_byte_before(p, ends[0]);
-            __m128i b = is_whole ? npu__ref_byte_sixteen(q) : npu__ref_byte_before(q, ends[1]);
+            __m128i a = is_whole ? NPU__REF_BYTE_LOAD_sse2(p) : npu__ref_byte_before(p, ends[0]);
+            __m128i b = is_whole ? NPU__REF_BYTE_LOAD_sse2(q) : npu__ref_byte_before(q, ends[1]);
             x[i] = _mm256_xor_si256(_mm256_inserti128_si256(_mm256_castsi128_si256(a), b, 1), flips);
         }
         npu__ref_byte_turn_avx2(x);
