@@ -10043,7 +10043,7 @@ static void npu__ref_pixels_sum(const npu__ref_pixel_source *s, int64_t rows, in
 /* ---- convolution: depthwise ----
 
    Planes that meet no other: results lie along the vectors, and masks leave out what lies beside a row, so nothing is
-   copied. Sums are taken in the order of the taps from the bias on, as without them. */
+   copied. Sums begin with the bias, in the order of the taps. */
 
 enum {
     NPU__REF_PLANE_TAPS = 64,   /* of a row, which masks are kept for */
@@ -10841,15 +10841,14 @@ static npu_status npu__ref_conv_workspace(npu__ref_conv_blocked *s, size_t *part
     return NPU_OK;
 }
 
-/* Known weights of an op with fixed dims, which are packed once, whose channels leave at most a quarter of the vectors
-   empty. */
-/* Do channels fill the vectors of tiles of pixels? Then those take the sums where weights are known. */
+/* Channels leave at most a quarter of the vectors of tiles of pixels empty. */
 static bool npu__ref_conv_fills_pixels(const npu__ref_conv_shape *c)
 {
     int64_t width = npu__ref_pixel_loops_of[c->isa]->channels;
     return npu__ref_ceil_div(c->out_channels, width) * width <= c->out_channels / 3 * 4;
 }
 
+/* Those take known weights of an op with fixed dims, which are packed once. */
 NPU__REF_COLD static void npu__ref_conv_choose(const npu_prepare *p, npu__ref_conv_blocked *s)
 {
     const npu__ref_conv_shape *c = s->conv;
