@@ -46164,8 +46164,8 @@ static npu_status npu__build_steps(npu_plan *plan, npu_diag *diag)
 
 static npu_status npu__check_fallback(const npu_plan *plan, npu_diag *diag)
 {
-    for (uint32_t id = 1; plan->desc.no_fallback && plan->num_given > 1 && id < plan->graph->num_ops;
-         id++) {
+    bool is_asked = NPU__HAS_DEVICES && plan->desc.no_fallback && plan->num_given > 1;
+    for (uint32_t id = 1; is_asked && id < plan->graph->num_ops; id++) {
         if (plan->targets[id].backend + 1u == plan->num_given && !plan->targets[id].is_idle) {
             if (diag && diag->status == NPU_OK) {
                 diag->op = id;
