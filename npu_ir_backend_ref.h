@@ -9295,6 +9295,7 @@ typedef struct npu__ref_matmul {
     npu__ref_product gemm;
     npu__ref_batches a, b, c0;
     uint32_t a_index, b_index, c0_index, bias_index; /* operands; NPU_NO_INDEX = none */
+    const void *spread_a; /* instead of a: see npu__ref_matmul_spread_a; NULL = none */
     int64_t batch;
     uint32_t gemm_parts; /* of one product; more than 1 only where every part of the op is one of them */
 } npu__ref_matmul;
@@ -9472,7 +9473,7 @@ static npu_status npu__ref_matmul_launch(const npu_launch *l, uint32_t part, uin
     for (int64_t i = items * part / parts; i < end; i++) {
         int64_t item = i / gemm_parts;
         uint32_t piece = (uint32_t)(i % gemm_parts);
-        g.a.x = npu__ref_address(l->x[s->a_index], g.a.dtype, npu__ref_batch_start(&s->a, item));
+        g.a.x = npu__ref_address(s->spread_a ? s->spread_a : l->x[s->a_index], g.a.dtype, npu__ref_batch_start(&s->a, item));
         g.b.x = npu__ref_address(l->x[s->b_index], g.b.dtype, npu__ref_batch_start(&s->b, item));
         if (s->c0_index != NPU_NO_INDEX) {
             g.c0.x = npu__ref_address(l->x[s->c0_index], g.c0.dtype, npu__ref_batch_start(&s->c0, item));
@@ -9814,12 +9815,39 @@ static npu_status npu__ref_conv_launch_plain(const npu_launch *l, uint32_t part,
 
 /* ---- convolution: one tap ---- */
 
+/* Weights that are known and whose rows share sets of the cache are copied once, to rows that do not, instead of once
+   for each block of columns. */
+NPU__REF_COLD static npu_status npu__ref_matmul_spread_a(npu_prepare *p, npu__ref_matmul *s)
+{
+    npu__ref_product *g = &s->gemm;
+    const void *from = p->op->in_data ? p->op->in_data[s->a_index] : NULL;
+    int64_t row = g->k + NPU__REF_PER_LINE(float);
+    npu_prepare_key key = { from, "rows apart", { g->m, g->k, g->a.dtype, 0, 0, 0, 0, 0 } };
+    size_t bytes;
+    bool is_made;
+    float *to;
+    if (!from || g->a.dtype != NPU_F32 || npu__ref_gemm_is_naive(g) || npu__ref_gemm_is_vector(g) ||
+        npu__ref_gemm_a_is_direct(g, npu__ref_ceil_div(g->n, npu__ref_tile(g)->cols))) {
+        return NPU_OK;
+    }
+    if (!npu_size_mul((size_t)row * sizeof(float), (size_t)g->m, &bytes)) {
+        return NPU_ERR_OVERFLOW;
+    }
+    s->spread_a = to = npu_prepare_share(p, &key, bytes, &is_made);
+    for (int64_t i = 0; to && !is_made && i < g->m; i++, to += row) {
+        memcpy(to, (const float *)from + i * g->a.row, (size_t)g->k * sizeof(float));
+    }
+    g->a.row = row;
+    return s->spread_a ? NPU_OK : NPU_ERR_NO_MEMORY;
+}
+
 /* Weights times the images as they lie: a batch of products. */
 NPU__REF_COLD static npu_status npu__ref_conv_prepare_matmul(npu_prepare *p)
 {
     npu__ref_matmul *s = npu_prepare_alloc(p, sizeof *s);
     npu__ref_conv_shape c = npu__ref_conv(p);
     npu__ref_product *g;
+    npu_status status;
     if (!s) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -9850,7 +9878,8 @@ NPU__REF_COLD static npu_status npu__ref_conv_prepare_matmul(npu_prepare *p)
         g->onto = true;
     }
     p->takes_epilogue = c.dtype == NPU_F32 && g->k > 0;
-    return npu__ref_matmul_parts(p, s);
+    status = npu__ref_matmul_spread_a(p, s);
+    return status ? status : npu__ref_matmul_parts(p, s);
 }
 
 static bool npu__ref_all_are(const npu_op_info *op, const char *name, int64_t value)
@@ -10671,6 +10700,23 @@ static void npu__ref_copy_floats(float *to, const float *from, int64_t n)
     }
 }
 
+/* Rows of at most 16 floats, each in two moves that overlap. */
+static void npu__ref_copy_short_rows(float *to, int64_t to_row, const float *from, int64_t from_row, int64_t rows,
+                                     int64_t n)
+{
+    for (; n >= 8 && rows > 0; rows--, to += to_row, from += from_row) {
+        memcpy(to, from, 8 * sizeof *to);
+        memcpy(to + n - 8, from + n - 8, 8 * sizeof *to);
+    }
+    for (; n >= 4 && rows > 0; rows--, to += to_row, from += from_row) {
+        memcpy(to, from, 4 * sizeof *to);
+        memcpy(to + n - 4, from + n - 4, 4 * sizeof *to);
+    }
+    for (; rows > 0; rows--, to += to_row, from += from_row) {
+        npu__ref_copy_floats(to, from, n);
+    }
+}
+
 /* A part of a group's image as the tiles that it is read in, [band, tile, k, pixel]: where it lies, each channel of a
    tile fills a line of the cache, and with all of them there is no room for the weights. */
 static void npu__ref_conv_pack_image(const npu__ref_conv_blocked *s, const float *x, float *to, uint32_t part,
@@ -10683,9 +10729,9 @@ static void npu__ref_conv_pack_image(const npu__ref_conv_blocked *s, const float
         npu__ref_share((size_t)(npu__ref_ceil_div(s->gemm.k, near) * tiles), part, parts, &begin, &end);
         for (int64_t i = (int64_t)begin; i < (int64_t)end; i++) {
             int64_t first = n * (i % tiles) / tiles, count = n * (i % tiles + 1) / tiles - first;
-            for (int64_t k = i / tiles * near; k < npu__ref_min((i / tiles + 1) * near, s->gemm.k); k++) {
-                npu__ref_copy_floats(to + i % tiles * s->tile + k * s->pixels->pixels, x + k * all + at + first, count);
-            }
+            int64_t k = i / tiles * near, step = s->pixels->pixels;
+            npu__ref_copy_short_rows(to + i % tiles * s->tile + k * step, step, x + k * all + at + first, all,
+                                     npu__ref_min(s->gemm.k - k, near), count);
         }
     }
 }
