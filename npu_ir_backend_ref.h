@@ -10007,11 +10007,12 @@ typedef struct npu__ref_pixel_loops {
     NPU__REF_PIXELS_4(NAME) NPU__REF_PIXELS_CASE(NAME, 5) NPU__REF_PIXELS_CASE(NAME, 6)
 #define NPU__REF_PIXELS_8(NAME) \
     NPU__REF_PIXELS_6(NAME) NPU__REF_PIXELS_CASE(NAME, 7) NPU__REF_PIXELS_CASE(NAME, 8)
-#define NPU__REF_PIXELS_14(NAME)                                           \
+#define NPU__REF_PIXELS_12(NAME)                                           \
     NPU__REF_PIXELS_8(NAME)                                                \
     NPU__REF_PIXELS_CASE(NAME, 9) NPU__REF_PIXELS_CASE(NAME, 10)           \
-    NPU__REF_PIXELS_CASE(NAME, 11) NPU__REF_PIXELS_CASE(NAME, 12)          \
-    NPU__REF_PIXELS_CASE(NAME, 13) NPU__REF_PIXELS_CASE(NAME, 14)
+    NPU__REF_PIXELS_CASE(NAME, 11) NPU__REF_PIXELS_CASE(NAME, 12)
+#define NPU__REF_PIXELS_14(NAME) \
+    NPU__REF_PIXELS_12(NAME) NPU__REF_PIXELS_CASE(NAME, 13) NPU__REF_PIXELS_CASE(NAME, 14)
 
 NPU__REF_PIXELS_DEFINE(base, , float, 1, 4, 4, true, NPU__REF_SCALAR_LOAD, NPU__REF_SCALAR_STORE, NPU__REF_SCALAR_SET,
                        NPU__REF_SCALAR_FMA, npu__ref_limit)
@@ -10019,6 +10020,8 @@ NPU__REF_PIXELS_DEFINE(base, , float, 1, 4, 4, true, NPU__REF_SCALAR_LOAD, NPU__
 NPU__REF_PIXELS_DEFINE(avx512, NPU__REF_TILE_AVX512, __m512, 16, 14, 2, true, _mm512_loadu_ps, _mm512_storeu_ps,
                        _mm512_set1_ps, _mm512_fmadd_ps, NPU__REF_LIMIT_AVX512)
 NPU__REF_PIXELS_DEFINE(avx2, NPU__REF_TILE_AVX2, __m256, 8, 6, 2, false, _mm256_loadu_ps, _mm256_storeu_ps,
+                       _mm256_set1_ps, _mm256_fmadd_ps, NPU__REF_LIMIT_AVX2)
+NPU__REF_PIXELS_DEFINE(avx2_narrow, NPU__REF_TILE_AVX2, __m256, 8, 12, 1, false, _mm256_loadu_ps, _mm256_storeu_ps,
                        _mm256_set1_ps, _mm256_fmadd_ps, NPU__REF_LIMIT_AVX2)
 #elif defined(NPU__REF_ARM64)
 NPU__REF_PIXELS_DEFINE(neon, , float32x4_t, 4, 8, 2, true, vld1q_f32, vst1q_f32, vdupq_n_f32, NPU__REF_NEON_FMA_F32,
@@ -10904,10 +10907,22 @@ static npu_status npu__ref_conv_workspace(npu__ref_conv_blocked *s, size_t *part
     return NPU_OK;
 }
 
+/* Where few channels would leave every second vector of their last tile empty, those of one vector. */
+static const npu__ref_pixel_loops *npu__ref_conv_pixel_loops(const npu__ref_conv_shape *c)
+{
+    const npu__ref_pixel_loops *loops = npu__ref_pixel_loops_of[c->isa];
+#ifdef NPU__REF_X86
+    if (loops == &npu__ref_pixels_avx2 && c->in_channels > 1 && c->out_channels <= 24 && (c->out_channels - 1) % 16 < 8) {
+        return &npu__ref_pixels_avx2_narrow;
+    }
+#endif
+    return loops;
+}
+
 /* Channels leave at most a quarter of the vectors of tiles of pixels empty. */
 static bool npu__ref_conv_fills_pixels(const npu__ref_conv_shape *c)
 {
-    int64_t width = npu__ref_pixel_loops_of[c->isa]->channels;
+    int64_t width = npu__ref_conv_pixel_loops(c)->channels;
     return npu__ref_ceil_div(c->out_channels, width) * width <= c->out_channels / 3 * 4;
 }
 
@@ -10915,7 +10930,7 @@ static bool npu__ref_conv_fills_pixels(const npu__ref_conv_shape *c)
 NPU__REF_COLD static void npu__ref_conv_choose(const npu_prepare *p, npu__ref_conv_blocked *s)
 {
     const npu__ref_conv_shape *c = s->conv;
-    const npu__ref_pixel_loops *loops = npu__ref_pixel_loops_of[c->isa];
+    const npu__ref_pixel_loops *loops = npu__ref_conv_pixel_loops(c);
     const npu__ref_conv_axis *d = s->dim;
     bool is_single = d[0].taps * d[1].taps * d[2].taps == 1 && d[0].step * d[1].step * d[2].step == 1;
     s->panels = npu__ref_ceil_div(c->out_channels, loops->channels);

@@ -659,7 +659,8 @@ static conv_case random_conv(bool is_winograd)
 }
 
 /* Several bands; few pixels of many channels, which are packed: of images and groups, in bands; planes with taps of
-   other numbers than 3 x 3, copied at once and a part at a time; rows of weights that are multiples of a KiB. */
+   other numbers than 3 x 3, copied at once and a part at a time; groups of few channels; rows of
+   weights that are multiples of a KiB. */
 static const conv_case given_convs[] = {
     { 2, 1, 1, 9, { 14, 14 }, { 5, 5 }, 1, 2, 1 }, { 1, 1, 2, 5, { 29, 61 }, { 5, 7 }, 2, 3, 1 },
     { 1, 1, 1, 2, { 40, 140 }, { 7, 7 }, 1, 3, 1 }, { 1, 1, 1, 4, { 16, 7 }, { 9, 9 }, 1, 4, 1 },
@@ -667,6 +668,7 @@ static const conv_case given_convs[] = {
     { 1, 1, 1, 4, { 57, 90 }, { 6, 5 }, 2, 0, 3 }, { 1, 1, 1, 2, { 30, 120 }, { 17, 17 }, 1, 8, 1 },
     { 1, 32, 33, 1, { 37, 149 }, { 3, 3 }, 1, 1, 1 }, { 2, 130, 140, 2, { 7, 7 }, { 1, 1 }, 1, 0, 1 },
     { 1, 600, 128, 1, { 15, 16 }, { 1, 1 }, 1, 0, 1 }, { 1, 128, 128, 1, { 1, 3 }, { 1, 1 }, 1, 0, 1 },
+    { 1, 8, 8, 5, { 7, 15 }, { 3, 3 }, 1, 1, 1 }, { 2, 5, 23, 2, { 9, 31 }, { 3, 3 }, 2, 1, 1 },
     { 2, 256, 37, 1, { 17, 19 }, { 1, 1 }, 1, 0, 1 }, { 1, 512, 66, 1, { 16, 33 }, { 1, 1 }, 1, 0, 1 }
 };
 
