@@ -12991,8 +12991,7 @@ NPU__REF_COLD static npu_status npu__ref_lu_prepare(npu_prepare *p)
     s->pivots = npu_op_int(p->op, "pivot", 1) != 0;
     s->check = npu_op_int(p->op, "check_errors", 0) != 0;
     p->state = s;
-    return npu_size_mul((size_t)s->m + 1, (size_t)s->n + 1, &numbers) && npu_size_mul(numbers, 2 * sizeof(double),
-                                                                                      &p->workspace)
+    return npu_size_mul((size_t)s->m, (size_t)s->n + 1, &numbers) && npu_size_mul(numbers, sizeof(double), &p->workspace)
                ? NPU_OK : NPU_ERR_OVERFLOW;
 }
 
@@ -19057,7 +19056,7 @@ NPU__REF_COLD static npu_status npu__ref_factors_prepare(npu_prepare *p)
 {
     const npu_tensor *a = &p->in[0];
     npu__ref_factors *s = (npu__ref_factors *)npu_prepare_alloc(p, sizeof *s);
-    size_t side, numbers;
+    size_t least, most, side, runs, vectors;
     if (!s) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -19068,14 +19067,16 @@ NPU__REF_COLD static npu_status npu__ref_factors_prepare(npu_prepare *p)
     s->vectors = npu_op_int(p->op, "compute_uv", 1) && npu_op_int(p->op, "compute_v", 1) &&
                  !npu_op_str_is(p->op, "mode", "r");
     p->state = s;
-    side = (size_t)(s->m > s->n ? s->m : s->n) + 1;
-    if (!npu_size_mul(side, (size_t)(s->m < s->n ? s->m : s->n) + 2, &numbers) || /* runs with their vectors */
-        !npu_size_mul(numbers, 2 * sizeof(double), &numbers) || !npu_size_mul(side, side, &side) ||
-        !npu_size_mul(side, sizeof(double), &side) || !npu_size_add(numbers, side, &s->part_bytes)) {
+    least = (size_t)npu__ref_min(s->m, s->n), most = (size_t)npu__ref_max(s->m, s->n);
+    side = p->op->kind == NPU_ATEN_LINALG_QR ? (size_t)s->m : most;
+    /* runs and what turns with them, a number of each, and as many vectors unless all are asked for */
+    if (!npu_size_mul(most + least + 1, least * sizeof(double), &runs) ||
+        !npu_size_mul(side, (s->full && s->vectors ? side : least) * sizeof(double), &vectors) ||
+        !npu_size_add(runs, vectors, &runs) || !npu_size_add(runs, 63, &s->part_bytes)) {
         return NPU_ERR_OVERFLOW;
     }
-    s->part_bytes = (s->part_bytes + 63) / 64 * 64;
-    p->parts = npu__ref_item_parts((size_t)s->batch, side);
+    s->part_bytes = s->part_bytes / 64 * 64;
+    p->parts = npu__ref_item_parts((size_t)s->batch, s->part_bytes / sizeof(double));
     return npu_size_mul(s->part_bytes, p->parts, &p->workspace) ? NPU_OK : NPU_ERR_OVERFLOW;
 }
 
@@ -22691,7 +22692,7 @@ NPU__REF_COLD static npu_status npu__ref_ctc_prepare(npu_prepare *p)
     if (!npu_size_mul((size_t)s->width, 2 * sizeof(double) + sizeof(int64_t), &bytes)) {
         return NPU_ERR_OVERFLOW;
     }
-    p->workspace = bytes;
+    p->workspace = s->batch ? bytes : 0;
     return NPU_OK;
 }
 
@@ -23083,7 +23084,7 @@ NPU__REF_COLD static npu_status npu__ref_row_loss_prepare(npu_prepare *p)
     case NPU_ATEN_MULTI_MARGIN_LOSS: s->row = npu__ref_multi_margin_row; break;
     default:
         s->row = npu__ref_multilabel_row;
-        p->workspace = s->n * sizeof(bool);
+        p->workspace = s->rows ? s->n * sizeof(bool) : 0;
         break;
     }
     return NPU_OK;
@@ -30391,11 +30392,11 @@ static bool npu__ref_accepts(const npu_kernel *k, const npu_op_info *op)
 }
 
 /* Neither operands nor results have an element. Kernels would still want memory by the dims that are not 0: to sort
-   [0, 2^33] that of a row. */
-static bool npu__ref_has_nothing(const npu_op_info *op)
+   [0, 2^33] that of a row. Of a composite, whose steps hold more, its results are enough. */
+static bool npu__ref_has_nothing(const npu_op_info *op, bool composite)
 {
     bool has = !op->num_out || op->dynamic || op->num_bodies || (op->traits & NPU_EFFECT);
-    for (uint32_t i = 0; i < op->num_in + op->num_out && !has; i++) {
+    for (uint32_t i = composite ? op->num_in : 0; i < op->num_in + op->num_out && !has; i++) {
         const npu_spec *x = i < op->num_in ? op->in[i] : op->out[i - op->num_in];
         has = x != NULL;
         for (uint32_t k = 0; x && k < x->rank; k++) {
@@ -30432,11 +30433,12 @@ static const npu_kernel *npu__ref_choose(const npu__ref *ref, const npu_op_info 
             fallback = fallback || k->priority < 0 ? fallback : k;
         }
         if (fallback) {
-            return npu__ref_has_nothing(op) ? &npu__ref_nothing : fallback;
+            return npu__ref_has_nothing(op, false) ? &npu__ref_nothing : fallback;
         }
     }
     *kind_known = *kind_known || (op->traits & NPU_COMPOSITE);
-    return op->traits & NPU_COMPOSITE ? &npu__ref_composite_kernel : NULL;
+    return !(op->traits & NPU_COMPOSITE)     ? NULL
+           : npu__ref_has_nothing(op, true) ? &npu__ref_nothing : &npu__ref_composite_kernel;
 }
 
 /* The kernel of an op; of a composite, where every op that it stands for has one, too. */

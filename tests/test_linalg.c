@@ -516,6 +516,59 @@ static void test_first_of_many(void)
     npu_graph_destroy(g);
 }
 
+/* Kernels take memory for the numbers that there are: none for matrices that are not there, and of tall and wide ones no
+   square of the longer side. */
+static void test_room(void)
+{
+    static const struct { const char *inputs, *call; uint64_t most; } rows[] = {
+        { "f64[65536,2]", "y, r = linalg_qr(a)", 4 << 20 },
+        { "f64[2,65536]", "y, r = linalg_qr(a, mode='complete')", 4 << 20 },
+        { "f64[65536,2]", "y, s, v = _linalg_svd(a)", 8 << 20 },
+        { "f64[2,65536]", "u, y, v = _linalg_svd(a)", 8 << 20 },
+        { "f64[65536,2]", "y = linalg_svdvals(a)", 8 << 20 },
+        { "f64[65536,2]", "y = linalg_pinv(a, rcond=0.1)", 16 << 20 },
+        { "f64[65536,2] f64[65536,3]", "y, r, k, s = linalg_lstsq(a, b)", 64 << 20 },
+        { "f64[0,4096,4096]", "y, r = linalg_qr(a)", 4096 },
+        { "f64[0,4096,4096]", "y, v = linalg_eigh(a)", 4096 },
+        { "f64[0,4096,4096]", "y, p, i = linalg_lu_factor_ex(a)", 4096 },
+        { "f64[0,4096,4096]", "p, y, u = linalg_lu(a)", 4096 },
+        { "f64[0,4096,4096]", "y = linalg_inv(a)", 4096 },
+        { "f64[0,4096,4096]", "y = linalg_det(a)", 4096 },
+        { "f64[0,4096,4096]", "y = matrix_exp(a)", 4096 },
+        { "f64[0,4096,4096]", "y = linalg_matrix_power(a, n=3)", 4096 },
+        { "f64[0,4096,4096]", "y = linalg_matrix_norm(a, ord=2)", 4096 },
+        { "f64[0,4096,4096] f64[0,4096,4096]", "y = bmm(a, b)", 4096 },
+        { "f64[0,1,4096,64] f64[0,1,4096,64]", "y = scaled_dot_product_attention(a, b, b)", 4096 },
+        { "f64[0,1048576] i64[0,1048576]", "y = multilabel_margin_loss(a, b)", 4096 },
+        { "f64[65536,0] f64[65536,0]", "y = _weight_norm(a, b)", 4096 },
+        { "f64[0,1048576]", "p, i, y = linalg_lu_factor_ex(a)", 4096 },
+        { "f64[8,0,5] i64[0,1048576] i64[0] i64[0]", "y = ctc_loss.Tensor(a, b, c, d)", 4096 },
+        { "f64[1048576,0] i64[2]", "y = embedding_renorm(a, b, max_norm=1.0, norm_type=2.0)", 4096 },
+        { "c64[0,5,1048576] f32[9]", "y = istft(a, n_fft=9, hop_length=4, window=b)", 4096 },
+    };
+    const npu_backend *cpu = npu_ref_backend();
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        row r;
+        npu_plan_desc desc = { .backends = &cpu, .num_backends = 1 };
+        npu_plan *plan = NULL;
+        npu_program *program = NULL;
+        npu_memory m = { 0 };
+        npu_diag diag = { 0 };
+        memset(&r, 0, sizeof r);
+        r.inputs = rows[i].inputs;
+        r.call = rows[i].call;
+        npu_graph *g = build(&r);
+        npu_status status = g ? npu_plan_create(&plan, g, &desc, &diag) : NPU_ERR_PARSE;
+        status = status ? status : npu_program_create(&program, plan, &diag);
+        status = status ? status : npu_plan_memory(npu_program_plan(program), 0, &m);
+        NPU_CHECK_THAT(status == NPU_OK && m.scratch <= rows[i].most, "%s of %s: %s %llu bytes, at most %llu", r.call, r.inputs,
+                       diag.message, (unsigned long long)m.scratch, (unsigned long long)rows[i].most);
+        npu_program_destroy(program);
+        npu_plan_destroy(plan);
+        npu_graph_destroy(g);
+    }
+}
+
 /* A call of one op says what a run of it says. */
 static void test_call(void)
 {
@@ -558,6 +611,7 @@ int main(void)
     NPU_RUN(test_wrong_data);
     NPU_RUN(test_words);
     NPU_RUN(test_first_of_many);
+    NPU_RUN(test_room);
     NPU_RUN(test_call);
     return npu_test_done();
 }
