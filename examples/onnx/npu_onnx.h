@@ -2400,8 +2400,13 @@ static npu_value onnx_along(onnx_reader *r, npu_value v, uint32_t rank, int64_t 
     return onnx_rank(r, v) == 1 && rank ? onnx_reshape(r, v, dims, rank) : v;
 }
 
-static int64_t onnx_low(npu_dtype dtype) { return npu_dtype_is_signed(dtype) ? -((int64_t)1 << (npu_dtype_bits(dtype) - 1)) : 0; }
-static int64_t onnx_high(npu_dtype dtype) { return onnx_low(dtype) + ((int64_t)1 << npu_dtype_bits(dtype)) - 1; }
+/* The least and the most that an integer dtype has and an int64_t holds. */
+static int64_t onnx_high(npu_dtype dtype)
+{
+    uint32_t digits = npu_dtype_bits(dtype) - npu_dtype_is_signed(dtype);
+    return (int64_t)(UINT64_MAX >> (64 - (digits < 63 ? digits : 63)));
+}
+static int64_t onnx_low(npu_dtype dtype) { return npu_dtype_is_signed(dtype) ? -onnx_high(dtype) - 1 : 0; }
 
 /* May quantized_decomposed say it, as PyTorch's exporters do? Scales and zero points must be known, and positive; not 4 bits,
    nor floats. What is only known at run time stays composed, as ONNX rounds it: x / scale, where the others round x (1 / scale). */
