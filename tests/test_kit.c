@@ -14,10 +14,12 @@ static int run_kit(const npu_backend *b, const char *vectors)
     return npu_backend_test(&desc);
 }
 
+static const char *const views[] = { "aten.view.default", "aten.reshape.default", "aten.unsqueeze.default", "aten.squeeze.dim" };
+
 static void test_simulated(void)
 {
     NPU_ITEM("F54");
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 9; i++) {
         npu_sim_desc desc;
         npu_sim *sim = NULL;
         memset(&desc, 0, sizeof desc);
@@ -30,6 +32,11 @@ static void test_simulated(void)
         desc.op_scratch = i == 5 ? 1000 : 0;
         desc.alignment = i == 5 ? 256 : 0;
         desc.maps = i == 2;
+        desc.passes_views = i > 5;
+        desc.deny = views;
+        desc.num_deny = i > 5 ? 4 : 0;
+        desc.plans_inner |= i == 7;
+        desc.in_place |= i == 8;
         NPU_CHECK_STATUS(npu_sim_create(&sim, &desc), NPU_OK);
         NPU_CHECK_EQ(run_kit(npu_sim_backend(sim), i == 0 ? "tests/vectors" : NULL), 0);
         npu_sim_counters c = npu_sim_count(sim);
@@ -285,21 +292,47 @@ static npu_status submit_first_dims(void *ctx, void *program, const npu_binding 
 }
 
 /* Of groups that begin with a convolution whose rows and columns have other dilations, results are wrong. */
-static void *known_conv;
+static void *known_wrong;
 
 static npu_status compile_conv(void *ctx, const npu_group *group, npu_compiled *out)
 {
     const npu_op_info *op = group->ops[0]->info;
     npu_status status = REAL->compile(ctx, group, out);
     if (status == NPU_OK && op->kind == NPU_ATEN_CONV2D && npu_op_int_at(op, "dilation", 0) != npu_op_int_at(op, "dilation", 1)) {
-        known_conv = out->program;
+        known_wrong = out->program;
     }
+    return status;
+}
+
+static bool has_view(const npu_group *group)
+{
+    bool has = false;
+    for (uint32_t i = 0; i < group->num_ops; i++) {
+        has |= (group->ops[i]->info->traits & NPU_VIEW) != 0;
+    }
+    return has;
+}
+
+static npu_status compile_no_view(void *ctx, const npu_group *group, npu_compiled *out)
+{
+    if (has_view(group)) {
+        snprintf(out->text, sizeof out->text, "no views");
+        return NPU_ERR_NOT_IMPLEMENTED;
+    }
+    return REAL->compile(ctx, group, out);
+}
+
+/* Of groups with a view inside, results are wrong. */
+static npu_status compile_view(void *ctx, const npu_group *group, npu_compiled *out)
+{
+    npu_status status = REAL->compile(ctx, group, out);
+    known_wrong = status == NPU_OK && has_view(group) ? out->program : known_wrong == out->program ? NULL : known_wrong;
     return status;
 }
 
 static npu_status submit_conv(void *ctx, void *program, const npu_binding *b, npu_fence *fence)
 {
-    npu_sim_corrupt(broken.sim, program == known_conv);
+    npu_sim_corrupt(broken.sim, program == known_wrong);
     return REAL->submit(ctx, program, b, fence);
 }
 
@@ -334,7 +367,9 @@ static npu_status capture_end(void *ctx, void **capture)
 static const struct {
     const char *what, *words;
     npu_backend slots; /* those that are not NULL replace the real ones */
-    bool no_wait, no_load, async, maps, cpu; /* cpu: that, instead of the simulated accelerator */
+    bool no_wait, no_load, async, maps;
+    bool views; /* it refuses them, and passes over them */
+    bool cpu;   /* instead of the simulated accelerator */
 } rows[] = {
     { "no load", "struct: save without load", .slots = { 0 }, .no_load = true },
     { "half a capture", "struct: 1 of the four slots of captures", .slots = { .capture_end = capture_end } },
@@ -362,6 +397,10 @@ static const struct {
     { "downloads too early", "overlap: a run that overlaps gives other bits", .slots = { .download = download_early }, .async = true },
     { "keeps its first dims", "dynamic: runtime dims, case ", .slots = { .submit = submit_first_dims }, .cpu = true },
     { "wrong dilation", "convolutions: conv2d 2, case 0: element ", .slots = { .compile = compile_conv, .submit = submit_conv } },
+    { "passes over no views",
+      "views: it has NPU_BACKEND_VIEWS, but compile refuses a group with views: op 2, aten.reshape.default: no views",
+      .slots = { .compile = compile_no_view }, .views = true },
+    { "reads views elsewhere", "views: wrong result", .slots = { .compile = compile_view, .submit = submit_conv }, .views = true },
     { "costs drift", "supports: cost of aten.", .slots = { .cost = cost_drifts } },
     { "costs for ever", "supports: planning fails: ", .slots = { .cost = cost_ages } },
     { "loads nothing", "saved: load does not take what save gave", .slots = { .load = load_never } },
@@ -388,7 +427,11 @@ static void test_broken(void)
         memset(&desc, 0, sizeof desc);
         desc.async = rows[i].async;
         desc.maps = rows[i].maps;
+        desc.deny = views;
+        desc.num_deny = rows[i].views ? 4 : 0;
+        desc.passes_views = rows[i].views;
         broken.latest = 0;
+        known_wrong = NULL;
         NPU_CHECK_STATUS(npu_sim_create(&broken.sim, &desc), NPU_OK);
         REAL = rows[i].cpu ? npu_ref_backend() : npu_sim_backend(broken.sim);
         npu_backend b = *REAL;

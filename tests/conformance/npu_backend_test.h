@@ -11,8 +11,8 @@
    It says on stderr what is wrong and where. Three parts, in this order, since a later one trusts the earlier: slots by
    hand (the struct, answers of supports, buffers, ranges, copies, maps, fences, capacities), whole graphs of ops that the
    backend takes, compared with the CPU (odd sizes, memory that is full of NaN and guarded behind its end, weights that
-   stay, two execs at once, overlap and replays, saved programs, runtime dims; a wrong result is told by its op), and the
-   vectors of those ops.
+   stay, views passed over, two execs at once, overlap and replays, saved programs, runtime dims; a wrong result is told by
+   its op), and the vectors of those ops.
 
    The backend must take one of relu, neg, abs, sigmoid, tanh, add, sub, mul of f32. Needs POSIX threads. */
 #ifndef NPU_BACKEND_TEST_H
@@ -302,10 +302,11 @@ static inline const float *npu_bt_numbers(uint32_t seed)
     return x[seed % 4];
 }
 
+/* Only a view that nobody asks for can be passed over. */
 static inline int npu_bt_here(void *ctx, const npu_op_info *op, const char *label)
 {
-    (void)ctx, (void)op, (void)label;
-    return 0;
+    (void)ctx, (void)label;
+    return (npu_bt_now->real->traits & NPU_BACKEND_VIEWS) && (op->traits & NPU_VIEW) ? -1 : 0;
 }
 
 /* Why a backend does not take the op of a graph with one op, 0 = it does; and what its cost slot says. */
@@ -570,6 +571,55 @@ static inline void npu_bt_graphs(npu_bt *t)
     for (uint32_t i = 0; i < 12 && !t->failed; i++) {
         npu_graph *g = npu_bt_graph(t, i + 1, i < 3 ? i + 1 : 3 * i);
         npu_bt_check_graph(t, g);
+        npu_graph_destroy(g);
+    }
+}
+
+static inline npu_value npu_bt_next(const npu_bt *t, npu_graph *g, uint32_t *i, npu_value a, npu_value b)
+{
+    const npu_bt_op *op = &npu_bt_ops[t->takes[(*i)++ % t->num_takes]];
+    return op->unary ? op->unary(g, a) : op->binary(g, a, b);
+}
+
+/* Views of what lives on, of views and of what an op reads twice, each between ops that the backend takes. */
+static inline npu_graph *npu_bt_view_graph(const npu_bt *t, uint32_t first)
+{
+    static const int64_t line[] = { NPU_BT_LEN }, block[] = { 1, NPU_BT_SIDE, NPU_BT_SIDE };
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value x = npu_input(g, "x", npu_bt_spec()), y = npu_input(g, "y", npu_bt_spec()), a, b, c;
+    a = npu_bt_next(t, g, &first, x, y);
+    b = npu_reshape(g, a, line, 1);
+    b = npu_bt_next(t, g, &first, b, b);
+    c = npu_unsqueeze(g, npu_reshape(g, b, block + 1, 2), 0);
+    c = npu_bt_next(t, g, &first, c, npu_reshape(g, a, block, 3));
+    c = npu_bt_next(t, g, &first, npu_squeeze(g, c, 0), a);
+    npu_output(g, "last", c);
+    npu_output(g, "middle", b);
+    return g;
+}
+
+/* Those that it refuses are in its groups all the same, as it promises. */
+static inline void npu_bt_views(npu_bt *t)
+{
+    for (uint32_t i = 0; i < t->num_takes && (t->real->traits & NPU_BACKEND_VIEWS) && !t->failed; i++) {
+        npu_graph *g = npu_bt_view_graph(t, i);
+        npu_bt_made made;
+        npu_diag diag = { 0 };
+        npu_status status = npu_bt_make(g, t->real, &made, &diag);
+        if (status) {
+            npu_bt_say(t, "%s", diag.message);
+        }
+        for (uint32_t id = 1; id <= npu_graph_num_ops(g) && !status; id++) {
+            const char *words = "";
+            if (npu_plan_op_backend(npu_program_plan(made.program), (npu_op){ id }, NULL, &words) != 0) {
+                npu_bt_say(t, "it has NPU_BACKEND_VIEWS, but compile refuses a group with views: op %u, %s: %s", (unsigned)id,
+                           npu_op_definition(g, (npu_op){ id })->name, words);
+            }
+        }
+        npu_bt_unmake(&made);
+        if (!t->failed) {
+            npu_bt_check_graph(t, g);
+        }
         npu_graph_destroy(g);
     }
 }
@@ -983,7 +1033,8 @@ static inline int npu_backend_test(const npu_backend_test_desc *desc)
     static const struct { const char *name; void (*run)(npu_bt *t); } checks[] = {
         { "struct", npu_bt_struct },     { "supports", npu_bt_supports }, { "buffers", npu_bt_buffers },
         { "ranges", npu_bt_ranges },     { "capacity", npu_bt_capacity }, { "copies", npu_bt_copies },
-        { "fences", npu_bt_fences },     { "graphs", npu_bt_graphs },     { "two execs", npu_bt_two_execs },
+        { "fences", npu_bt_fences },     { "graphs", npu_bt_graphs },     { "views", npu_bt_views },
+        { "two execs", npu_bt_two_execs },
         { "overlap", npu_bt_overlaps },  { "saved", npu_bt_saved },       { "refusals", npu_bt_refusals },
         { "convolutions", npu_bt_convolutions }, { "dynamic", npu_bt_dynamic },
     };
