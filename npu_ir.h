@@ -532,7 +532,8 @@ NPU_IR_API npu_spec npu_spec_tile(npu_dtype dtype, uint32_t rank, const int64_t 
 NPU_IR_API npu_spec npu_spec_scalar(npu_dtype dtype);
 NPU_IR_API bool npu_spec_equal(const npu_spec *a, const npu_spec *b);
 NPU_IR_API bool npu_spec_is_static(const npu_spec *spec); /* no dim below 0 */
-/* Elements and bytes, dense row-major. Errors: RANK (over 8), DYNAMIC_SHAPE, OVERFLOW, DTYPE. *out is 0 on error. */
+/* Elements and bytes, dense row-major. Errors: RANK (over 8), DYNAMIC_SHAPE, OVERFLOW, DTYPE, INVALID_ARGUMENT (no
+   spec, as that of a value that was not made). *out is 0 on error. */
 NPU_IR_API npu_status npu_spec_len(const npu_spec *spec, size_t *out);
 NPU_IR_API npu_status npu_spec_size(const npu_spec *spec, size_t *out);
 /* "f32[2,3]", "tile f16[32,128]", "f32[?,3]", "i8[2,3] scale=0.5 zero=-3", "i8[2,3] scales=2 axis=0". Appends to
@@ -8509,18 +8510,18 @@ static bool npu__same_dims(const npu_spec *a, const npu_spec *b)
 
 NPU_IR_API bool npu_spec_equal(const npu_spec *a, const npu_spec *b)
 {
-    return a->cls == b->cls && a->dtype == b->dtype && a->wrapped == b->wrapped && a->space == b->space &&
+    return a && b && a->cls == b->cls && a->dtype == b->dtype && a->wrapped == b->wrapped && a->space == b->space &&
         a->offset == b->offset && npu__same_dims(a, b) && npu__quant_equal(a->quant, b->quant);
 }
 
 NPU_IR_API bool npu_spec_is_static(const npu_spec *spec)
 {
-    for (uint32_t i = 0; i < spec->rank && i < NPU_MAX_RANK; i++) {
+    for (uint32_t i = 0; spec && i < spec->rank && i < NPU_MAX_RANK; i++) {
         if (spec->dims[i] < 0) {
             return false;
         }
     }
-    return true;
+    return spec != NULL;
 }
 
 /* The stride of the next dim of a dense tensor. Beside a dim of 0 products may not fit: they wrap, and nobody follows
@@ -8535,8 +8536,8 @@ NPU_IR_API npu_status npu_spec_len(const npu_spec *spec, size_t *out)
     size_t n = 1;
     bool empty = false;
     *out = 0;
-    if (spec->rank > NPU_MAX_RANK) {
-        return NPU_ERR_RANK;
+    if (!spec || spec->rank > NPU_MAX_RANK) {
+        return spec ? NPU_ERR_RANK : NPU_ERR_INVALID_ARGUMENT;
     }
     if (!npu_spec_is_static(spec)) {
         return NPU_ERR_DYNAMIC_SHAPE;
@@ -8555,7 +8556,7 @@ NPU_IR_API npu_status npu_spec_len(const npu_spec *spec, size_t *out)
 
 NPU_IR_API npu_status npu_spec_size(const npu_spec *spec, size_t *out)
 {
-    uint32_t bits = npu_dtype_bits((npu_dtype)spec->dtype);
+    uint32_t bits = spec ? npu_dtype_bits((npu_dtype)spec->dtype) : 0;
     npu_status status = npu_spec_len(spec, out);
     size_t len = *out, row;
     *out = 0;
@@ -8590,6 +8591,9 @@ static void npu__print_quant(npu_text *text, const npu_quant *q)
 NPU_IR_API void npu_spec_print(npu_text *text, const npu_spec *spec)
 {
     static const char *const classes[] = { "none ", "", "tile ", "scalar " };
+    if (!spec) {
+        return;
+    }
     npu_text_printf(text, "%s%s[", classes[spec->cls & 3], npu_dtype_name((npu_dtype)spec->dtype));
     for (uint32_t i = 0; i < spec->rank && i < NPU_MAX_RANK; i++) {
         if (spec->dims[i] >= 0) {

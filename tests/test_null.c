@@ -23,6 +23,7 @@ static npu_affine_map map;
 static npu_value v;
 static npu_op op;
 static npu_scalar number;
+static size_t num_bytes;
 
 static void check_nothing(int line, const char *call, bool is_nothing)
 {
@@ -65,6 +66,12 @@ static void test_objects(void)
     STATUS(npu_text_load(NULL, NULL), NPU_ERR_IO);
     STATUS(npu_text_save(NULL, NULL), NPU_ERR_IO);
     NOTHING(npu_spec_print(NULL, &spec));
+    NOTHING(npu_spec_print(&text, NULL)); /* the spec of a value that was not made */
+    NUMBER(npu_spec_is_static(NULL), false);
+    NUMBER(npu_spec_equal(NULL, &spec), false);
+    NUMBER(npu_spec_equal(&spec, NULL), false);
+    STATUS(npu_spec_len(NULL, &num_bytes), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_spec_size(NULL, &num_bytes), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_schema_parse(NULL, NULL, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_schema_parse(&made.schema, NULL, NULL, &diag), NPU_ERR_INVALID_ARGUMENT);
     NOTHING(npu_schema_free(NULL, NULL));
