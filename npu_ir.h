@@ -53784,8 +53784,8 @@ static npu_status npu__run_streams(npu_exec *e, uint32_t step)
     if (!NPU__HAS_COSTS || !p->num_streams) {
         return NPU_OK;
     }
-    if (e->next_stream >= p->num_streams || p->streams[e->next_stream].from > step) {
-        e->next_stream = 0; /* of the run before, or nothing is for this step */
+    if (e->next_stream && p->streams[e->next_stream - 1].from >= step) {
+        e->next_stream = 0; /* of the run before, which may have failed between two weights of a step */
     }
     while (e->next_stream < p->num_streams && p->streams[e->next_stream].from < step) {
         e->next_stream++;

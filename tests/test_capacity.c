@@ -356,6 +356,16 @@ static void test_streamed_weights(void)
                 }
                 NPU_CHECK_BYTES(y, expected, sizeof y);
             }
+            npu_status status = NPU_ERR_BACKEND;
+            for (uint32_t n = 1; status; n++) { /* the run after one that failed uploads all of them again */
+                npu_sim_fail(r.sims[0], NPU_SIM_UPLOAD, n, NPU_ERR_BACKEND);
+                status = npu_exec_run(r.exec);
+                npu_sim_fail(r.sims[0], NPU_SIM_UPLOAD, 0, NPU_OK);
+                uint64_t before = npu_sim_count(r.sims[0]).bytes_up;
+                NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+                NPU_CHECK_EQ(npu_sim_count(r.sims[0]).bytes_up - before, m.streamed + sizeof x);
+                NPU_CHECK_BYTES(y, expected, sizeof y);
+            }
             rig_unmake(&r);
         }
         rig_end(&r);
