@@ -2404,7 +2404,7 @@ static npu_value onnx_along(onnx_reader *r, npu_value v, uint32_t rank, int64_t 
 static int64_t onnx_high(npu_dtype dtype)
 {
     uint32_t digits = npu_dtype_bits(dtype) - npu_dtype_is_signed(dtype);
-    return (int64_t)(UINT64_MAX >> (64 - (digits < 63 ? digits : 63)));
+    return INT64_MAX >> (63 - (digits < 63 ? digits : 63)); /* 0 of no dtype */
 }
 static int64_t onnx_low(npu_dtype dtype) { return npu_dtype_is_signed(dtype) ? -onnx_high(dtype) - 1 : 0; }
 
