@@ -237,6 +237,9 @@ extern "C" {
    NPU_IR_NO_SYMBOLS    dims that are no numbers                        UNSUPPORTED: symbols, inputs and results with
                                                                         such dims, numbers among attributes read from
                                                                         values
+   NPU_IR_NO_STATES     what runs remember                              UNSUPPORTED: npu_state, states_of of
+                                                                        npu_exec_desc
+   NPU_IR_NO_QUANT      quantisation of specs, not the ops              UNSUPPORTED: such specs
    NPU_IR_NO_ISA        kernels for instruction sets that the           npu_ref_isa names "base" alone; half of the time
                         compiler is not set to                          that npu_ir_backend_ref.h takes to compile
 
@@ -6371,7 +6374,8 @@ typedef struct npu_exec_desc {
 } npu_exec_desc;
 /* Errors: INVALID_ARGUMENT (canary; more threads than num_workers of the plan where a device has scratch for each),
    VERSION (parallel), NO_MEMORY (of a device: names the region, the bytes, the largest values), NOT_FOUND, DTYPE, SHAPE
-   (a state that states_of has not, or of another type), UNSUPPORTED (overlap, where it is left out of this build). */
+   (a state that states_of has not, or of another type), UNSUPPORTED (overlap, states_of: where they are left
+   out of this build). */
 NPU_IR_API npu_status npu_exec_create(npu_exec **out, npu_program *program, const npu_exec_desc *desc,
                                       npu_diag *diag);
 /* Plan, program and exec in one call, for programs that need only one: all three are destroyed with the exec. Errors:
@@ -7257,6 +7261,16 @@ NPU_X(aicf_gemm, (npu_value a, npu_value b), (a, b))
 #define NPU__HAS_SYMBOLS false
 #else
 #define NPU__HAS_SYMBOLS true
+#endif
+#ifdef NPU_IR_NO_STATES
+#define NPU__HAS_STATES false
+#else
+#define NPU__HAS_STATES true
+#endif
+#ifdef NPU_IR_NO_QUANT
+#define NPU__HAS_QUANT false
+#else
+#define NPU__HAS_QUANT true
 #endif
 
 #ifdef NPU__STATIC_TOO_LATE
@@ -8495,7 +8509,7 @@ NPU_IR_API npu_spec npu_spec_scalar(npu_dtype dtype) { return npu__spec(NPU_CLAS
 
 static bool npu__quant_equal(const npu_quant *a, const npu_quant *b)
 {
-    if (a == b || !a || !b) {
+    if (!NPU__HAS_QUANT || a == b || !a || !b) {
         return a == b;
     }
     return a->scheme == b->scheme && a->axis == b->axis && a->block == b->block && a->count == b->count &&
@@ -10549,6 +10563,12 @@ NPU_IR_FAMILIES(NPU__FAMILY)
 NPU_IR_FAMILIES(NPU__FAMILY)
 #undef NPU__FAMILY
 #undef NPU__ROW
+#define NPU__FAMILY(space_number, space, category, ops) ops(NPU__ROW)
+#define NPU__ROW(number, symbol, traits, rule, schema, doc) | (NPU_IR_HAS_OP(symbol) ? (traits) & NPU_SLICE : 0)
+/* Else only ops of a program's own are slices, and copied. */
+enum { NPU__HAS_SLICES = (0 NPU_IR_FAMILIES(NPU__FAMILY)) != 0 };
+#undef NPU__FAMILY
+#undef NPU__ROW
 
 #pragma GCC diagnostic push
 #ifdef __clang__
@@ -12020,7 +12040,7 @@ static uint32_t npu__spec_intern(npu_graph *g, const npu_spec *s)
         return NPU_NO_INDEX;
     }
     *copy = *s;
-    if (s->quant && (copy->quant = npu__quant_copy(g, s->quant)) == NULL) {
+    if (NPU__HAS_QUANT && s->quant && (copy->quant = npu__quant_copy(g, s->quant)) == NULL) {
         return NPU_NO_INDEX;
     }
     g->specs[g->num_specs++] = copy;
@@ -13142,6 +13162,10 @@ NPU_IR_API npu_status npu_deduce_add_result(npu_deduce *d, const npu_spec *spec)
     if (spec->rank > NPU_MAX_RANK) {
         return npu_deduce_fail(d, NPU_ERR_RANK, NULL, "result %u has %u dims, at most %d are possible",
                                (unsigned)d->num_results, (unsigned)spec->rank, NPU_MAX_RANK);
+    }
+    if (!NPU__HAS_QUANT && spec->quant) {
+        return npu_deduce_fail(d, NPU_ERR_UNSUPPORTED, NULL, "result %u: NPU_IR_NO_QUANT leaves out its quantisation",
+                               (unsigned)d->num_results);
     }
     if (d->num_results >= NPU__MAX_RESULTS || npu_spec_size(spec, &size) == NPU_ERR_OVERFLOW) {
         return npu_deduce_fail(d, NPU_ERR_OVERFLOW, NULL, "result %u is too large", (unsigned)d->num_results);
@@ -22821,6 +22845,10 @@ static npu_status npu__check_spec(npu_graph *g, const char *what, const char *na
                                    (unsigned)i, (long long)spec->dims[i]);
         }
     }
+    if (!NPU__HAS_QUANT && spec->quant) {
+        return npu__graph_fail(g, NPU_ERR_UNSUPPORTED, "%s '%s': NPU_IR_NO_QUANT leaves out its quantisation", what,
+                               name);
+    }
     return spec->quant && npu__quant_fault(spec)
                ? npu__graph_fail(g, NPU_ERR_ATTRIBUTE, "%s '%s': its quantisation cannot be: %s", what, name,
                                  npu__quant_fault(spec))
@@ -23195,6 +23223,9 @@ NPU_IR_API npu_value npu_number(npu_graph *g, npu_scalar x)
 
 NPU_IR_API npu_value npu_state(npu_graph *g, const char *name, npu_spec spec)
 {
+    if (!NPU__HAS_STATES && npu__graph_edit(g) == NPU_OK) {
+        npu__graph_fail(g, NPU_ERR_UNSUPPORTED, "state '%.60s': NPU_IR_NO_STATES leaves it out", npu__or_empty(name));
+    }
     return npu__source(g, "state", name, &spec, NPU_ROLE_STATE);
 }
 
@@ -46938,7 +46969,7 @@ static bool npu__view_offset(const npu_plan *plan, const npu_op_info *info, uint
     *offset = 0;
     return to != NPU_NO_INDEX && plan->storage[to].kind == NPU__ARENA && plan->storage[to].parent == to &&
         !npu__form_of(plan, plan->storage[to].value, plan->storage[to].backend) &&
-        (!(info->traits & NPU_SLICE) || npu__slice_offset(info, before, offset)) &&
+        (!(info->traits & NPU_SLICE) || (NPU__HAS_SLICES && npu__slice_offset(info, before, offset))) &&
         *offset <= plan->storage[root].size && plan->storage[to].size <= plan->storage[root].size - *offset;
 }
 
@@ -47823,10 +47854,10 @@ static npu_status npu__plan_memory_once(npu_plan *plan, npu__step_memory *steps)
     }
     if (status == NPU_OK) {
         /* states last: what takes their memory may have been taken itself */
-        for (uint32_t i = 0; i < 2 * plan->num_steps && !plan->desc.no_inplace; i++) {
+        for (uint32_t i = 0; i < (1u + NPU__HAS_STATES) * plan->num_steps && !plan->desc.no_inplace; i++) {
             uint32_t step = i % plan->num_steps;
             for (uint32_t k = 0; k < steps[step].num_inplace; k++) {
-                (i < plan->num_steps ? npu__share_inplace : npu__share_state)(
+                (!NPU__HAS_STATES || i < plan->num_steps ? npu__share_inplace : npu__share_state)(
                     plan, &plan->steps[step], npu__pair_at(steps[step].inplace, k));
             }
         }
@@ -50681,10 +50712,13 @@ static bool npu__add_move(npu_allocator *a, npu__move **moves, uint32_t *num, ui
 #define NPU__ADD_MOVE(p, array, value, from, to) \
     npu__add_move(&(p)->allocator, &(p)->array, &(p)->num_##array, &(p)->cap_##array, (p)->plan, (value), (from), (to))
 
+/* Where states are left out, compilers drop what loops over them. */
+static uint32_t npu__num_states(const npu_program *p) { return NPU__HAS_STATES ? p->num_states : 0; }
+
 static bool npu__plan_states(npu_program *p)
 {
     const npu_graph *g = p->plan->graph;
-    for (uint32_t i = 1; i < g->num_values; i++) {
+    for (uint32_t i = 1; NPU__HAS_STATES && i < g->num_values; i++) {
         uint32_t next = g->values[i].role == NPU_ROLE_STATE ? npu__state_next(g, i) : 0;
         if (next &&
             (!NPU__RESERVE(p, states, 1) ||
@@ -51561,7 +51595,7 @@ static npu_status npu__await_own(npu_exec *e)
 /* The exec whose states it has, itself where they are its own. */
 static npu_exec *npu__exec_lender(npu_exec *e)
 {
-    while (e->desc.states_of) {
+    while (NPU__HAS_STATES && e->desc.states_of) {
         e = e->desc.states_of;
     }
     return e;
@@ -51625,7 +51659,7 @@ static npu_status npu__exec_borrow_state(npu_exec *e, uint32_t i, npu_diag *diag
     const npu_spec *x = g->specs[v->spec], *y;
     const char *name = g->names[v->name];
     uint32_t found = name[0] ? npu_graph_find(of, name).id : 0;
-    const npu__slot *slot = found ? npu__find_slot(from->states, from->program->num_states, found) : NULL;
+    const npu__slot *slot = found ? npu__find_slot(from->states, npu__num_states(from->program), found) : NULL;
     char mine[64], theirs[64];
     if (!slot || strcmp(name, of->names[of->values[found].name]) != 0) {
         return npu__fail(diag, NPU_ERR_NOT_FOUND, "exec: states_of has no state '%.60s'", name);
@@ -51645,7 +51679,7 @@ static npu_status npu__exec_borrow_state(npu_exec *e, uint32_t i, npu_diag *diag
 static npu_status npu__exec_states(npu_exec *e, npu_diag *diag)
 {
     npu_status status = NPU_OK;
-    for (uint32_t i = 0; status == NPU_OK && i < e->program->num_states; i++) {
+    for (uint32_t i = 0; status == NPU_OK && i < npu__num_states(e->program); i++) {
         status = e->desc.states_of                                                ? npu__exec_borrow_state(e, i, diag)
             : npu__slot_set(e, &e->states[i], e->program->states[i], true) ? NPU_OK
                                                                            : NPU_ERR_NO_MEMORY;
@@ -51658,7 +51692,7 @@ static npu_status npu__exec_slots(npu_exec *e, npu_diag *diag)
     const npu_graph *g = e->program->plan->graph;
     bool ok = npu__slots_init(e, &e->inputs, g->num_inputs) &&
         npu__slots_init(e, &e->outputs, g->num_outputs) &&
-        npu__slots_init(e, &e->states, e->program->num_states);
+        npu__slots_init(e, &e->states, npu__num_states(e->program));
     for (uint32_t i = 0; ok && i < g->num_inputs; i++) {
         ok = npu__slot_set(e, &e->inputs[i], g->inputs[i], false);
     }
@@ -52223,7 +52257,7 @@ static void npu__exec_dims_free(npu_exec *e)
 static uint32_t npu__most_actions(const npu_program *p)
 {
     return p->plan->num_inputs + 2 * p->num_feeds + 4 * p->num_moves + p->plan->num_steps + 3 * p->num_results +
-        p->num_states;
+        npu__num_states(p);
 }
 
 /* Room for what moves convert: in order one after the other, else all. */
@@ -52249,7 +52283,7 @@ static bool npu__exec_staging(npu_exec *e)
             e->staging_size = bytes > e->staging_size ? (size_t)bytes : e->staging_size;
         }
     }
-    for (uint32_t i = 0; i < p->num_states; i++) {
+    for (uint32_t i = 0; i < npu__num_states(p); i++) {
         bool stays = npu__state_stays(p->plan, p->states[i], p->results[p->plan->graph->num_outputs + i].value);
         e->staging_size += stays ? 0 : e->states[i].size;
     }
@@ -52306,7 +52340,7 @@ static npu_status npu__exec_init(npu_exec *e, npu_diag *diag)
     for (uint32_t i = p->plan->graph->num_outputs; status == NPU_OK && i-- > 0;) {
         npu__exec_rebind(e, e->outputs[i].value, e->outputs[i].own, e->outputs[i].size);
     }
-    for (uint32_t i = 0; status == NPU_OK && i < p->num_states; i++) {
+    for (uint32_t i = 0; status == NPU_OK && i < npu__num_states(p); i++) {
         npu__exec_rebind(e, e->states[i].value, e->states[i].own, e->states[i].size);
     }
     return status;
@@ -52349,6 +52383,9 @@ NPU__COLD NPU_IR_API npu_status npu_exec_create(npu_exec **out, npu_program *pro
     }
     if (!NPU__HAS_OVERLAP && desc && desc->overlap) {
         return npu__fail(diag, NPU_ERR_UNSUPPORTED, "exec: NPU_IR_NO_OVERLAP leaves overlap of the desc out");
+    }
+    if (!NPU__HAS_STATES && desc && desc->states_of) {
+        return npu__fail(diag, NPU_ERR_UNSUPPORTED, "exec: NPU_IR_NO_STATES leaves states_of of the desc out");
     }
     status = npu__check_workers(program, desc ? desc->parallel : NULL, diag);
     if (status) {
@@ -52448,7 +52485,7 @@ NPU_IR_API void npu_exec_destroy(npu_exec *e)
     npu__exec_dims_free(e);
     npu__slots_free(e, e->inputs, plan->num_inputs);
     npu__slots_free(e, e->outputs, plan->num_outputs);
-    npu__slots_free(e, e->states, e->program->num_states);
+    npu__slots_free(e, e->states, npu__num_states(e->program));
     npu__free(&a, e->buffers, e->num_all_buffers * sizeof *e->buffers);
     npu__free(&a, e->tables, e->num_all_buffers * sizeof *e->tables);
     npu__free(&a, e->bindings, e->program->num_groups * sizeof *e->bindings);
@@ -53526,7 +53563,7 @@ static const npu__slot *npu__source_slot(const npu_exec *e, uint32_t value)
     const npu_graph *g = e->program->plan->graph;
     bool is_input = g->values[value].role == NPU_ROLE_INPUT, is_state = g->values[value].role == NPU_ROLE_STATE;
     return is_input ? npu__find_slot(e->inputs, g->num_inputs, value)
-        : is_state  ? npu__find_slot(e->states, e->program->num_states, value)
+        : is_state  ? npu__find_slot(e->states, npu__num_states(e->program), value)
                     : NULL;
 }
 
@@ -53578,7 +53615,7 @@ static bool npu__is_read_last(const npu_exec *e, uint32_t value)
 {
     const npu_program *p = e->program;
     bool is_last = npu__is_output(p->plan->graph, value);
-    for (uint32_t i = 0; i < p->num_states && !is_last; i++) {
+    for (uint32_t i = 0; i < npu__num_states(p) && !is_last; i++) {
         is_last = p->results[p->plan->graph->num_outputs + i].value == value;
     }
     return is_last;
@@ -53742,7 +53779,7 @@ static npu_status npu__run_outputs(npu_exec *e)
     /* All next states are read before any state is written: one may be the old content of another. */
     for (uint32_t pass = 0; pass < 2; pass++) {
         char *stage = (char *)e->staging + e->staged_bytes;
-        for (uint32_t i = 0; i < p->num_states && status == NPU_OK; i++) {
+        for (uint32_t i = 0; i < npu__num_states(p) && status == NPU_OK; i++) {
             const npu__slot *slot = &e->states[i];
             const npu__move *m = &p->results[g->num_outputs + i];
             if (!npu__state_stays(p->plan, slot->value, m->value)) {
@@ -54568,7 +54605,7 @@ NPU_IR_API void npu_capture_destroy(npu_capture *c)
 NPU_IR_API npu_status npu_exec_reset_state(npu_exec *e)
 {
     npu_status status = e ? npu__await_late(e) : NPU_ERR_INVALID_ARGUMENT;
-    for (uint32_t i = 0; status == NPU_OK && i < e->program->num_states; i++) {
+    for (uint32_t i = 0; status == NPU_OK && i < npu__num_states(e->program); i++) {
         memset(e->states[i].own, 0, e->states[i].size);
     }
     return status;

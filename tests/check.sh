@@ -224,7 +224,7 @@ small_program() { # bytes at most
     [ "$(uname -m)" != x86_64 ] || [ "$(wc -c < $OUT/small)" -le "$1" ]
 }
 
-PARTS_BY_MACRO="TEXT DIAGRAMS JSON REWRITE LOWERING REPORT TILES LAYERS COSTS OVERLAP DEVICES SYMBOLS ISA"
+PARTS_BY_MACRO="TEXT DIAGRAMS JSON REWRITE LOWERING REPORT TILES LAYERS COSTS OVERLAP DEVICES SYMBOLS STATES QUANT ISA"
 
 macro() { # name suffix, -D...
     local name=$1

@@ -63,6 +63,36 @@ static int use_dims(int what)
     return status == want;
 }
 
+/* A state, and a spec with a quantisation. */
+static int use_input(int is_state)
+{
+    const int64_t dims[1] = { 2 };
+    const float scale = 0.5f;
+    npu_quant q;
+    npu_graph *g = npu_graph_create(NULL);
+    npu_spec spec = npu_spec_tensor(is_state ? NPU_F32 : NPU_I8, 1, dims);
+    npu_status status, want = NPU_OK;
+#ifdef NPU_IR_NO_STATES
+    want = is_state ? NPU_ERR_UNSUPPORTED : want;
+#endif
+#ifdef NPU_IR_NO_QUANT
+    want = is_state ? want : NPU_ERR_UNSUPPORTED;
+#endif
+    memset(&q, 0, sizeof q);
+    q.scheme = 1;
+    q.count = 1;
+    q.scales = &scale;
+    spec.quant = is_state ? NULL : &q;
+    if (is_state) {
+        npu_state(g, "x", spec);
+    } else {
+        npu_input(g, "x", spec);
+    }
+    status = npu_graph_status(g);
+    npu_graph_destroy(g);
+    return status == want;
+}
+
 /* A program as bytes. */
 static int use_save(const npu_graph *g)
 {
@@ -120,7 +150,7 @@ static int use_declarations(void)
     npu_op op = npu_emit(g, NPU_ATEN_RELU, &arg, 1);
     int ok = y.id && op.id && npu_graph_status(g) == NPU_OK && npu_ref_backend() != NULL && NPU_KIND_NUMBER(NPU_AICF_GEMM) == 2;
     npu_output(g, "y", y);
-    ok = ok && use_capacity(g) && use_save(g);
+    ok = ok && use_capacity(g) && use_save(g) && use_input(0) && use_input(1);
     for (int what = USE_NOTHING; what < USE_ALL; what++) {
         ok = ok && use_plan(g, what);
     }
