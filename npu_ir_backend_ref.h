@@ -7989,8 +7989,8 @@ typedef struct npu__ref_tile_end {
 
 typedef struct npu__ref_tile_loops {
     int32_t rows, cols; /* of the largest tile; B is packed in panels of cols */
-    /* C (rows x cols) = or += A (rows x k) B (k x cols); row i of B starts at b + offsets[i], or, where offsets is NULL,
-       at b + i * b_row, which takes a twentieth less time. end NULL = no end yet.
+    /* C (rows x cols) = or += A (rows x k) B (k x cols); row i of B starts at b + offsets[i], or, where offsets is
+       NULL, at b + i * b_row, which takes a twentieth less time. end NULL = no end yet.
        Each row of B fetches one of ahead, ahead + ahead_step bytes ...: of the next panel. */
     void (*product)(int32_t rows, int64_t k, const void *a, int64_t a_row, const void *b, int64_t b_row,
                     const ptrdiff_t *offsets, void *c, int64_t c_row, bool add, const npu__ref_tile_end *end,
@@ -9475,7 +9475,8 @@ static npu_status npu__ref_matmul_launch(const npu_launch *l, uint32_t part, uin
     for (int64_t i = items * part / parts; i < end; i++) {
         int64_t item = i / gemm_parts;
         uint32_t piece = (uint32_t)(i % gemm_parts);
-        g.a.x = npu__ref_address(s->spread_a ? s->spread_a : l->x[s->a_index], g.a.dtype, npu__ref_batch_start(&s->a, item));
+        g.a.x = s->spread_a ? s->spread_a
+                            : npu__ref_address(l->x[s->a_index], g.a.dtype, npu__ref_batch_start(&s->a, item));
         g.b.x = npu__ref_address(l->x[s->b_index], g.b.dtype, npu__ref_batch_start(&s->b, item));
         if (s->c0_index != NPU_NO_INDEX) {
             g.c0.x = npu__ref_address(l->x[s->c0_index], g.c0.dtype, npu__ref_batch_start(&s->c0, item));
@@ -9920,8 +9921,8 @@ typedef struct npu__ref_pixel_loops {
     int32_t pixels, channels; /* of the largest tile */
     bool is_for_large;        /* and faster than the image as a matrix, however many pixels that has */
     /* c (count x channels) = or += x w, then + bias, then as npu_epilogue.limits says: x [count, k] has its element
-       (i, j) at x[i + offsets[j]], or, where offsets is NULL, at x[i + j * step]; w and c are dense. bias NULL = neither. Each j fetches one of ahead, ahead +
-       ahead_step ...: weights of the next tiles. */
+       (i, j) at x[i + offsets[j]], or, where offsets is NULL, at x[i + j * step]; w and c are dense. bias NULL =
+       neither. Each j fetches one of ahead, ahead + ahead_step ...: weights of the next tiles. */
     void (*product)(int32_t count, int64_t k, const float *x, int64_t step, const ptrdiff_t *offsets, const float *w,
                     const float *bias, const float *limits, float *c, bool add, const float *ahead, int64_t ahead_step);
 } npu__ref_pixel_loops;
@@ -10068,7 +10069,8 @@ static void npu__ref_pixels_sum(const npu__ref_pixel_source *s, int64_t rows, in
             bool is_ahead = (i + 1) * depth * step <= more;
             s->loops->product((int32_t)(to - from), depth,
                               s->x + (s->tile ? i * s->tile : row * s->row + from) + (s->offsets ? 0 : k * s->step),
-                              s->step, s->offsets ? s->offsets + k : NULL, w + k * channels, k + depth < s->k ? NULL : bias, s->limits,
+                              s->step, s->offsets ? s->offsets + k : NULL, w + k * channels,
+                              k + depth < s->k ? NULL : bias, s->limits,
                               sums + (row * cols + from) * channels, k > 0,
                               is_ahead ? w + ready + i * depth * step : w, is_ahead ? step : 0);
         }
@@ -10912,7 +10914,8 @@ static const npu__ref_pixel_loops *npu__ref_conv_pixel_loops(const npu__ref_conv
 {
     const npu__ref_pixel_loops *loops = npu__ref_pixel_loops_of[c->isa];
 #ifdef NPU__REF_X86
-    if (loops == &npu__ref_pixels_avx2 && c->in_channels > 1 && c->out_channels <= 24 && (c->out_channels - 1) % 16 < 8) {
+    bool is_few = c->out_channels <= 24 && (c->out_channels - 1) % 16 < 8;
+    if (loops == &npu__ref_pixels_avx2 && c->in_channels > 1 && is_few) {
         return &npu__ref_pixels_avx2_narrow;
     }
 #endif
