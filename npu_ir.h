@@ -6821,13 +6821,12 @@ typedef struct npu_quantize_desc {
 } npu_quantize_desc;
 
 /* *out is a new graph with the inputs, outputs and names of g; what cannot be quantised is copied, and the report says
-   why: ops without a twin on integers, results that are not f32, weights that are not known, sums of products that 32
-   bits might not hold, values with infinity, as masks have it. Errors: INVALID_ARGUMENT (a desc that is not zeroed or
-   has a form, dtype, group or percentile that is none), GRAPH (g has failed), UNSUPPORTED (no backend can run one op),
-   MISSING_FEED (no samples, an input without data), RANGE (NaN in a value or weight, infinity in an input or weight, an
-   input that is one number in all samples, a range that is none), NOT_FOUND (a rule names nothing), SHAPE (a group does
-   not divide the rows of a weight: names the op), CANCELLED, those of binding, planning and running. Then *out is
-   NULL. */
+   why: ops without a twin on integers, results that are not f32, weights that are not known or whose rows groups do not
+   divide, sums of products that 32 bits might not hold, values and weights with NaN, or infinity, as masks have it.
+   Errors: INVALID_ARGUMENT (a desc that is not zeroed or has a form, dtype, group or percentile that is none), GRAPH (g
+   has failed), UNSUPPORTED (no backend can run one op), MISSING_FEED (no samples, an input without data), RANGE (NaN or
+   infinity in an input, an input that is one number in all samples, a range that is none), NOT_FOUND (a rule names
+   nothing), CANCELLED, those of binding, planning and running. Then *out is NULL. */
 NPU_IR_API npu_status npu_graph_quantize(npu_graph **out, const npu_graph *g, const npu_quantize_desc *desc,
                                          npu_diag *diag);
 #endif /* !NPU_IR_NO_REWRITE && !NPU_IR_NO_REPORT */
@@ -58072,7 +58071,7 @@ typedef struct npu__quant_value {
     bool is_made;       /* by a quantised op: whatever reads it reads what was stored */
     bool is_probed;     /* in the graph being made */
     uint32_t pair;      /* dequantised, in the graph being made */
-    bool is_endless;    /* infinity was among them: of a mask */
+    bool is_endless;    /* infinity was among them, as of a mask, or NaN */
     double least, largest; /* of all samples */
     double low, high;   /* of the root: what its scale covers */
     double scale;
@@ -58145,7 +58144,7 @@ static const char *npu__quant_stays(const npu__quant *q, uint32_t value)
 {
     const npu_quantize_rule *r = npu__quant_value_rule(q, value);
     return r && r->low == 0.0 && r->high == 0.0 ? "a rule says so"
-           : q->values[value].is_endless        ? "a value that it makes or reads has infinity"
+           : q->values[value].is_endless        ? "a value that it makes or reads has NaN or infinity"
                                                 : NULL;
 }
 
@@ -58319,10 +58318,13 @@ static const char *npu__quant_operand_reason(const npu__quant *q, uint32_t op)
 static const char *npu__quant_linear_reason(const npu__quant *q, uint32_t op)
 {
     uint32_t w = npu__quant_operand(q, op, 1);
+    const npu_spec *s = w ? npu__quant_spec(q, w) : NULL;
     return npu__quant_kind(q, op) != (npu_kind)NPU_ATEN_LINEAR ? "only weights of linears are quantised"
            : !npu__quant_is_known(q, w) ? "its weight is no f32 that is known: bind parameters first"
-           : npu__quant_spec(q, npu__quant_operand(q, op, 0))->rank < 1 || npu__quant_spec(q, w)->rank != 2
-               ? "its weight is no matrix"
+           : npu__quant_spec(q, npu__quant_operand(q, op, 0))->rank < 1 || s->rank != 2 ? "its weight is no matrix"
+           : npu__known_len(s) < 1 ? "its weight has no elements"
+           : q->desc->form == NPU_QUANTIZE_WEIGHTS4 && s->dims[1] % npu__quant_group(q)
+               ? "groups do not divide the rows of its weight"
                : npu__quant_stays(q, w);
 }
 
@@ -58570,20 +58572,17 @@ NPU__COLD static npu_value npu__quant_source(const npu__quant *q, npu_graph *sma
     return npu_constant_ref(small, NULL, *npu__quant_spec(q, value), npu__quant_data(q, value));
 }
 
-NPU__COLD static npu_status npu__quant_check_weight(const npu__quant *q, uint32_t weight, const npu_graph *to,
-                                                    npu_value scales)
+NPU__COLD static bool npu__quant_is_finite(const npu_graph *g, npu_value scales)
 {
-    const npu_spec *s = npu_value_spec(to, scales);
+    const npu_spec *s = npu_value_spec(g, scales);
+    bool is_finite = true;
     size_t len = 0;
     npu_spec_len(s, &len);
-    for (size_t i = 0; i < len; i++) {
-        double scale = npu__element_value(npu__dtype_of(s), npu_value_data(to, scales, NULL), i);
-        if (!(fabs(scale) <= npu__largest(NPU_F32))) {
-            return npu__fail(q->diag, NPU_ERR_RANGE, "quantise: weight '%.80s' has NaN or infinity",
-                             npu__quant_label(q, weight));
-        }
+    for (size_t i = 0; i < len && is_finite; i++) {
+        double scale = npu__element_value(npu__dtype_of(s), npu_value_data(g, scales, NULL), i);
+        is_finite = fabs(scale) <= npu__largest(NPU_F32);
     }
-    return NPU_OK;
+    return is_finite;
 }
 
 /* Every dim but one. */
@@ -58642,7 +58641,10 @@ NPU__COLD static npu_status npu__quant_weight(npu__quant *q, npu_rewrite *rw, ui
     status = npu__quant_compute(q, small, rw->to, v);
     npu_graph_destroy(small);
     made.g = rw->to;
-    status = status ? status : npu__quant_check_weight(q, weight, rw->to, v[1]);
+    if (status == NPU_OK && !npu__quant_is_finite(rw->to, v[1])) { /* and no result that says so */
+        status = npu__fail(q->diag, NPU_ERR_RANGE, "quantise: weight '%.80s' has NaN or infinity",
+                           npu__quant_label(q, weight));
+    }
     if (status) {
         return status;
     }
@@ -58698,17 +58700,6 @@ static void npu__quant_pack8(npu__compose *c, npu_value w, npu_value *packed, np
     *packed = NPU__MAKE(NPU_QUANTIZED_QUANTIZE_PER_CHANNEL, "%v %v %v 0 -127 127 %t", w, *scales, zeros, (int)NPU_I8);
 }
 
-static npu_status npu__quant_check_group(const npu__quant *q, uint32_t op)
-{
-    int64_t group = npu__quant_group(q);
-    const npu_spec *w = npu__quant_spec(q, npu__quant_operand(q, op, 1));
-    return q->desc->form != NPU_QUANTIZE_WEIGHTS4 || w->dims[1] % group == 0
-               ? NPU_OK
-               : npu__fail(q->diag, NPU_ERR_SHAPE,
-                           "quantise: %.80s, '%.60s': groups of %lld do not divide rows of %lld elements; a rule may "
-                           "leave it", q->told[op].name, q->told[op].value, (long long)group, (long long)w->dims[1]);
-}
-
 /* A linear on rows, with its weight in small integers. */
 static npu_status npu__quant_linear(npu__quant *q, npu_rewrite *rw, uint32_t op)
 {
@@ -58719,23 +58710,28 @@ static npu_status npu__quant_linear(npu__quant *q, npu_rewrite *rw, uint32_t op)
     npu_graph *small = npu__rewrite_graph(q->g);
     npu__compose made, *c = &made;
     npu_value v[2], y = npu_rewrite_operand(rw, npu__make_op(op), 0);
-    npu_status status = npu__quant_check_group(q, op);
+    npu_status status;
     if (!small) {
         return npu__fail(q->diag, NPU_ERR_NO_MEMORY, "quantise: out of memory");
     }
     made.g = small, made.op = NULL;
     v[0] = npu__quant_source(q, small, weight);
-    if (status == NPU_OK && is4) {
+    if (is4) {
         npu__quant_pack4(q, c, npu__quant_spec(q, weight), v[0], &v[0], &v[1]);
-    } else if (status == NPU_OK) {
+    } else {
         npu__quant_pack8(c, v[0], &v[0], &v[1]);
     }
-    for (uint32_t i = 0; i < 2 && status == NPU_OK; i++) {
+    for (uint32_t i = 0; i < 2; i++) {
         npu_output(small, NULL, v[i]);
     }
-    status = status ? status : npu__quant_compute(q, small, rw->to, v);
+    status = npu__quant_compute(q, small, rw->to, v);
     npu_graph_destroy(small);
-    status = status ? status : npu__quant_check_weight(q, weight, rw->to, v[1]);
+    if (status == NPU_OK && !npu__quant_is_finite(rw->to, v[1])) {
+        q->told[op].reason = "its weight has NaN or infinity";
+        q->ops[op].is_on = false;
+        npu_rewrite_copy(rw, npu__make_op(op));
+        return npu_graph_status(rw->to);
+    }
     if (status) {
         return status;
     }
@@ -58847,6 +58843,16 @@ NPU__COLD static npu_status npu__quant_op_made(npu__quant *q, npu_rewrite *rw, u
 
 /* ---- quantisation: probes ---- */
 
+static bool npu__quant_may_be_empty(const npu__quant *q, uint32_t value)
+{
+    const npu_spec *s = npu__quant_spec(q, value);
+    int64_t least = 1;
+    for (uint32_t i = 0; i < s->rank && least; i++) {
+        npu_graph_dim_bounds(q->g, s->dims[i], &least, NULL);
+    }
+    return !least;
+}
+
 static void npu__quant_tell(npu_rewrite *rw, uint32_t id, uint32_t part, npu_value v)
 {
     char name[32];
@@ -58872,10 +58878,15 @@ static void npu__quant_probe(npu__quant *q, npu_rewrite *rw, uint32_t id)
     npu__quant_value *v = &q->values[id];
     npu__compose made, *c = &made;
     npu_value x = npu__make_value(rw->values[id]);
+    int64_t all[1] = { -1 }, more[2] = { 0, 1 };
     bool is_wanted = v->is_on && !v->is_probed && q->stage != NPU__QUANT_SHIFT &&
                      (q->stage != NPU__QUANT_PARTS || v->bins);
     made.g = rw->to, made.op = NULL;
     v->is_probed = true;
+    if (is_wanted && npu__quant_may_be_empty(q, id)) { /* one element more, 0: every range holds that */
+        x = NPU__MAKE(NPU_ATEN_RESHAPE, "%v %L", x, all, 1u);
+        x = NPU__MAKE(NPU_ATEN_CONSTANT_PAD_ND, "%v %L 0.0", x, more, 2u);
+    }
     if (is_wanted && q->stage == NPU__QUANT_RANGE) {
         npu__quant_tell(rw, id, 0, NPU__MAKE(NPU_ATEN_AMIN, "%v", x));
         npu__quant_tell(rw, id, 1, NPU__MAKE(NPU_ATEN_AMAX, "%v", x));
@@ -58898,7 +58909,7 @@ static npu_status npu__quant_probe_shift(npu__quant *q, npu_rewrite *rw, uint32_
     npu__compose made, *c = &made;
     npu_value weight[2], x = npu__make_value(rw->values[npu__quant_operand(q, op, 0)]), e;
     npu_status status;
-    if (!num || (!is_linear && rank != weight_rank)) { /* no batch: nothing to average over */
+    if (!num || (!is_linear && rank != weight_rank) || npu__quant_may_be_empty(q, y)) { /* nothing to average over */
         return NPU_OK;
     }
     status = npu__quant_weight(q, rw, op, &weight[0]);
@@ -58955,14 +58966,12 @@ static npu_status npu__quant_graph(npu__quant *q, npu__quant_stage stage, uint32
 static npu_status npu__quant_read_range(npu__quant *q, uint32_t id, uint32_t part, double x, uint32_t sample)
 {
     npu__quant_value *v = &q->values[id];
-    bool is_endless = fabs(x) > npu__largest(NPU_F32), is_input = q->g->values[id].role == NPU_ROLE_INPUT;
-    if (is_endless && !is_input) {
-        v->is_endless = true;
-        return NPU_OK;
-    }
     if (!(fabs(x) <= npu__largest(NPU_F32))) {
-        return npu__fail(q->diag, NPU_ERR_RANGE, "quantise: sample %u: value '%.80s' has NaN or infinity",
-                         (unsigned)sample, npu__quant_label(q, id));
+        v->is_endless = true;
+        return q->g->values[id].role != NPU_ROLE_INPUT
+                   ? NPU_OK
+                   : npu__fail(q->diag, NPU_ERR_RANGE, "quantise: sample %u: value '%.80s' has NaN or infinity",
+                               (unsigned)sample, npu__quant_label(q, id));
     }
     v->least = part == 0 && x < v->least ? x : v->least;
     v->largest = part == 1 && x > v->largest ? x : v->largest;
@@ -59144,6 +59153,7 @@ static npu_status npu__quant_losses(npu__quant *q, npu_difference *all)
     npu__quant_run base;
     npu_status status = npu__quant_start(q, &base, q->g);
     status = status ? status : npu__quant_measure(q, &base, 0, all);
+    q->total = npu__quant_total(q); /* weights are known now */
     for (uint32_t op = 1; op < q->g->num_ops && status == NPU_OK; op++) {
         if (npu__quant_leads(q, op)) {
             q->told[op].is_measured = true;
