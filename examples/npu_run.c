@@ -12,6 +12,7 @@
 #include "files/npu_map.h"
 #include "files/npu_npy.h"
 #include "report/npu_report.h"
+#include <errno.h>
 #include <time.h>
 
 static const char help[] =
@@ -38,7 +39,7 @@ static const char help[] =
     "  --help\n"
     "Exit: 0 done, 1 the model or a file cannot be used, 2 wrong usage, 3 a result differs.\n";
 
-enum { RUN_OK, RUN_FAILED, RUN_USAGE, RUN_DIFFERS, RUN_MAX = 64, RUN_SAMPLES = 256, RUN_MEASURED = 4 };
+enum { RUN_OK, RUN_FAILED, RUN_USAGE, RUN_DIFFERS, RUN_MAX = 512, RUN_SAMPLES = 256, RUN_MEASURED = 4 };
 
 /* A file of an option, and the tensor in it. */
 typedef struct run_file {
@@ -154,6 +155,17 @@ static bool set_option(run_state *s, const char *name, char *value)
                                             : false;
 }
 
+/* Says what the option takes, which is its line of the help. */
+static int refuse_option(const char *name, const char *value)
+{
+    char start[32];
+    snprintf(start, sizeof start, "\n  %.24s ", name);
+    const char *line = strstr(help, start);
+    fprintf(stderr, line ? "npu_run: %s %s: expected\n%.*s\n" : "npu_run: %s: no such option; npu_run --help\n", name, value,
+            line ? (int)strcspn(line + 1, "\n") : 0, line ? line + 1 : "");
+    return RUN_USAGE;
+}
+
 static int read_options(run_state *s, int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
@@ -162,11 +174,13 @@ static int read_options(run_state *s, int argc, char **argv)
                 s->model = argv[i];
             } else if (s->num_weights < RUN_MAX) {
                 s->weights[s->num_weights++] = argv[i];
+            } else {
+                fprintf(stderr, "npu_run: %s: more than %d files of weights\n", argv[i], (int)RUN_MAX);
+                return RUN_USAGE;
             }
         } else if (!set_flag(s, argv[i])) {
             if (i + 1 == argc || !set_option(s, argv[i], argv[i + 1])) {
-                fprintf(stderr, "npu_run: %s: no such option, or no such value; npu_run --help\n", argv[i]);
-                return RUN_USAGE;
+                return refuse_option(argv[i], i + 1 < argc ? argv[i + 1] : "");
             }
             i++;
         }
@@ -180,8 +194,9 @@ static void say_stage(const char *what, const char *name);
 
 static int fail(const run_state *s, const char *what)
 {
+    const char *words = s->diag.status == NPU_ERR_IO && errno ? strerror(errno) : npu_status_text(s->diag.status);
     say_stage(NULL, NULL);
-    fprintf(stderr, "npu_run: %s: %s\n", what, s->diag.message[0] ? s->diag.message : npu_status_text(s->diag.status));
+    fprintf(stderr, "npu_run: %s: %s\n", what, s->diag.message[0] ? s->diag.message : words);
     return RUN_FAILED;
 }
 
@@ -279,6 +294,24 @@ static size_t leading_bytes(const npu_bytes *b, const char *among)
     return n;
 }
 
+/* The first dim of --dim that an ONNX model has nowhere: field 2 of a dim is its name. NULL = it has them all. */
+static const char *unknown_dim(const run_state *s)
+{
+    const npu_bytes *b = &s->model_map.bytes;
+    for (uint32_t i = 0; i < s->num_dims; i++) {
+        size_t len = strlen(s->dims[i].name), at = 0;
+        char field[2 + 128] = { 0x12, (char)len };
+        memcpy(field + 2, s->dims[i].name, len < 128 ? len : 0);
+        while (len < 128 && at + 2 + len <= b->size && memcmp((const char *)b->data + at, field, 2 + len)) {
+            at++;
+        }
+        if (len < 128 && at + 2 + len > b->size) {
+            return s->dims[i].name;
+        }
+    }
+    return NULL;
+}
+
 /* By its suffix, or, where that says nothing, by what it begins with: a field of protobuf, a brace, a word. */
 static int read_model(run_state *s)
 {
@@ -290,7 +323,12 @@ static int read_model(run_state *s)
     }
     size_t first = leading_bytes(b, " \t\r\n");
     char c = (char)(first < b->size ? ((const char *)b->data)[first] : 0);
-    npu_status status = ends_with(s->model, ".onnx") || (c > 0 && c < ' ') ? read_onnx(s)
+    bool is_onnx = ends_with(s->model, ".onnx") || (c > 0 && c < ' ');
+    if (s->num_dims && (!is_onnx || unknown_dim(s))) {
+        fprintf(stderr, "npu_run: --dim %s: the model has no dim of this name\n", is_onnx ? unknown_dim(s) : s->dims[0].name);
+        return RUN_USAGE;
+    }
+    npu_status status = is_onnx ? read_onnx(s)
                         : ends_with(s->model, ".json") || c == '{'
                             ? npu_graph_parse_json(&s->graph, (const char *)b->data, b->size, NULL, &s->diag)
                             : npu_graph_parse(&s->graph, (const char *)b->data, b->size, NULL, &s->diag);
@@ -547,17 +585,47 @@ static int make_exec(run_state *s)
     return RUN_OK;
 }
 
-/* The number of an input or output that a file is for; files without names are in order. */
-static uint32_t index_of(const run_state *s, const run_list *list, uint32_t i, bool is_input)
+static const char *port_name(const run_state *s, uint32_t k, bool is_input)
 {
+    return is_input ? npu_value_name(s->graph, npu_graph_input(s->graph, k)) : npu_graph_output_name(s->graph, k);
+}
+
+/* The number of an input or output that a file is for; files without names are in order. */
+static uint32_t index_of(const run_state *s, const run_list *list, uint32_t i)
+{
+    bool is_input = list == &s->inputs;
     uint32_t count = is_input ? npu_graph_num_inputs(s->graph) : npu_graph_num_outputs(s->graph);
     for (uint32_t k = 0; k < count && list->files[i].name; k++) {
-        const char *name = is_input ? npu_value_name(s->graph, npu_graph_input(s->graph, k)) : npu_graph_output_name(s->graph, k);
-        if (strcmp(name, list->files[i].name) == 0) {
+        if (strcmp(port_name(s, k, is_input), list->files[i].name) == 0) {
             return k;
         }
     }
     return list->files[i].name || i >= count ? UINT32_MAX : i;
+}
+
+/* Files for what the model has not, or two for one input, before anything runs. */
+static int check_ports(const run_state *s, const run_list *list, const char *option)
+{
+    bool is_input = list == &s->inputs;
+    uint32_t count = is_input ? npu_graph_num_inputs(s->graph) : npu_graph_num_outputs(s->graph);
+    for (uint32_t i = 0; i < list->count; i++) {
+        const run_file *f = &list->files[i];
+        uint32_t k = index_of(s, list, i), other = 0;
+        while (other < i && index_of(s, list, other) != k) {
+            other++;
+        }
+        if (k != UINT32_MAX && (other == i || !is_input)) {
+            continue;
+        }
+        fprintf(stderr, "npu_run: %s %s%s%s: %s; the model's are", option, f->name ? f->name : "", f->name ? "=" : "", f->path,
+                k == UINT32_MAX ? "the model has no such value" : "given twice");
+        for (uint32_t n = 0; n < count; n++) {
+            fprintf(stderr, "%s %s", n ? "," : "", port_name(s, n, is_input));
+        }
+        fprintf(stderr, "%s\n", count ? "" : " none");
+        return RUN_USAGE;
+    }
+    return RUN_OK;
 }
 
 /* Numbers between -1 and 1 for floats, 0 to 3 for all others, the same in every run. */
@@ -594,12 +662,7 @@ static int set_inputs(run_state *s, npu_array *arrays)
         return RUN_FAILED;
     }
     for (uint32_t i = 0; i < s->inputs.count; i++) {
-        uint32_t k = index_of(s, &s->inputs, i, true);
-        if (k >= RUN_MAX) {
-            fprintf(stderr, "npu_run: --input %s: the model has no such input\n", s->inputs.files[i].path);
-            return RUN_USAGE;
-        }
-        arrays[k] = s->inputs.files[i].array;
+        arrays[index_of(s, &s->inputs, i)] = s->inputs.files[i].array;
     }
     for (uint32_t k = 0; k < count; k++) {
         npu_value v = npu_graph_input(s->graph, k);
@@ -625,14 +688,19 @@ static npu_array output_of(const run_state *s, uint32_t i)
     return a;
 }
 
+static void show(npu_text *text)
+{
+    fputs(text->data ? text->data : "", stdout);
+    npu_text_free(text);
+}
+
 static int write_outputs(run_state *s)
 {
     for (uint32_t i = 0; i < s->outputs.count; i++) {
-        uint32_t k = index_of(s, &s->outputs, i, false);
         npu_text text = npu_text_init(NULL);
-        npu_array a = k == UINT32_MAX ? (npu_array){ .data = NULL } : output_of(s, k);
+        npu_array a = output_of(s, index_of(s, &s->outputs, i));
         s->diag.message[0] = 0;
-        s->diag.status = k == UINT32_MAX ? NPU_ERR_NOT_FOUND : npu_npy_print(&a, &text);
+        s->diag.status = npu_npy_print(&a, &text);
         s->diag.status = s->diag.status ? s->diag.status : npu_text_save(&text, s->outputs.files[i].path);
         npu_text_free(&text);
         if (s->diag.status) {
@@ -647,18 +715,25 @@ static int verify(run_state *s)
     const npu_tolerance t = { .rtol = s->rtol, .has_rtol = true, .atol = s->atol, .has_atol = true, .equal_nan = true };
     int result = RUN_OK;
     for (uint32_t i = 0; i < s->expected.count; i++) {
-        uint32_t k = index_of(s, &s->expected, i, false);
+        const npu_array *want = &s->expected.files[i].array;
+        uint32_t k = index_of(s, &s->expected, i);
         npu_difference d;
-        if (k == UINT32_MAX) {
-            fprintf(stderr, "npu_run: --verify %s: the model has no such output\n", s->expected.files[i].path);
-            return RUN_USAGE;
-        }
         npu_array got = output_of(s, k);
-        npu_status status = npu_array_compare(&got, &s->expected.files[i].array, &t, &d);
+        npu_status status = npu_array_compare(&got, want, &t, &d);
+        result = status ? RUN_DIFFERS : result;
+        if (status && status != NPU_ERR_MISMATCH) {
+            npu_text text = npu_text_init(NULL);
+            npu_spec_print(&text, &got.spec);
+            npu_text_printf(&text, ", expected ");
+            npu_spec_print(&text, &want->spec);
+            npu_text_printf(&text, "\n");
+            printf("%s: %s: ", npu_graph_output_name(s->graph, k), npu_status_text(status));
+            show(&text);
+            continue;
+        }
         printf("%s: %s: %llu of %llu elements differ, at most by %g (element %llu: %g, expected %g)\n", npu_graph_output_name(s->graph, k),
                status ? npu_status_text(status) : "the same", (unsigned long long)d.num_wrong, (unsigned long long)d.num_elements,
                d.max_diff, (unsigned long long)d.worst, d.got, d.want);
-        result = status ? RUN_DIFFERS : result;
     }
     return result;
 }
@@ -708,12 +783,6 @@ static int find_wrong_op(run_state *s, const npu_array *inputs)
 }
 
 /* ---- what is printed --------------------------------------------------------------------------------------------- */
-
-static void show(npu_text *text)
-{
-    fputs(text->data ? text->data : "", stdout);
-    npu_text_free(text);
-}
 
 static void print_graph(const run_state *s)
 {
@@ -862,6 +931,9 @@ int main(int argc, char **argv)
     result = result ? result : load_files(&s, &s.expected);
     result = result ? result : choose_backends(&s);
     result = result ? result : read_model(&s);
+    result = result ? result : check_ports(&s, &s.inputs, "--input");
+    result = result ? result : check_ports(&s, &s.outputs, "--output");
+    result = result ? result : check_ports(&s, &s.expected, "--verify");
     result = result ? result : read_weights(&s);
     result = result ? result : quantize(&s);
     result = result ? result : save_planned(&s);

@@ -627,11 +627,22 @@ run_npu_run() {
     { head -c -1 $OUT/y.npy; printf '\177'; } > $OUT/other.npy
     "$run" $model --dim batch=2 --verify $OUT/other.npy
     [ $? = 3 ] || return 1
-    "$run" $model --no-such-option
-    [ $? = 2 ] || return 1
+    local wrong words
+    while IFS='|' read -r wrong words; do
+        "$run" $model $wrong 2> $OUT/wrong.txt
+        [ $? = 2 ] && grep -q -- "$words" $OUT/wrong.txt || { echo "$wrong: expected '$words'"; cat $OUT/wrong.txt; return 1; }
+    done << END
+--no-such-option|--no-such-option: no such option
+--dim batch|--dim NAME=N
+--threads 0|--threads N
+--dim batc=2|--dim batc: the model has no dim of this name
+--dim batch=2 --input X=$OUT/y.npy|--input X=.*y.npy: the model has no such value; the model.s are x
+--dim batch=2 --output none=$OUT/z.npy|--output none=.*z.npy: the model has no such value; the model.s are y
+--dim batch=2 --input x=$OUT/y.npy --input x=$OUT/y.npy|--input x=.*y.npy: given twice
+END
     cp $model $OUT/picture.bin && "$run" $OUT/picture.bin --dim batch=2 --verify y=$OUT/y.npy || return 1
-    "$run" $OUT/none.onnx
-    [ $? = 1 ] || return 1
+    "$run" $OUT/none.onnx 2> $OUT/wrong.txt
+    [ $? = 1 ] && grep -qi "no such file" $OUT/wrong.txt || return 1
     printf '%s\n' 'npu_ir 1' 'graph main' 'input x : f32[2]' 'const w : f32[2,2] {1.0, 2.0, 3.0, 4.0}' \
         'y = aten.linear.default(x, w)' 'output y = y' > $OUT/tiny.txt
     "$run" $OUT/tiny.txt --plan-out $OUT/tiny.npum --emit-c $OUT/tiny.c || return 1
