@@ -534,6 +534,18 @@ for rule in ("linear", "gated", "delta", "gated_delta"):
 case("linear_gate", "LinearAttentionGate", [floats(2, 3, 4), weights(4), weights(4), floats(2, 3, 4)], 2)
 
 
+# ---- what ONNX Runtime does where ONNX's words leave room
+
+for kind in BYTES:
+    case("qaverage_ceil_" + kind, "QLinearAveragePool", quantised(kind, 1, 2, 5, 6) + [Known(F32(1 / 32)), quantised(kind, 1)[2]],
+         kernel_shape=[4, 2], strides=[3, 1], pads=[1, 0, 0, 0], ceil_mode=1, count_include_pad=1)
+for op in ("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceSumSquare", "ReduceMean", "ReduceMax"):
+    form("noop_" + op, op, [floats(3, 4) - F32(1 if "Log" not in op else -9), Known(np.zeros(0, I64))], version=18,
+         noop_with_empty_axes=1)
+form("layer_norm_f64", "LayerNormalization", [floats(2, 3, 4, dtype=np.float64), Known(random.randn(4))], 3, version=17)
+form("dropout_mask", "Dropout", [floats(2, 3)], 2, version=10)
+
+
 def field(number, data):
     size, head = len(data), [number << 3 | 2]
     while size > 127:

@@ -1843,8 +1843,10 @@ static npu_value onnx_reduce(onnx_reader *r, onnx_node *n)
     int64_t axes[NPU_MAX_RANK];
     uint32_t count = onnx_axes(r, n, 1, rank, axes);
     bool keep = onnx_i(r, n, "keepdims", 1) != 0;
-    if (!count && onnx_i(r, n, "noop_with_empty_axes", 0)) {
-        return x;
+    if (!count && onnx_i(r, n, "noop_with_empty_axes", 0)) { /* of one element each: roots and squares are taken all the same */
+        x = onnx_emit(r, n, "aten.unsqueeze.default(v, i)", x, (int64_t)rank);
+        axes[count++] = rank;
+        keep = false;
     }
     for (uint32_t i = 0; !count && i < rank; i++) {
         axes[i] = i;
@@ -2290,8 +2292,9 @@ static npu_value onnx_layer_norm(onnx_reader *r, onnx_node *n)
         dims[count++] = onnx_dim(r, x, i);
     }
     onnx_emit_many(r, n, all, 3, "aten.native_layer_norm.default(0, I, 1, 2, epsilon:1/100000)", dims, count);
-    onnx_result(r, n, 1, all[1]);
-    onnx_result(r, n, 2, all[2]);
+    for (uint32_t i = 1; i < n->num_y && i < 3; i++) {
+        onnx_result(r, n, i, onnx_cast(r, all[i], NPU_F32)); /* stash_type is no other in what is to be had */
+    }
     return all[0];
 }
 
@@ -2370,7 +2373,7 @@ static npu_value onnx_lrn(onnx_reader *r, onnx_node *n)
     return onnx_binary(r, "div", x, sum);
 }
 
-/* Only what is not random. */
+/* Only what is not random. The mask meant nothing before opset 12: ONNX Runtime's is all false there. */
 static npu_value onnx_dropout(onnx_reader *r, onnx_node *n)
 {
     npu_value x = onnx_x(n, 0);
@@ -2383,7 +2386,8 @@ static npu_value onnx_dropout(onnx_reader *r, onnx_node *n)
         return onnx_refuse(r, "training: random numbers are not supported");
     }
     if (n->num_y > 1) {
-        onnx_result(r, n, 1, onnx_emit(r, n, "aten.ones_like.default(v, dtype=t)", x, (int)(r->opset < 10 ? onnx_type(r, x) : NPU_BOOL)));
+        const char *mask = r->opset < 12 ? "aten.zeros_like.default(v, dtype=t)" : "aten.ones_like.default(v, dtype=t)";
+        onnx_result(r, n, 1, onnx_emit(r, n, mask, x, (int)(r->opset < 10 ? onnx_type(r, x) : NPU_BOOL)));
     }
     return x;
 }
@@ -5945,13 +5949,28 @@ static npu_value onnx_with(onnx_reader *r, const onnx_node *n, npu_value x, onnx
     return r->status ? onnx_none() : fn(r, &m);
 }
 
+/* Unlike AveragePool, it counts what ceil_mode adds where it counts what is added. */
+static npu_value onnx_qlinear_average(onnx_reader *r, onnx_node *n)
+{
+    double count = 1;
+    onnx_window w;
+    if (!onnx_i(r, n, "ceil_mode", 0) || !onnx_i(r, n, "count_include_pad", 0) ||
+        !onnx_window_of(r, n, onnx_x(n, 0), onnx_none(), &w)) {
+        return onnx_avg_pool(r, n);
+    }
+    for (uint32_t i = 0; i < w.rank; i++) {
+        count *= (double)w.kernel[i];
+    }
+    return onnx_emit(r, n, "aten.div.Scalar(v, f)", onnx_window_sum(r, n, onnx_x(n, 0), w), count);
+}
+
 /* x, its scale and zero point, those of the result; text: all that is left of a picture is one number. */
 static npu_value onnx_qlinear_pool(onnx_reader *r, onnx_node *n)
 {
     bool is_last = onnx_i(r, n, "channels_last", 0) != 0;
     npu_value x = is_last ? onnx_channels(r, onnx_x(n, 0), false) : onnx_x(n, 0);
     x = onnx_dequantised(r, x, onnx_x(n, 1), onnx_x(n, 2), 0);
-    x = onnx_with(r, n, x, n->row->text ? onnx_global_pool : onnx_avg_pool, n->row->text);
+    x = onnx_with(r, n, x, n->row->text ? onnx_global_pool : onnx_qlinear_average, n->row->text);
     x = onnx_quantised(r, x, onnx_x(n, 3), onnx_x(n, 4), onnx_type(r, onnx_x(n, 0)), 0);
     return is_last ? onnx_channels(r, x, true) : x;
 }
