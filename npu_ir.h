@@ -20377,7 +20377,6 @@ static npu_status npu__check_loss_dtype(npu_deduce *d, const char *name, npu_dty
     return whole && !mean && npu__is_integer(t) ? d->status : npu__check_float(d, name, t);
 }
 
-/* All operands broadcast. binary_cross_entropy has a number for each element of self. */
 /* Losses that are built in place have the dtype of one operand, and some its dims. */
 static npu_status npu__loss_owner(npu_deduce *d, const npu__join *j, npu_dtype *t)
 {
@@ -20406,6 +20405,7 @@ static npu_status npu__loss_owner(npu_deduce *d, const npu__join *j, npu_dtype *
     return npu__check_loss_dtype(d, name, *t);
 }
 
+/* All operands broadcast. binary_cross_entropy has a number for each element of self. */
 NPU__COLD static npu_status npu__type_loss(npu_deduce *d)
 {
     const char *a = d->op->args[0].name, *b = d->op->args[1].name;

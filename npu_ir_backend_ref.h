@@ -18849,7 +18849,6 @@ static void npu__ref_statistic_pass(const npu_launch *l, npu__ref_sums *sums, in
     }
 }
 
-/* A second result is the mean. */
 /* The mean beside a variance is torch's running one: an infinity makes it NaN when elements follow. */
 static double npu__ref_running_mean(const npu_launch *l, const npu__ref_reduction *r, size_t o, double mean)
 {
@@ -18874,6 +18873,7 @@ static npu__ref_sums npu__ref_statistic_sums(const npu_launch *l, size_t o)
     return sums;
 }
 
+/* A second result is the mean. */
 static void npu__ref_statistic_store(const npu_launch *l, size_t o, const npu__ref_sums *sums)
 {
     const npu__ref_statistics *s = (const npu__ref_statistics *)l->state;
@@ -18970,8 +18970,7 @@ NPU__REF_COLD static npu_status npu__ref_statistic_prepare_f32(npu_prepare *p)
     return status;
 }
 
-/* Floats, or what is only asked for zeros: no number but a double becomes a zero in float. */
-/* Statistics that ask whether elements are 0. */
+/* Statistics that ask whether elements are 0, of floats and whole numbers: none but a double becomes a zero in float. */
 static bool npu__ref_truths_supported_f32(const npu_op_info *op)
 {
     int cls = npu__ref_compute_class(op->in[0]->dtype);

@@ -472,8 +472,6 @@ static float run_first(npu_program *program)
     return y[0];
 }
 
-/* The same graph built twice is compiled once; another number, other weights or another plan is another program. The graphs
-   may go before the programs. */
 /* The same graph planned otherwise is another program, by each member of the desc; a program that borrows weights is
    none for a cache. */
 static void test_cache_of_descs(void)
@@ -528,6 +526,8 @@ static void test_cache_of_descs(void)
     npu_program_cache_destroy(cache);
 }
 
+/* The same graph built twice is compiled once; another number, other weights or another plan is another program. The graphs
+   may go before the programs. */
 static void test_cache(void)
 {
     static const float w[2][4] = { { 1, 1, 1, 1 }, { 2, 2, 2, 2 } };
