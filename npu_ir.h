@@ -195,6 +195,7 @@ extern "C" {
    NPU_IR_REALLOC(p, n)    realloc          implementation file
    NPU_IR_FREE(p)          free             implementation file
    NPU_IR_ASSERT(x)        nothing          implementation file; with NPU_IR_DEBUG it defaults to assert()
+   NPU_IR_NOW_NS()         a clock of libc  implementation file: nanoseconds that only grow, a uint64_t
    NPU_IR_DEBUG            undefined        implementation file: check broken invariants, and memory in overlapped runs
    NPU_IR_NO_STDIO         undefined        implementation file: no files (npu_text_load, npu_text_save)
    NPU_IR_NO_THREADS       undefined        implementation file: npu_threads_create returns NPU_ERR_UNSUPPORTED
@@ -6363,7 +6364,8 @@ typedef struct npu_exec_desc {
        of backends without fences never run at once. Best with a plan for it (npu_plan_desc.overlap): what shares
        memory waits. Runtime dims: in order all the same. */
     bool overlap;
-    /* nanoseconds that only grow; NULL = the best clock that the C library's headers show */
+    /* nanoseconds that only grow; NULL = the best clock that the C library's headers show: a monotonic one, else that of
+       the day, else clock(), which on some systems counts the time of all threads */
     uint64_t (*clock)(void);
     const npu_allocator *allocator;
     /* An exec whose states this one has, each by its name, with the same type: one cache for the two graphs of a model
@@ -7309,6 +7311,10 @@ NPU_X(aicf_gemm, (npu_value a, npu_value b), (a, b))
 #endif
 #endif
 #include <time.h>
+#if !defined(CLOCK_MONOTONIC) && !defined(TIME_UTC) && (defined(__unix__) || defined(__APPLE__))
+#include <sys/time.h> /* what -std=c99 shows: <time.h> has only clock, the time of all threads in all */
+#define NPU__HAS_TIME_OF_DAY
+#endif
 
 /* -----------------------------------------------------------------------------------------------------------
    1  CONFIG, STATUS, ALLOCATOR, PARALLEL-FOR                                                    >>impl-config
@@ -35289,6 +35295,13 @@ static uint64_t npu__time_ns(void)
     struct timespec t;
     timespec_get(&t, TIME_UTC);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+#elif defined(NPU__HAS_TIME_OF_DAY)
+static uint64_t npu__time_ns(void)
+{
+    struct timeval t;
+    gettimeofday(&t, NULL);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_usec * 1000u;
 }
 #else
 static uint64_t npu__time_ns(void) { return (uint64_t)clock() * (1000000000u / CLOCKS_PER_SEC); }
