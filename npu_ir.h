@@ -6364,8 +6364,8 @@ typedef struct npu_exec_desc {
        of backends without fences never run at once. Best with a plan for it (npu_plan_desc.overlap): what shares
        memory waits. Runtime dims: in order all the same. */
     bool overlap;
-    /* nanoseconds that only grow; NULL = the best clock that the C library's headers show: a monotonic one, else that of
-       the day, else clock(), which on some systems counts the time of all threads */
+    /* nanoseconds that only grow; NULL = the best clock that the C library's headers show: a monotonic one, else the
+       time of day, else clock(), which on some systems counts the time of all threads */
     uint64_t (*clock)(void);
     const npu_allocator *allocator;
     /* An exec whose states this one has, each by its name, with the same type: one cache for the two graphs of a model

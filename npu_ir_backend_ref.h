@@ -7980,11 +7980,14 @@ NPU__REF_INLINE float32x4_t npu__ref_limit_neon(float32x4_t x, float32x4_t low, 
 #endif
 #define NPU__REF_UNLIMITED(x, low, high) (x)
 
-/* What sums of f32 end with in a tile: + bias, one for each row, `step` apart, then limits. */
+/* What sums of f32 end with in a tile: + bias, one for each row, `step` apart, then, where it is not NULL, + addend,
+   whose rows and those of y, where results go then, are as far apart as C's, then limits. */
 typedef struct npu__ref_tile_end {
     const float *bias;
     int64_t step;
     float low, high;
+    const float *addend;
+    float *y;
 } npu__ref_tile_end;
 
 typedef struct npu__ref_tile_loops {
@@ -8027,6 +8030,10 @@ typedef struct npu__ref_tile_loops {
                 sum[i][v] = SET(0);                                                                          \
             }                                                                                                \
         }                                                                                                    \
+        for (int32_t i = 0; end && end->addend && i < rows; i++) {                                           \
+            NPU__REF_PREFETCH(end->addend + i * c_row);                                                      \
+            NPU__REF_PREFETCH(end->addend + i * c_row + (VECTORS * WIDTH - 1));                              \
+        }                                                                                                    \
         for (; k > 0; k--, a++, from += b_row) {                                                             \
             vector y[VECTORS];                                                                               \
             from = offsets ? b + *offsets++ : from;                                                          \
@@ -8060,9 +8067,15 @@ typedef struct npu__ref_tile_loops {
                 const vector bias = SET((number)end->bias[i * end->step]);                                   \
                 NPU__REF_UNROLL_LOOP                                                                         \
                 for (int32_t v = 0; v < VECTORS; v++) {                                                      \
-                    sum[i][v] = LIMIT(FMA(SET(1), sum[i][v], bias), SET((number)end->low), SET((number)end->high));\
+                    sum[i][v] = FMA(SET(1), sum[i][v], bias);                                                \
+                    if (end->addend) {                                                                       \
+                        const number *more = (const number *)(const void *)end->addend + i * c_row;          \
+                        sum[i][v] = FMA(SET(1), sum[i][v], LOAD(more + v * WIDTH));                          \
+                    }                                                                                        \
+                    sum[i][v] = LIMIT(sum[i][v], SET((number)end->low), SET((number)end->high));             \
                 }                                                                                            \
             }                                                                                                \
+            c = end->addend ? (number *)(void *)end->y : c;                                                  \
         }                                                                                                    \
         NPU__REF_UNROLL_LOOP                                                                                 \
         for (int32_t i = 0; i < rows; i++) {                                                                 \
@@ -8883,24 +8896,35 @@ static const float *npu__ref_limits(const npu_epilogue *e) { return e ? e->limit
 /* What is left of it for results that limits or npu__ref_transpose_result ended. */
 static const npu_epilogue *npu__ref_rest(const npu_epilogue *e) { return e && !e->limits && !e->addend ? e : NULL; }
 
-/* Whether all that follows the sums is a bias for each row, or limits. */
+/* What each tile can do of what follows the op: limits, or a sum with what lies as C does, where no tile is cut off. */
+static bool npu__ref_gemm_ends_epilogue(const npu__ref_product *g)
+{
+    const npu_epilogue *e = g->epilogue;
+    return e && (e->limits || (e->addend && g->n % npu__ref_tile(g)->cols == 0));
+}
+
+/* Whether all that follows the sums is a bias for each row, or that. */
 static bool npu__ref_gemm_ends_tiles(const npu__ref_product *g)
 {
     return g->c_dtype == NPU_F32 && npu__ref_gemm_in_place(g) && g->alpha == 1 && !g->c0.x && g->m > 1 &&
-           (g->bias.x ? g->bias.dtype == NPU_F32 && g->bias.col == 0 : npu__ref_limits(g->epilogue) != NULL);
+           (g->bias.x ? g->bias.dtype == NPU_F32 && g->bias.col == 0 : npu__ref_gemm_ends_epilogue(g));
 }
 
-/* Of the tile of C whose first row is `row`. */
-static npu__ref_tile_end npu__ref_gemm_end(const npu__ref_product *g, int64_t row)
+/* Of the tile of C at c, whose first row is `row`. */
+static npu__ref_tile_end npu__ref_gemm_end(const npu__ref_product *g, int64_t row, const void *c)
 {
     static const float zero = 0;
-    const float *limits = npu__ref_limits(g->epilogue), *bias = (const float *)g->bias.x;
-    npu__ref_tile_end end = { &zero, 0, -INFINITY, INFINITY };
+    const float *bias = (const float *)g->bias.x;
+    npu__ref_tile_end end = { &zero, 0, -INFINITY, INFINITY, NULL, NULL };
     if (bias) {
         end.bias = bias + row * g->bias.row, end.step = g->bias.row;
     }
-    if (limits) {
-        end.low = limits[0], end.high = limits[1];
+    if (npu__ref_gemm_ends_epilogue(g)) {
+        const npu_epilogue *e = g->epilogue;
+        ptrdiff_t at = (const float *)c - (const float *)e->from;
+        end.low = e->limits ? e->limits[0] : e->bounds[0], end.high = e->limits ? e->limits[1] : e->bounds[1];
+        end.addend = e->limits ? NULL : e->addend + at;
+        end.y = e->limits ? NULL : (float *)e->launch.y[0] + at;
     }
     return end;
 }
@@ -8976,11 +9000,15 @@ static void npu__ref_gemm_sum_slice(const npu__ref_product_sum *s, int64_t row, 
         int64_t step = npu__ref_max(more / npu__ref_max(tiles * depth, 1), NPU__REF_GEMM_AHEAD);
         for (int64_t t = 0; t < tiles; t++) {
             int64_t from = rows * t / tiles, to = rows * (t + 1) / tiles;
-            const npu__ref_tile_end end = npu__ref_gemm_end(s->g, row + from);
+            char *to_c = c + (from * c_row + j) * size;
+            npu__ref_tile_end end = { 0 };
+            if (ends) {
+                end = npu__ref_gemm_end(s->g, row + from, to_c);
+            }
             bool is_ahead = (t + 1) * depth * step <= more;
             npu__ref_gemm_tile(s->plan, (int32_t)(to - from), npu__ref_min(width, cols - j), depth,
-                               a + from * a_row * size, a_row, b, s->b_row, offsets,
-                               c + (from * c_row + j) * size, c_row, k > 0, ends ? &end : NULL,
+                               a + from * a_row * size, a_row, b, s->b_row, offsets, to_c, c_row, k > 0,
+                               ends ? &end : NULL,
                                is_ahead ? b + s->panel_step * size + t * depth * step : b, is_ahead ? step : 0);
         }
     }
@@ -9017,7 +9045,7 @@ static void npu__ref_gemm_finish_rows(const npu__ref_product_sum *s, int64_t row
     npu__ref_product g = *s->g;
     if (s->ends) {
         g.bias.x = NULL;
-        g.epilogue = npu__ref_limits(g.epilogue) ? NULL : g.epilogue;
+        g.epilogue = npu__ref_gemm_ends_epilogue(&g) ? NULL : g.epilogue;
     }
     for (int64_t i = 0; (!s->ends || g.epilogue) && i < rows; i++) {
         npu__ref_gemm_finish(&g, row + i, col, c + i * c_row * (int64_t)s->plan->size, cols);
@@ -12994,7 +13022,8 @@ NPU__REF_COLD static npu_status npu__ref_lu_prepare(npu_prepare *p)
     s->pivots = npu_op_int(p->op, "pivot", 1) != 0;
     s->check = npu_op_int(p->op, "check_errors", 0) != 0;
     p->state = s;
-    return npu_size_mul((size_t)s->m, (size_t)s->n + 1, &numbers) && npu_size_mul(numbers, sizeof(double), &p->workspace)
+    return npu_size_mul((size_t)s->m, (size_t)s->n + 1, &numbers) &&
+                   npu_size_mul(numbers, sizeof(double), &p->workspace)
                ? NPU_OK : NPU_ERR_OVERFLOW;
 }
 
@@ -18970,7 +18999,7 @@ NPU__REF_COLD static npu_status npu__ref_statistic_prepare_f32(npu_prepare *p)
     return status;
 }
 
-/* Statistics that ask whether elements are 0, of floats and whole numbers: none but a double becomes a zero in float. */
+/* Statistics that ask whether elements are 0, of floats and whole numbers: only a double may become a zero in float. */
 static bool npu__ref_truths_supported_f32(const npu_op_info *op)
 {
     int cls = npu__ref_compute_class(op->in[0]->dtype);
