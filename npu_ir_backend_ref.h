@@ -21716,11 +21716,18 @@ static void npu__ref_spatial(const npu_tensor *t, int64_t *dims)
 }
 
 typedef struct npu__ref_resize {
+    int mode;
     size_t planes;
     int64_t in[3], out[3];
     const npu__ref_taps *taps[3]; /* of each result along a dim */
     bool is_bytes;                /* mixed as whole numbers, whose weights have so many */
     int bits[3];                  /* binary digits after the point */
+    /* of the variant "rows": tap k of column o is element k out[2] + o; NULL = columns have no short names */
+    const int32_t *columns;
+    float *weights;
+    bool doubles;                 /* column o is of element o / 2 */
+    const struct npu__ref_resize_loops *loops;
+    const npu__ref_floats *floats;
 } npu__ref_resize;
 
 enum { NPU__NEAREST, NPU__NEAREST_EXACT, NPU__LINEAR, NPU__CUBIC };
@@ -21858,6 +21865,7 @@ NPU__REF_COLD static npu_status npu__ref_resize_prepare(npu_prepare *p)
     if (!r) {
         return NPU_ERR_NO_MEMORY;
     }
+    r->mode = mode;
     r->is_bytes = p->in[0].dtype == NPU_U8 && (mode == NPU__LINEAR || mode == NPU__CUBIC) &&
                   !npu_op_arg(p->op, "in_scales");
     npu__ref_spatial(&p->in[0], r->in);
@@ -21902,6 +21910,223 @@ static npu_status npu__ref_resize_launch(const npu_launch *l, uint32_t part, uin
                             : npu__ref_tap_sum(l, row / (depth * height), r->in, w);
             npu__ref_store_f64(l->y[0], l->out[0].dtype, (int64_t)(row * width + o), 1, &y, 1);
         }
+    }
+    return NPU_OK;
+}
+
+/* ---- resize by rows: columns have names of 32 bits, and weights of float. The nearest of a row are picked once and
+   copied to the rows below that stand for the same; else a row of elements is stretched once, and mixed with its
+   neighbours into all rows that they are near to ---- */
+
+typedef struct npu__ref_resize_loops {
+    void (*pick)(char *y, const char *x, const npu__ref_resize *r, size_t size);
+    void (*stretch)(float *y, const float *x, const npu__ref_resize *r);
+    void (*mix)(float *y, const float *const *x, const float *w, size_t n, uint32_t count);
+} npu__ref_resize_loops;
+
+NPU__REF_INLINE void npu__ref_pick_of(char *y, const char *x, const npu__ref_resize *r, const size_t size)
+{
+    const int32_t *columns = r->columns;
+    size_t n = (size_t)r->out[2];
+    if (r->doubles) {
+        NPU__REF_EACH(n / 2, memcpy(y + 2 * i * size, x + i * size, size);
+                      memcpy(y + (2 * i + 1) * size, x + i * size, size))
+    } else {
+        NPU__REF_EACH(n, memcpy(y + i * size, x + (size_t)columns[i] * size, size))
+    }
+}
+
+NPU__REF_INLINE void npu__ref_pick_body(char *y, const char *x, const npu__ref_resize *r, size_t size)
+{
+    switch (size) {
+    case 1: npu__ref_pick_of(y, x, r, 1); break;
+    case 2: npu__ref_pick_of(y, x, r, 2); break;
+    case 4: npu__ref_pick_of(y, x, r, 4); break;
+    default: npu__ref_pick_of(y, x, r, 8); break;
+    }
+}
+
+NPU__REF_INLINE void npu__ref_stretch_of(float *y, const float *x, const npu__ref_resize *r, const size_t taps)
+{
+    const int32_t *columns = r->columns;
+    const float *w = r->weights;
+    size_t n = (size_t)r->out[2];
+    NPU__REF_EACH(n, float sum = w[i] * x[columns[i]];
+                  for (size_t k = 1; k < taps; k++) { sum += w[k * n + i] * x[columns[k * n + i]]; }
+                  y[i] = sum;)
+}
+
+NPU__REF_INLINE void npu__ref_stretch_body(float *y, const float *x, const npu__ref_resize *r)
+{
+    switch (r->taps[2][0].count) {
+    case 1: npu__ref_stretch_of(y, x, r, 1); break;
+    case 2: npu__ref_stretch_of(y, x, r, 2); break;
+    default: npu__ref_stretch_of(y, x, r, 4); break;
+    }
+}
+
+NPU__REF_INLINE void npu__ref_mix_of(float *y, const float *const *x, const float *w, size_t n,
+                                     const uint32_t count)
+{
+    const float *a = x[0], *b = x[1], *c = x[2], *d = x[3];
+    NPU__REF_EACH(n, float sum = w[0] * a[i]; sum = count > 1 ? sum + w[1] * b[i] : sum;
+                  sum = count > 2 ? sum + w[2] * c[i] + w[3] * d[i] : sum; y[i] = sum;)
+}
+
+NPU__REF_INLINE void npu__ref_mix_body(float *y, const float *const *x, const float *w, size_t n, uint32_t count)
+{
+    switch (count) {
+    case 1: npu__ref_mix_of(y, x, w, n, 1); break;
+    case 2: npu__ref_mix_of(y, x, w, n, 2); break;
+    default: npu__ref_mix_of(y, x, w, n, 4); break;
+    }
+}
+
+NPU__REF_ON_NARROW(NPU__REF_LOOP_OF, pick, (char *y, const char *x, const npu__ref_resize *r, size_t size),
+                   (y, x, r, size))
+NPU__REF_ON_NARROW(NPU__REF_LOOP_OF, stretch, (float *y, const float *x, const npu__ref_resize *r), (y, x, r))
+NPU__REF_ON_NARROW(NPU__REF_LOOP_OF, mix,
+                   (float *y, const float *const *x, const float *w, size_t n, uint32_t count), (y, x, w, n, count))
+
+static const npu__ref_resize_loops npu__ref_resize_loops_of[] = {
+#define NPU_X(set, narrow, wide) { npu__ref_pick_##narrow, npu__ref_stretch_##narrow, npu__ref_mix_##narrow },
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+};
+
+static inline bool npu__ref_resize_is_nearest(const npu__ref_resize *r)
+{
+    return r->mode == NPU__NEAREST || r->mode == NPU__NEAREST_EXACT;
+}
+
+NPU__REF_COLD static npu_status npu__ref_resize_rows_prepare(npu_prepare *p)
+{
+    npu_status status = npu__ref_resize_prepare(p);
+    npu__ref_resize *r = (npu__ref_resize *)p->state;
+    size_t width = status ? 0 : (size_t)r->out[2], taps = width ? (size_t)r->taps[2][0].count : 0;
+    int32_t *columns;
+    if (width == 0 || r->in[2] > INT32_MAX) {
+        return status;
+    }
+    columns = (int32_t *)npu_prepare_alloc(p, taps * width * sizeof *columns);
+    r->weights = (float *)npu_prepare_alloc(p, taps * width * sizeof *r->weights);
+    if (!columns || !r->weights) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    r->doubles = r->out[2] == 2 * r->in[2];
+    for (size_t i = 0; i < taps * width; i++) {
+        const npu__ref_taps *at = &r->taps[2][i % width];
+        columns[i] = (int32_t)at->index[i / width];
+        r->weights[i] = (float)at->weight[i / width];
+        r->doubles = r->doubles && at->index[0] == (int64_t)(i / 2);
+    }
+    r->columns = columns;
+    r->loops = &npu__ref_resize_loops_of[p->isa];
+    r->floats = &npu__ref_floats_of[p->isa];
+    if (!npu__ref_resize_is_nearest(r)) { /* stretched rows, a row of the operand, one of the result */
+        p->worker_workspace = ((NPU__TAPS + 1) * width + (size_t)r->in[2]) * sizeof(float);
+    }
+    return NPU_OK;
+}
+
+/* Row `row` of the result, counted over all planes, and its plane; the taps of depth and height. */
+static size_t npu__ref_resize_row_at(const npu__ref_resize *r, size_t row, const npu__ref_taps **depth,
+                                     const npu__ref_taps **height)
+{
+    size_t rows = (size_t)r->out[1], planes = (size_t)r->out[0];
+    *height = &r->taps[1][row % rows];
+    *depth = &r->taps[0][row / rows % planes];
+    return row / rows / planes;
+}
+
+/* The row of elements at tap (i, j). */
+static inline int64_t npu__ref_resize_row_of(const npu__ref_resize *r, size_t plane, const npu__ref_taps *depth, int i,
+                                             const npu__ref_taps *height, int j)
+{
+    return ((int64_t)plane * r->in[0] + depth->index[i]) * r->in[1] + height->index[j];
+}
+
+static void npu__ref_resize_pick_rows(const npu_launch *l, const npu__ref_resize *r, size_t begin, size_t end)
+{
+    size_t size = npu__ref_size(l->out[0].dtype), bytes = (size_t)r->out[2] * size;
+    char *y = (char *)l->y[0] + begin * bytes;
+    int64_t last = -1;
+    for (size_t row = begin; row < end; row++, y += bytes) {
+        const npu__ref_taps *depth, *height;
+        size_t plane = npu__ref_resize_row_at(r, row, &depth, &height);
+        int64_t from = npu__ref_resize_row_of(r, plane, depth, 0, height, 0);
+        if (from == last) {
+            memcpy(y, y - bytes, bytes);
+        } else {
+            r->loops->pick(y, (const char *)l->x[0] + (size_t)(from * r->in[2]) * size, r, size);
+        }
+        last = from;
+    }
+}
+
+/* Stretched rows of elements that are near to a row of the result, by their numbers; -1 = none yet. */
+typedef struct npu__ref_resize_near {
+    float *rows[NPU__TAPS], *strip;
+    int64_t of[NPU__TAPS];
+} npu__ref_resize_near;
+
+/* The row in place k of those near: it is moved there, or made. */
+static void npu__ref_resize_bring(const npu_launch *l, const npu__ref_resize *r, npu__ref_resize_near *near,
+                                  uint32_t k, int64_t row)
+{
+    float *old = near->rows[k];
+    uint32_t j = k;
+    while (j < NPU__TAPS && near->of[j] != row) {
+        j++;
+    }
+    if (j == NPU__TAPS) {
+        const float *x = npu__ref_floats_at(r->floats, near->strip, l->x[0], l->in[0].dtype, row * r->in[2], 1,
+                                            (size_t)r->in[2]);
+        r->loops->stretch(old, x, r);
+    } else {
+        near->rows[k] = near->rows[j], near->rows[j] = old, near->of[j] = near->of[k];
+    }
+    near->of[k] = row;
+}
+
+static void npu__ref_resize_mix_rows(const npu_launch *l, const npu__ref_resize *r, size_t begin, size_t end)
+{
+    npu__ref_resize_near near;
+    size_t width = (size_t)r->out[2];
+    float *result = (float *)l->worker_workspace + NPU__TAPS * width;
+    near.strip = result + width;
+    for (uint32_t k = 0; k < NPU__TAPS; k++) {
+        near.rows[k] = (float *)l->worker_workspace + k * width;
+        near.of[k] = -1;
+    }
+    for (size_t row = begin; row < end; row++) {
+        const npu__ref_taps *depth, *height;
+        size_t plane = npu__ref_resize_row_at(r, row, &depth, &height);
+        float *y = npu__ref_floats_to(result, l->y[0], l->out[0].dtype, (int64_t)(row * width)), w[NPU__TAPS];
+        uint32_t count = 0;
+        for (int i = 0; i < depth->count; i++) {
+            for (int j = 0; j < height->count; j++, count++) {
+                npu__ref_resize_bring(l, r, &near, count, npu__ref_resize_row_of(r, plane, depth, i, height, j));
+                w[count] = (float)(depth->weight[i] * height->weight[j]);
+            }
+        }
+        r->loops->mix(y, (const float *const *)near.rows, w, width, count);
+        npu__ref_floats_put(r->floats, l->y[0], l->out[0].dtype, (int64_t)(row * width), y, width);
+    }
+}
+
+static npu_status npu__ref_resize_rows_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_resize *r = (const npu__ref_resize *)l->state;
+    size_t begin, end;
+    if (!r->columns) {
+        return npu__ref_resize_launch(l, part, parts);
+    }
+    npu__ref_share(r->planes * (size_t)(r->out[0] * r->out[1]), part, parts, &begin, &end);
+    if (npu__ref_resize_is_nearest(r)) {
+        npu__ref_resize_pick_rows(l, r, begin, end);
+    } else {
+        npu__ref_resize_mix_rows(l, r, begin, end);
     }
     return NPU_OK;
 }
@@ -22156,17 +22381,20 @@ static npu_status npu__ref_grid_launch(const npu_launch *l, uint32_t part, uint3
     return NPU_OK;
 }
 
-#define NPU__REF_RESIZE_KERNEL(kind, mode)                                                                   \
+#define NPU__REF_RESIZE_ROWS(kind, mode, supported)                                                         \
+    NPU__REF_ROW_MODE(mode, kind, "rows", 1, supported, npu__ref_resize_rows_prepare, npu__ref_resize_rows_launch), \
     NPU__REF_ROW_MODE(mode, kind, "plain", 0, NULL, npu__ref_resize_prepare, npu__ref_resize_launch)
+#define NPU__REF_RESIZE_KERNEL(kind, mode) NPU__REF_RESIZE_ROWS(kind, mode, npu__ref_all_f32)
+#define NPU__REF_NEAREST_KERNEL(kind, mode) NPU__REF_RESIZE_ROWS(kind, mode, NULL)
 #define NPU__REF_GRID_KERNEL(kind) NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_grid_prepare, npu__ref_grid_launch)
 
 #define NPU__REF_KERNELS_RESIZE                                                        \
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST1D, NPU__NEAREST),                 \
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST1D_VEC, NPU__NEAREST),             \
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST2D, NPU__NEAREST),                 \
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST2D_VEC, NPU__NEAREST),             \
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST3D, NPU__NEAREST),                 \
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST3D_VEC, NPU__NEAREST),             \
+    NPU__REF_NEAREST_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST1D, NPU__NEAREST),                 \
+    NPU__REF_NEAREST_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST1D_VEC, NPU__NEAREST),             \
+    NPU__REF_NEAREST_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST2D, NPU__NEAREST),                 \
+    NPU__REF_NEAREST_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST2D_VEC, NPU__NEAREST),             \
+    NPU__REF_NEAREST_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST3D, NPU__NEAREST),                 \
+    NPU__REF_NEAREST_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST3D_VEC, NPU__NEAREST),             \
     NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_LINEAR1D, NPU__LINEAR),                   \
     NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_LINEAR1D_VEC, NPU__LINEAR),               \
     NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_BILINEAR2D, NPU__LINEAR),                 \
@@ -22175,9 +22403,9 @@ static npu_status npu__ref_grid_launch(const npu_launch *l, uint32_t part, uint3
     NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_TRILINEAR3D_VEC, NPU__LINEAR),            \
     NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_BICUBIC2D, NPU__CUBIC),                   \
     NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_BICUBIC2D_VEC, NPU__CUBIC),               \
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST_EXACT1D_VEC, NPU__NEAREST_EXACT), \
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST_EXACT2D_VEC, NPU__NEAREST_EXACT), \
-    NPU__REF_RESIZE_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST_EXACT3D_VEC, NPU__NEAREST_EXACT), \
+    NPU__REF_NEAREST_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST_EXACT1D_VEC, NPU__NEAREST_EXACT), \
+    NPU__REF_NEAREST_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST_EXACT2D_VEC, NPU__NEAREST_EXACT), \
+    NPU__REF_NEAREST_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST_EXACT3D_VEC, NPU__NEAREST_EXACT), \
     NPU__REF_GRID_KERNEL(NPU_ATEN_GRID_SAMPLER),                                       \
     NPU__REF_GRID_KERNEL(NPU_ATEN_GRID_SAMPLER_2D),                                    \
     NPU__REF_GRID_KERNEL(NPU_ATEN_GRID_SAMPLER_3D), \

@@ -184,6 +184,25 @@ static const row pool_rows[] = {
     { X("[5,3,4]"), "y = aten.adaptive_avg_pool2d.default(x, [5, 6])", 1 }
 };
 
+static const row resize_rows[] = {
+    { X("[2,3,20,21]"), "y = aten.upsample_nearest2d.default(x, [40, 42])", 1 },
+    { X("[2,3,20,21]"), "y = aten.upsample_nearest2d.default(x, [33, 50])", 1 },
+    { X("[2,3,20,21]"), "y = aten._upsample_nearest_exact2d.vec(x, [41, 10])", 1 },
+    { X("[3,4,33]"), "y = aten.upsample_nearest1d.default(x, [66])", 1 },
+    { X("[2,3,5,6,7]"), "y = aten.upsample_nearest3d.default(x, [10, 6, 20])", 1 },
+    { X("[2,3,20,21]"), "y = aten.upsample_bilinear2d.default(x, [40, 42], false)", 1 },
+    { X("[2,3,20,21]"), "y = aten.upsample_bilinear2d.default(x, [47, 61], true)", 1 },
+    { X("[2,3,60,61]"), "y = aten.upsample_bilinear2d.default(x, [20, 61], false)", 1 },
+    { X("[2,3,1,21]"), "y = aten.upsample_bilinear2d.default(x, [9, 1], true)", 1 },
+    { X("[2,3,20,21]"), "y = aten.upsample_bilinear2d.default(x, [50, 50], false, 2.4, 2.1)", 1 },
+    { X("[5,3,70]"), "y = aten.upsample_linear1d.default(x, [133], false)", 1 },
+    { X("[2,3,5,6,9]"), "y = aten.upsample_trilinear3d.default(x, [10, 6, 20], false)", 1 },
+    { X("[1,2,7,6,9]"), "y = aten.upsample_trilinear3d.default(x, [3, 13, 40], true)", 1 },
+    { X("[2,3,20,21]"), "y = aten.upsample_bicubic2d.default(x, [33, 50], false)", 1 },
+    { X("[2,3,20,21]"), "y = aten.upsample_bicubic2d.default(x, [9, 64], true)", 1 },
+    { X("[1,1,3,2000]"), "y = aten.upsample_bicubic2d.default(x, [7, 3001], false)", 1 }
+};
+
 #define QKV(q, kv, v) "input x : @" q "\ninput k : @" kv "\ninput v : @" v "\n"
 
 #define EINSUM(x, a, equation) \
@@ -1187,6 +1206,8 @@ static void test_blocks(void)
 
 static void test_normalization(void) { CHECK_ROWS(norm_rows); }
 static void test_pooling(void) { CHECK_ROWS(pool_rows); }
+
+static void test_resize(void) { CHECK_ROWS(resize_rows); }
 static void test_transposed_convolution(void) { CHECK_ROWS(conv_rows); }
 
 
@@ -1642,6 +1663,7 @@ int main(void)
     NPU_RUN(test_normalization);
     NPU_RUN(test_magnitudes);
     NPU_RUN(test_pooling);
+    NPU_RUN(test_resize);
     NPU_RUN(test_transposed_convolution);
     NPU_RUN(test_convolution);
     NPU_RUN(test_epilogue);
