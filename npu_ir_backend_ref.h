@@ -3045,6 +3045,13 @@ static int64_t npu__ref_lcm_i64(int64_t a, int64_t b, int64_t least)
    Functions of <math.h> without branches, right to 1 to 4 units in the last place. The polynomials are
    Chebyshev fits. NaN goes through: every bound is written so that NaN fails the comparison. */
 
+/* x between low and high, by a maximum and a minimum of vectors; a NaN stays. */
+NPU__REF_INLINE float npu__ref_within(float x, float low, float high)
+{
+    float above = low > x ? low : x;
+    return high < above ? high : above;
+}
+
 NPU__REF_INLINE float npu__ref_power_of_2(uint32_t biased) { return npu__ref_from_bits(biased << 23); }
 
 /* sum of c[i] x^i in two chains, since every step of one waits for the last */
@@ -3066,25 +3073,26 @@ NPU__REF_INLINE float npu__ref_exp_tail(float x)
     return fmaf(x * x, npu__ref_horner(c, 5, x), x);
 }
 
-/* x = n ln 2 + rest, |rest| <= ln 2 / 2; adding 1.5 * 2^23 rounds. Returns e^rest - 1. */
+/* x = n ln 2 + rest, |rest| <= ln 2 / 2; adding 1.5 * 2^23 rounds, so that the low bits are n: others are not asked for.
+   Returns e^rest - 1. */
 NPU__REF_INLINE float npu__ref_exp_parts(float x, uint32_t *n)
 {
     float rounded = fmaf(x, 1.44269504f, 12582912.0f), whole = rounded - 12582912.0f;
-    *n = npu__ref_bits(rounded) - 0x4b400000u;
+    *n = npu__ref_bits(rounded);
     return npu__ref_exp_tail(fmaf(whole, -1.42860677e-6f, fmaf(whole, -0.693145752f, x)));
 }
 
-/* y 2^n in two factors, since n reaches from -150 to 128. */
+/* y 2^n in two factors, since n reaches from -150 to 128. The low 10 bits of n count. */
 NPU__REF_INLINE float npu__ref_scale(float y, uint32_t n)
 {
-    uint32_t half = (n + 256) >> 1;
-    return y * npu__ref_power_of_2(half - 1) * npu__ref_power_of_2(n + 256 - half - 1);
+    uint32_t half = n >> 1, one = 0x3f800000u;
+    return y * npu__ref_from_bits((half << 23) + one) * npu__ref_from_bits(((n - half) << 23) + one);
 }
 
 NPU__REF_INLINE float npu__ref_fast_expf(float x)
 {
     uint32_t n;
-    float y = npu__ref_exp_parts(x < -104 ? -104 : x > 89 ? 89 : x, &n) + 1;
+    float y = npu__ref_exp_parts(npu__ref_within(x, -104, 89), &n) + 1;
     return npu__ref_scale(y, n);
 }
 
@@ -3107,21 +3115,23 @@ NPU__REF_INLINE float npu__ref_exp2_parts(float x, float *rounded)
 
 NPU__REF_INLINE float npu__ref_fast_exp2f(float x)
 {
-    float rounded, y = npu__ref_exp2_parts(x < -151 ? -151 : x > 129 ? 129 : x, &rounded);
-    return npu__ref_scale(y, npu__ref_bits(rounded) - 0x4b400000u);
+    float rounded, y = npu__ref_exp2_parts(npu__ref_within(x, -151, 129), &rounded);
+    return npu__ref_scale(y, npu__ref_bits(rounded));
 }
 
-/* Half of it is finite wherever the sum is. */
-NPU__REF_INLINE float npu__ref_fast_expm1f(float x)
+/* |x| <= 89. Half of it is finite wherever the sum is. */
+NPU__REF_INLINE float npu__ref_expm1_inside(float x)
 {
     uint32_t n;
-    float y = npu__ref_exp_parts(x < -20 ? -20 : x > 89 ? 89 : x, &n), half = npu__ref_power_of_2(n + 126);
+    float y = npu__ref_exp_parts(x, &n), half = npu__ref_power_of_2(n + 126);
     return 2 * fmaf(half, y, half - 0.5f);
 }
 
+NPU__REF_INLINE float npu__ref_fast_expm1f(float x) { return npu__ref_expm1_inside(npu__ref_within(x, -20, 89)); }
+
 NPU__REF_INLINE float npu__ref_fast_tanhf(float x)
 {
-    float y = npu__ref_fast_expm1f(2 * (x < -10 ? -10 : x > 10 ? 10 : x));
+    float y = npu__ref_expm1_inside(2 * npu__ref_within(x, -10, 10));
     return y / (y + 2);
 }
 
@@ -3410,8 +3420,7 @@ NPU__REF_INLINE float npu__ref_fast_logit(float x, float eps)
 /* A NaN in x stays, one in a bound is looked for. */
 NPU__REF_INLINE float npu__ref_fast_clamp(float x, float low, float high)
 {
-    float above = low > x ? low : x, inside = high < above ? high : above;
-    return ((low != low) | (high != high)) ? NAN : inside;
+    return ((low != low) | (high != high)) ? NAN : npu__ref_within(x, low, high);
 }
 
 NPU__REF_INLINE float npu__ref_fast_softshrink(float x, float width)
@@ -3434,6 +3443,12 @@ NPU__REF_INLINE bool npu__ref_leaves_fast(float a, float b) { return npu__ref_di
    The same functions in double, right to 1 to 3 units in the last place. Polynomials are Taylor's: past the interval
    that is left of the range they need one or two terms more than the best ones. AVX2 has no conversion to 64-bit
    integers: adding 1.5 * 2^52 rounds, and leaves the integer in the low bits. */
+
+NPU__REF_INLINE double npu__ref_within_f64(double x, double low, double high)
+{
+    double above = low > x ? low : x;
+    return high < above ? high : above;
+}
 
 NPU__REF_INLINE double npu__ref_power_of_2_f64(uint64_t biased) { return npu__ref_from_bits_f64(biased << 52); }
 
@@ -3463,7 +3478,7 @@ NPU__REF_INLINE double npu__ref_exp_parts_f64(double x, uint64_t *n)
 NPU__REF_INLINE double npu__ref_fast_exp(double x)
 {
     uint64_t n, half;
-    double y = npu__ref_exp_parts_f64(x < -746 ? -746 : x > 710 ? 710 : x, &n) + 1;
+    double y = npu__ref_exp_parts_f64(npu__ref_within_f64(x, -746, 710), &n) + 1;
     half = (n + 2048) >> 1;
     return y * npu__ref_power_of_2_f64(half - 1) * npu__ref_power_of_2_f64(n + 2048 - half - 1);
 }
@@ -3472,14 +3487,14 @@ NPU__REF_INLINE double npu__ref_fast_exp(double x)
 NPU__REF_INLINE double npu__ref_fast_expm1(double x)
 {
     uint64_t n;
-    double y = npu__ref_exp_parts_f64(x < -40 ? -40 : x > 710 ? 710 : x, &n);
+    double y = npu__ref_exp_parts_f64(npu__ref_within_f64(x, -40, 710), &n);
     double half = npu__ref_power_of_2_f64(n + 1022);
     return 2 * fma(half, y, half - 0.5);
 }
 
 NPU__REF_INLINE double npu__ref_fast_tanh(double x)
 {
-    double y = npu__ref_fast_expm1(2 * (x < -20 ? -20 : x > 20 ? 20 : x));
+    double y = npu__ref_fast_expm1(2 * npu__ref_within_f64(x, -20, 20));
     return y / (y + 2);
 }
 
@@ -3616,7 +3631,7 @@ NPU__REF_INLINE double npu__ref_fast_pow(double x, double y)
 {
     uint64_t n, half;
     double log_low, log = npu__ref_log_pair_f64(x, &log_low), p = y * log, low = fma(y, log, -p) + y * log_low;
-    double less = npu__ref_exp_parts_f64(p < -746 ? -746 : p > 710 ? 710 : p, &n), z = 1 + (less + fma(low, less, low));
+    double less = npu__ref_exp_parts_f64(npu__ref_within_f64(p, -746, 710), &n), z = 1 + (less + fma(low, less, low));
     half = (n + 2048) >> 1;
     return z * npu__ref_power_of_2_f64(half - 1) * npu__ref_power_of_2_f64(n + 2048 - half - 1);
 }
@@ -3696,8 +3711,7 @@ NPU__REF_INLINE double npu__ref_fast_digamma(double x)
 /* npu__ref_fast_clamp */
 NPU__REF_INLINE double npu__ref_fast_clamp_f64(double x, double low, double high)
 {
-    double above = low > x ? low : x, inside = high < above ? high : above;
-    return ((low != low) | (high != high)) ? (double)NAN : inside;
+    return ((low != low) | (high != high)) ? (double)NAN : npu__ref_within_f64(x, low, high);
 }
 
 #endif
@@ -4055,10 +4069,10 @@ NPU__REF_OP(gcd, 0, NONE, NONE, NONE, LONG(npu__ref_gcd_i64(a, b, c)))
 NPU__REF_OP(lcm, 0, NONE, NONE, NONE, LONG(npu__ref_lcm_i64(a, b, c)))
 
 /* powers, logarithms */
-NPU__REF_OP(exp, 0, DOUBLE(npu__math_exp(a)), FAST(npu__ref_fast_expf(a)), FAST(npu__ref_fast_exp(a)), NONE)
+NPU__REF_OP(exp, 0, DOUBLE(npu__math_exp(a)), WIDEST(npu__ref_fast_expf(a)), FAST(npu__ref_fast_exp(a)), NONE)
 NPU__REF_OP(exp2, 0, DOUBLE(npu__math_exp2(a)), FAST(npu__ref_fast_exp2f(a)), NONE, NONE)
 NPU__REF_OP(expm1, 0, DOUBLE(npu__math_expm1(a)), FAST(npu__ref_fast_expm1f(a)), FAST(npu__ref_fast_expm1(a)), NONE)
-NPU__REF_OP(log, 0, DOUBLE(npu__math_log(a)), FAST(npu__ref_fast_logf(a)), FAST(npu__ref_fast_log(a)), NONE)
+NPU__REF_OP(log, 0, DOUBLE(npu__math_log(a)), WIDEST(npu__ref_fast_logf(a)), FAST(npu__ref_fast_log(a)), NONE)
 NPU__REF_OP(log2, 0, DOUBLE(npu__math_log2(a)), FAST(npu__ref_fast_log2f(a)), NONE, NONE)
 NPU__REF_OP(log10, 0, DOUBLE(npu__math_log10(a)), FAST(npu__ref_fast_log10f(a)), NONE, NONE)
 NPU__REF_OP(log1p, 0, DOUBLE(npu__math_log1p(a)), FAST(npu__ref_fast_log1pf(a)), FAST(npu__ref_fast_log1p(a)), NONE)
@@ -4093,7 +4107,7 @@ NPU__REF_OP(atan2, 0, DOUBLE(npu__math_atan2(a, b)), FAST(npu__ref_fast_atan2f(a
             FAST(npu__ref_fast_atan2(a, b)), NONE)
 NPU__REF_OP(sinh, 0, DOUBLE(npu__math_sinh(a)), FAST(npu__ref_fast_sinhf(a)), FAST(npu__ref_fast_sinh(a)), NONE)
 NPU__REF_OP(cosh, 0, DOUBLE(npu__math_cosh(a)), FAST(npu__ref_fast_coshf(a)), FAST(npu__ref_fast_cosh(a)), NONE)
-NPU__REF_OP(tanh, 0, DOUBLE(npu__math_tanh(a)), FAST(npu__ref_fast_tanhf(a)), FAST(npu__ref_fast_tanh(a)), NONE)
+NPU__REF_OP(tanh, 0, DOUBLE(npu__math_tanh(a)), WIDEST(npu__ref_fast_tanhf(a)), FAST(npu__ref_fast_tanh(a)), NONE)
 NPU__REF_OP(asinh, 0, DOUBLE(npu__math_asinh(a)), GUARD(fabsf(a) <= FLT_MAX, npu__ref_fast_asinh((double)a)), NONE,
             NONE)
 NPU__REF_OP(acosh, 0, DOUBLE(npu__math_acosh(a)), GUARD((a >= 1) & (a <= FLT_MAX), npu__ref_fast_acosh((double)a)),
@@ -4114,7 +4128,7 @@ NPU__REF_OP(relu6, NPU__REF_RECTIFIES | NPU__REF_UP_TO_SIX, REAL(a < 0 ? 0 : a >
 NPU__REF_OP(leaky_relu, 0, REAL(a > 0 ? a : a * b), SAME, SAME, NONE)
 NPU__REF_OP(prelu, NPU__REF_PER_CHANNEL, REAL(a > 0 ? a : a * b), SAME, SAME, NONE)
 NPU__REF_OP(elu, 0, DOUBLE(a < 0 ? b * c * npu__math_expm1(a * d) : a * c),
-            FAST(a < 0 ? b * c * npu__ref_fast_expm1f(a * d) : a * c),
+            WIDEST(a < 0 ? b * c * npu__ref_fast_expm1f(a * d) : a * c),
             FAST(a < 0 ? b * c * npu__ref_fast_expm1(a * d) : a * c), NONE)
 NPU__REF_OP(celu, 0, DOUBLE(a > 0 ? a : b * npu__math_expm1(a / b)),
             FAST(a > 0 ? a : b * npu__ref_fast_expm1f(a / b)), NONE, NONE)
@@ -4123,21 +4137,21 @@ NPU__REF_OP(selu, 0, DOUBLE(1.0507009873554805 * (a > 0 ? a : 1.6732632423543773
 NPU__REF_OP(gelu, 0, DOUBLE(0.5 * a * (1 + npu__math_erf(a * 0.70710678118654752))), WIDEST(npu__ref_fast_geluf(a)),
             WIDEST(0.5 * a * (1 + npu__ref_fast_erf(a * 0.70710678118654752))), NONE)
 NPU__REF_OP(gelu_tanh, 0, DOUBLE(0.5 * a * (1 + npu__math_tanh(0.79788456080286536 * (a + 0.044715 * a * a * a)))),
-            FAST(0.5f * a * (1 + npu__ref_fast_tanhf(0.79788456080286536f * (a + 0.044715f * a * a * a)))),
+            WIDEST(0.5f * a * (1 + npu__ref_fast_tanhf(0.79788456080286536f * (a + 0.044715f * a * a * a)))),
             FAST(0.5 * a * (1 + npu__ref_fast_tanh(0.79788456080286536 * (a + 0.044715 * a * a * a)))), NONE)
 NPU__REF_OP(gelu_backward, 0, DOUBLE(a * npu__ref_gelu_slope(b)), NONE, NONE, NONE)
 NPU__REF_OP(gelu_tanh_backward, 0, DOUBLE(a * npu__ref_gelu_tanh_slope(b)), NONE, NONE, NONE)
-NPU__REF_OP(silu, 0, DOUBLE(a / (1 + npu__math_exp(-a))), FAST(a / (1 + npu__ref_fast_expf(-a))),
+NPU__REF_OP(silu, 0, DOUBLE(a / (1 + npu__math_exp(-a))), WIDEST(a / (1 + npu__ref_fast_expf(-a))),
             FAST(a / (1 + npu__ref_fast_exp(-a))), NONE)
 NPU__REF_OP(glu, 0, DOUBLE(a / (1 + npu__math_exp(-b))), FAST(a / (1 + npu__ref_fast_expf(-b))),
             FAST(a / (1 + npu__ref_fast_exp(-b))), NONE)
-NPU__REF_OP(mish, 0, DOUBLE(a * npu__math_tanh(npu__ref_softplus(a))), FAST(npu__ref_fast_mish(a)), NONE, NONE)
-NPU__REF_OP(sigmoid, 0, DOUBLE(1 / (1 + npu__math_exp(-a))), FAST(1 / (1 + npu__ref_fast_expf(-a))),
+NPU__REF_OP(mish, 0, DOUBLE(a * npu__math_tanh(npu__ref_softplus(a))), WIDEST(npu__ref_fast_mish(a)), NONE, NONE)
+NPU__REF_OP(sigmoid, 0, DOUBLE(1 / (1 + npu__math_exp(-a))), WIDEST(1 / (1 + npu__ref_fast_expf(-a))),
             FAST(1 / (1 + npu__ref_fast_exp(-a))), NONE)
 NPU__REF_OP(log_sigmoid, 0, DOUBLE(-npu__ref_softplus(-a)), FAST(-npu__ref_fast_softplus(-a)),
             FAST(-npu__ref_fast_softplus_f64(-a)), NONE)
 NPU__REF_OP(softplus, 0, DOUBLE(a * b > c ? a : npu__ref_softplus(a * b) / b),
-            FAST(a * b > c ? a : npu__ref_fast_softplus(a * b) / b),
+            WIDEST(a * b > c ? a : npu__ref_fast_softplus(a * b) / b),
             FAST(a * b > c ? a : npu__ref_fast_softplus_f64(a * b) / b), NONE)
 NPU__REF_OP(hardswish, 0, REAL(a * (a < -3 ? 0 : a > 3 ? 6 : a + 3) / 6), SAME, SAME, NONE)
 NPU__REF_OP(hardsigmoid, 0, REAL((a < -3 ? 0 : a > 3 ? 6 : a + 3) / 6), SAME, SAME, NONE)
@@ -4146,7 +4160,7 @@ NPU__REF_OP(softshrink, 0, DOUBLE(a > b ? a - b : a < -b ? a + b : a * 0), FAST(
             NONE)
 
 /* special functions */
-NPU__REF_OP(erf, 0, DOUBLE(npu__math_erf(a)), FAST(npu__ref_fast_erff(a)), WIDEST(npu__ref_fast_erf(a)), NONE)
+NPU__REF_OP(erf, 0, DOUBLE(npu__math_erf(a)), WIDEST(npu__ref_fast_erff(a)), WIDEST(npu__ref_fast_erf(a)), NONE)
 NPU__REF_OP(erfc, 0, DOUBLE(npu__math_erfc(a)), GUARD(a == a, npu__ref_fast_erfc((double)a)), NONE, NONE)
 NPU__REF_OP(erfinv, 0, DOUBLE(npu__ref_erfinv(a)), FAST(npu__ref_fast_erfinvf(a)), NONE, NONE)
 NPU__REF_OP(erfcx, 0, DOUBLE(npu__ref_erfcx(a)), NONE, NONE, NONE)
@@ -10108,8 +10122,8 @@ static void npu__ref_pixels_sum(const npu__ref_pixel_source *s, int64_t rows, in
 
 /* ---- convolution: depthwise ----
 
-   Planes that meet no other: results lie along the vectors, and masks leave out what lies beside a row, so nothing is
-   copied. Sums begin with the bias, in the order of the taps. */
+   Planes that meet no other: results lie along the vectors. Where taps are 3 x 3, masks leave out what lies beside a row,
+   so nothing is copied. Sums begin with the bias, in the order of the taps. */
 
 enum {
     NPU__REF_PLANE_TAPS = 64,   /* of a row, which masks are kept for */
@@ -10118,13 +10132,13 @@ enum {
     NPU__REF_PLANE_PIECE = 4096 /* results that an epilogue is worth calling for, pixels that are fetched ahead */
 };
 
-/* One plane: rows of 16 results each, and for each of them and each tap of a row which of 32 pixels are there, which
-   AVX2 finds itself. */
+/* One plane: rows of 16 results each, and for each of them and each of 3 taps which of 32 pixels are there, which AVX2
+   finds itself. */
 typedef struct npu__ref_plane {
     int64_t in[2], out[2], taps[2], step[2], dilation[2], first[2];
     const uint32_t *masks; /* [columns of 16, taps of a row]; NULL = the other way */
     const float *zeros;    /* a row above or below the image */
-    int64_t width;         /* AVX2 copies for taps other than 3 x 3: numbers of a row in each phase of the step, */
+    int64_t width;         /* copied for taps other than 3 x 3: numbers of a row in each phase of the step, */
     int64_t copied, block; /* how many rows at a time, and for how many rows of results, */
     int64_t rows;          /* of which these are taken together; */
     const ptrdiff_t *offsets; /* where a tap's number is, from that of the first one */
@@ -10138,54 +10152,9 @@ static bool npu__ref_plane_is_three(const npu__ref_plane *p)
 
 #ifdef NPU__REF_X86
 #define NPU__REF_HAS_PLANES
-/* 16 pixels, `step` apart, those that mask says: one of 1 or 2. */
-NPU__REF_INLINE NPU__REF_TILE_AVX512 __m512 npu__ref_plane_pixels(const int32_t step, const float *from, uint32_t mask)
-{
-    __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-    __m512 pixels = _mm512_maskz_loadu_ps((__mmask16)(mask & 0xffffu), from);
-    if (step == 1) {
-        return pixels;
-    }
-    return _mm512_permutex2var_ps(pixels, even, _mm512_maskz_loadu_ps((__mmask16)(mask >> 16), from + 16));
-}
-
 NPU__REF_INLINE const float *npu__ref_plane_at(const npu__ref_plane *p, const float *x, int64_t row)
 {
     return (uint64_t)row < (uint64_t)p->in[0] ? x + row * p->in[1] : p->zeros;
-}
-
-/* Four rows of 16 results from (row, col) on, whose columns are `step` apart. */
-NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_tile(const npu__ref_plane *p, const int32_t step,
-                                                              const float *x, const float *w, float bias,
-                                                              const float *limits, float *y, int64_t row, int64_t col)
-{
-    const uint32_t *masks = p->masks + col / 16 * p->taps[1];
-    __mmask16 wanted = (__mmask16)(p->out[1] - col < 16 ? (1 << (p->out[1] - col)) - 1 : 0xffff);
-    int64_t top = row * p->step[0] - p->first[0], left = col * step - p->first[1];
-    __m512 sum[4];
-    NPU__REF_UNROLL_LOOP
-    for (int32_t i = 0; i < 4; i++) {
-        sum[i] = _mm512_set1_ps(bias);
-    }
-    for (int64_t j = 0; j < p->taps[0]; j++) {
-        for (int64_t k = 0; k < p->taps[1]; k++) {
-            __m512 tap = _mm512_set1_ps(w[j * p->taps[1] + k]);
-            NPU__REF_UNROLL_LOOP
-            for (int32_t i = 0; i < 4; i++) {
-                const float *from = npu__ref_plane_at(p, x, top + i * p->step[0] + j * p->dilation[0]);
-                __m512 pixels = npu__ref_plane_pixels(step, from + left + k * p->dilation[1], masks[k]);
-                sum[i] = _mm512_fmadd_ps(tap, pixels, sum[i]);
-            }
-        }
-    }
-    NPU__REF_UNROLL_LOOP
-    for (int32_t i = 0; i < 4; i++) {
-        if (row + i >= p->out[0]) {
-            return;
-        }
-        _mm512_mask_storeu_ps(y + (row + i) * p->out[1] + col, wanted,
-                              NPU__REF_LIMIT_AVX512(sum[i], _mm512_set1_ps(limits[0]), _mm512_set1_ps(limits[1])));
-    }
 }
 
 /* Pixels of a row for the three taps of 16 results, of which those lie that the masks say: for each tap, or, where the
@@ -10287,31 +10256,6 @@ NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_threes(const npu__ref_p
     }
     if (col < p->out[1]) {
         npu__ref_plane_strips(p, step, 1, x, taps, start, bounds, y + col, col);
-    }
-}
-
-NPU__REF_TILE_AVX512 static void npu__ref_plane_avx512(const npu__ref_plane *p, const float *x, const float *w,
-                                                       float bias, const float *limits, float *y, float *copy)
-{
-    (void)copy;
-    if (npu__ref_plane_is_three(p)) {
-        if (p->step[1] == 1) {
-            npu__ref_plane_threes(p, 1, x, w, bias, limits, y);
-        } else {
-            npu__ref_plane_threes(p, 2, x, w, bias, limits, y);
-        }
-        return;
-    }
-    for (int64_t row = 0; row < p->out[0]; row += 4) {
-        npu__ref_plane_fetch(x + npu__ref_min((row + 4) * p->step[0], p->in[0]) * p->in[1],
-                             4 * npu__ref_min(p->step[0], 2) * p->in[1]);
-        for (int64_t col = 0; col < p->out[1]; col += 16) {
-            if (p->step[1] == 1) {
-                npu__ref_plane_tile(p, 1, x, w, bias, limits, y, row, col);
-            } else {
-                npu__ref_plane_tile(p, 2, x, w, bias, limits, y, row, col);
-            }
-        }
     }
 }
 
@@ -10505,6 +10449,72 @@ NPU__REF_TILE_AVX2 static void npu__ref_plane_avx2(const npu__ref_plane *p, cons
         npu__ref_plane_threes_avx2(p, 2, x, w, start, bounds, y);
     }
 }
+
+/* As npu__ref_plane_tile_avx2. */
+NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_tile_avx512(const npu__ref_plane *p, const int32_t rows,
+                                                                     const float *x, int64_t next, const float *w,
+                                                                     __m512 start, __m512 *sum)
+{
+    const float *from[8];
+    NPU__REF_UNROLL_LOOP
+    for (int32_t i = 0; i < rows; i++) {
+        from[i] = x + i * next;
+        sum[i] = start;
+    }
+    for (int64_t k = 0, taps = p->taps[0] * p->taps[1]; k < taps; k++) {
+        ptrdiff_t at = p->offsets[k];
+        __m512 tap = _mm512_set1_ps(w[k]);
+        NPU__REF_UNROLL_LOOP
+        for (int32_t i = 0; i < rows; i++) {
+            sum[i] = _mm512_fmadd_ps(tap, _mm512_loadu_ps(from[i] + at), sum[i]);
+        }
+    }
+}
+
+/* As npu__ref_plane_any_avx2. */
+NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_any_avx512(const npu__ref_plane *p, const int32_t rows,
+                                                                    const float *x, const float *w, __m512 start,
+                                                                    const float *limits, float *y, float *copy)
+{
+    const int64_t next = p->step[0] * p->step[1] * p->width;
+    const __m512 low = _mm512_set1_ps(limits[0]), high = _mm512_set1_ps(limits[1]);
+    const __mmask16 wanted = (__mmask16)(p->out[1] < 16 ? (1 << p->out[1]) - 1 : 0xffff);
+    for (int64_t row = 0, end = 0; row < p->out[0]; row += rows) {
+        if (row == end) {
+            npu__ref_plane_copy_avx2(p, x, row * p->step[0] - p->first[0], copy);
+            end = row + p->block;
+        }
+        for (int64_t i = 0; i < p->out[1]; i += 16) {
+            int64_t col = npu__ref_max(npu__ref_min(i, p->out[1] - 16), 0);
+            __m512 sum[8];
+            npu__ref_plane_tile_avx512(p, rows, copy + (row + p->block - end) * next + col, next, w, start, sum);
+            NPU__REF_UNROLL_LOOP
+            for (int32_t j = 0; j < rows; j++) {
+                _mm512_mask_storeu_ps(y + (row + j) * p->out[1] + col, row + j < p->out[0] ? wanted : 0,
+                                      NPU__REF_LIMIT_AVX512(sum[j], low, high));
+            }
+        }
+    }
+}
+
+/* Rows of up to 8 results are those of AVX2. */
+NPU__REF_TILE_AVX512 static void npu__ref_plane_avx512(const npu__ref_plane *p, const float *x, const float *w,
+                                                       float bias, const float *limits, float *y, float *copy)
+{
+    __m512 start = _mm512_set1_ps(bias);
+    bool is_three = npu__ref_plane_is_three(p);
+    if (!is_three && p->out[1] <= 8) {
+        npu__ref_plane_avx2(p, x, w, bias, limits, y, copy);
+    } else if (is_three && p->step[1] == 1) {
+        npu__ref_plane_threes(p, 1, x, w, bias, limits, y);
+    } else if (is_three) {
+        npu__ref_plane_threes(p, 2, x, w, bias, limits, y);
+    } else if (p->rows == 7) {
+        npu__ref_plane_any_avx512(p, 7, x, w, start, limits, y, copy);
+    } else {
+        npu__ref_plane_any_avx512(p, 8, x, w, start, limits, y, copy);
+    }
+}
 #else
 #define npu__ref_plane_neon NULL
 #endif
@@ -10521,16 +10531,6 @@ static void (*const npu__ref_plane_of[])(const npu__ref_plane *p, const float *x
 static bool npu__ref_has_planes(const npu__ref_conv_shape *c)
 {
     return npu__ref_plane_of[c->isa] && c->in[2] < INT32_MAX / 4;
-}
-
-static bool npu__ref_plane_copies(uint32_t isa)
-{
-#ifdef NPU__REF_HAS_PLANES
-    return npu__ref_plane_of[isa] == npu__ref_plane_avx2;
-#else
-    (void)isa;
-    return false;
-#endif
 }
 
 /* ---- convolution: blocked ----
@@ -10972,12 +10972,13 @@ NPU__REF_COLD static void npu__ref_conv_choose(const npu_prepare *p, npu__ref_co
     }
 }
 
-/* Which rows AVX2 copies for how many of results. Tiles are those of 7 or 8 rows that leave fewer over. */
+/* Which rows are copied for how many of results. Tiles are those of 7 or 8 rows that leave fewer over. */
 static void npu__ref_plane_cut(npu__ref_plane *p)
 {
+    int64_t lanes = p->out[1] > 8 ? 16 : 8; /* AVX2 does with 8 */
     int64_t sevens = npu__ref_ceil_div(p->out[0], 7) * 7, eights = npu__ref_ceil_div(p->out[0], 8) * 8, most, more;
     int64_t reach = (p->taps[0] - 1) * p->dilation[0] + 1;
-    p->width = npu__ref_max(p->out[1], 8) + (p->taps[1] - 1) * p->dilation[1] / p->step[1];
+    p->width = npu__ref_max(p->out[1], lanes) + (p->taps[1] - 1) * p->dilation[1] / p->step[1];
     p->width = npu__ref_ceil_div(p->width, 8) * 8;
     p->rows = sevens <= eights ? 7 : 8;
     most = NPU__REF_PLANE_COPY / (int64_t)sizeof(float) / (p->width * p->step[1]);
@@ -11002,7 +11003,7 @@ static bool npu__ref_conv_is_plane(npu__ref_conv_blocked *s)
         p->in[i] = c->in[i + 1], p->out[i] = c->out[i + 1], p->taps[i] = c->kernel[i + 1];
         p->step[i] = c->stride[i + 1], p->dilation[i] = c->dilation[i + 1], p->first[i] = c->pad[i + 1];
     }
-    if (npu__ref_plane_copies(c->isa) && !npu__ref_plane_is_three(p)) {
+    if (!npu__ref_plane_is_three(p)) {
         npu__ref_plane_cut(p);
     }
     return (double)p->copied * (double)p->step[1] * (double)p->width * sizeof(float) <= NPU__REF_PLANE_MOST;
@@ -11160,11 +11161,14 @@ NPU__REF_ON_NARROW(NPU__REF_LOOP_OF, every_second, (float *to, const float *from
 #ifdef NPU__REF_HAS_PLANES
 NPU__REF_TILE_AVX512 static void npu__ref_every_second_avx512(float *to, const float *from, size_t n)
 {
+    __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
     for (size_t i = 0; i < n; i += 16) { /* rows of images are seldom whole vectors */
         size_t left = n - i;
         uint32_t pixels = left < 16 ? (1u << (2 * left - 1)) - 1 : 0x7fffffffu;
         __mmask16 wanted = (__mmask16)(left < 16 ? (1u << left) - 1 : 0xffffu);
-        _mm512_mask_storeu_ps(to + i, wanted, npu__ref_plane_pixels(2, from + 2 * i, pixels));
+        __m512 x = _mm512_maskz_loadu_ps((__mmask16)(pixels & 0xffffu), from + 2 * i);
+        __m512 more = _mm512_maskz_loadu_ps((__mmask16)(pixels >> 16), from + 2 * i + 16);
+        _mm512_mask_storeu_ps(to + i, wanted, _mm512_permutex2var_ps(x, even, more));
     }
 }
 #endif
