@@ -16500,9 +16500,12 @@ typedef struct npu__ref_floats {
     /* acc[j] = fold of acc[j] and run j of n elements, the runs `stride` apart */
     void (*fold_runs)(uint32_t fold, double *acc, const float *x, size_t n, size_t runs, int64_t stride);
     void (*fold_into)(uint32_t fold, double *acc, const float *x, size_t n); /* acc[i] = fold of acc[i] and x[i] */
-    /* acc[i] = fold of acc[i] and x[i step] of every row, the rows `stride` apart */
-    void (*fold_rows)(uint32_t fold, float *acc, const float *x, size_t n, int64_t step, size_t rows,
-                      int64_t stride);
+    /* acc[i] = fold of acc[i] and x[i] of every row, the rows `stride` apart */
+    void (*fold_rows)(uint32_t fold, float *acc, const float *x, size_t n, size_t rows, int64_t stride);
+    /* y[i] = sum or maximum of x[i step + k apart] for k < count, and of y[i] where it goes on; count > 0 */
+    void (*fold_near)(uint32_t fold, bool goes_on, float *y, const float *x, size_t n, int64_t step, size_t count,
+                      int64_t apart);
+    void (*over)(float *y, const float *columns, float rows, size_t n); /* y[i] /= rows * columns[i] */
     void (*affine)(float *y, const float *x, size_t n, float mean, float scale, float shift);
     void (*affine_each)(float *y, const float *x, size_t n, float mean, float rstd, const float *w,
                         const float *b);
@@ -16641,42 +16644,79 @@ NPU__REF_INLINE size_t npu__ref_find_body(const float *x, size_t n, float value)
 }
 
 /* Four rows at a time, so that acc is touched less. */
-NPU__REF_INLINE void npu__ref_fold_four(uint32_t fold, float *acc, const float *x, size_t n, int64_t step,
-                                        size_t rows, int64_t stride)
+NPU__REF_INLINE void npu__ref_fold_four(uint32_t fold, float *acc, const float *x, size_t n, size_t rows, int64_t stride)
 {
     for (; rows >= 4; rows -= 4, x += 4 * stride) {
         const float *x1 = x + stride, *x2 = x1 + stride, *x3 = x2 + stride;
-        NPU__REF_EACH(n, int64_t at = (int64_t)i * step; float a = npu__ref_fold_two(fold, x[at], x1[at]);
-                      float b = npu__ref_fold_two(fold, x2[at], x3[at]);
+        NPU__REF_EACH(n, float a = npu__ref_fold_two(fold, x[i], x1[i]); float b = npu__ref_fold_two(fold, x2[i], x3[i]);
                       acc[i] = npu__ref_fold_two(fold, acc[i], npu__ref_fold_two(fold, a, b)))
     }
     for (; rows > 0; rows--, x += stride) {
-        NPU__REF_EACH(n, acc[i] = npu__ref_fold_two(fold, acc[i], x[(int64_t)i * step]))
+        NPU__REF_EACH(n, acc[i] = npu__ref_fold_two(fold, acc[i], x[i]))
+    }
+}
+
+NPU__REF_INLINE void npu__ref_fold_rows_body(uint32_t fold, float *acc, const float *x, size_t n, size_t rows,
+                                             int64_t stride)
+{
+    switch (fold) {
+    case NPU__SUM: npu__ref_fold_four(NPU__SUM, acc, x, n, rows, stride); break;
+    case NPU__PRODUCT: npu__ref_fold_four(NPU__PRODUCT, acc, x, n, rows, stride); break;
+    case NPU__MAX: npu__ref_fold_four(NPU__MAX, acc, x, n, rows, stride); break;
+    default: npu__ref_fold_four(NPU__MIN, acc, x, n, rows, stride); break;
+    }
+}
+
+/* Two or three at once, so that y is touched less. */
+NPU__REF_INLINE void npu__ref_fold_few(uint32_t fold, bool goes_on, float *y, const float *x, size_t n, const int64_t step,
+                                       size_t count, int64_t apart)
+{
+    if (!goes_on && count >= 3) {
+        const float *x1 = x + apart, *x2 = x1 + apart;
+        NPU__REF_EACH(n, int64_t at = (int64_t)i * step; float a = npu__ref_fold_two(fold, x[at], x1[at]);
+                      y[i] = npu__ref_fold_two(fold, a, x2[at]))
+        count -= 3, x += 3 * apart;
+    } else if (!goes_on) {
+        NPU__REF_EACH(n, y[i] = x[(int64_t)i * step])
+        count--, x += apart;
+    }
+    for (; count >= 2; count -= 2, x += 2 * apart) {
+        const float *x1 = x + apart;
+        NPU__REF_EACH(n, int64_t at = (int64_t)i * step;
+                      y[i] = npu__ref_fold_two(fold, y[i], npu__ref_fold_two(fold, x[at], x1[at])))
+    }
+    if (count > 0) {
+        NPU__REF_EACH(n, y[i] = npu__ref_fold_two(fold, y[i], x[(int64_t)i * step]))
     }
 }
 
 /* Steps of 1 and 2 are constants to the compiler. */
-NPU__REF_INLINE void npu__ref_fold_steps(uint32_t fold, float *acc, const float *x, size_t n, int64_t step,
-                                         size_t rows, int64_t stride)
+NPU__REF_INLINE void npu__ref_fold_steps(uint32_t fold, bool goes_on, float *y, const float *x, size_t n, int64_t step,
+                                         size_t count, int64_t apart)
 {
     if (step == 1) {
-        npu__ref_fold_four(fold, acc, x, n, 1, rows, stride);
+        npu__ref_fold_few(fold, goes_on, y, x, n, 1, count, apart);
     } else if (step == 2) {
-        npu__ref_fold_four(fold, acc, x, n, 2, rows, stride);
+        npu__ref_fold_few(fold, goes_on, y, x, n, 2, count, apart);
     } else {
-        npu__ref_fold_four(fold, acc, x, n, step, rows, stride);
+        npu__ref_fold_few(fold, goes_on, y, x, n, step, count, apart);
     }
 }
 
-NPU__REF_INLINE void npu__ref_fold_rows_body(uint32_t fold, float *acc, const float *x, size_t n,
-                                             int64_t step, size_t rows, int64_t stride)
+NPU__REF_INLINE void npu__ref_fold_near_body(uint32_t fold, bool goes_on, float *y, const float *x, size_t n,
+                                             int64_t step, size_t count, int64_t apart)
 {
-    switch (fold) {
-    case NPU__SUM: npu__ref_fold_steps(NPU__SUM, acc, x, n, step, rows, stride); break;
-    case NPU__PRODUCT: npu__ref_fold_four(NPU__PRODUCT, acc, x, n, 1, rows, stride); break;
-    case NPU__MAX: npu__ref_fold_steps(NPU__MAX, acc, x, n, step, rows, stride); break;
-    default: npu__ref_fold_four(NPU__MIN, acc, x, n, 1, rows, stride); break;
+    if (fold == NPU__SUM) {
+        npu__ref_fold_steps(NPU__SUM, goes_on, y, x, n, step, count, apart);
+    } else {
+        npu__ref_fold_steps(NPU__MAX, goes_on, y, x, n, step, count, apart);
     }
+}
+
+/* Sums to means of windows of so many rows and columns. */
+NPU__REF_INLINE void npu__ref_over_body(float *y, const float *columns, float rows, size_t n)
+{
+    NPU__REF_EACH(n, y[i] /= rows * columns[i])
 }
 
 /* The first NaN wins. */
@@ -16797,8 +16837,14 @@ NPU__REF_ON_NARROW(NPU__REF_LOOP_OF, fold_into, (uint32_t fold, double *acc, con
                    (fold, acc, x, n))
 NPU__REF_ON_NARROW(NPU__REF_VALUE_OF, size_t, find, (const float *x, size_t n, float value), (x, n, value))
 NPU__REF_ON_NARROW(NPU__REF_LOOP_OF, fold_rows,
-                   (uint32_t fold, float *acc, const float *x, size_t n, int64_t step, size_t rows, int64_t stride),
-                   (fold, acc, x, n, step, rows, stride))
+                   (uint32_t fold, float *acc, const float *x, size_t n, size_t rows, int64_t stride),
+                   (fold, acc, x, n, rows, stride))
+NPU__REF_ON_NARROW(NPU__REF_LOOP_OF, fold_near,
+                   (uint32_t fold, bool goes_on, float *y, const float *x, size_t n, int64_t step, size_t count,
+                    int64_t apart),
+                   (fold, goes_on, y, x, n, step, count, apart))
+NPU__REF_ON_NARROW(NPU__REF_LOOP_OF, over, (float *y, const float *columns, float rows, size_t n),
+                   (y, columns, rows, n))
 NPU__REF_ON_NARROW(NPU__REF_LOOP_OF, arg_extreme_rows,
                    (bool least, float *best, int32_t *index, const float *x, size_t n, int32_t row),
                    (least, best, index, x, n, row))
@@ -16894,7 +16940,7 @@ static const npu__ref_floats npu__ref_floats_of[] = {
 #define NPU_X(set, narrow, wide)                                                                   \
     { npu__ref_sum_value_##wide, npu__ref_sum_deviation_##narrow, npu__ref_add_exp_##narrow,       \
       npu__ref_fold_runs_##wide, npu__ref_fold_into_##narrow,                                      \
-      npu__ref_fold_rows_##narrow, npu__ref_affine_##narrow,                                       \
+      npu__ref_fold_rows_##narrow, npu__ref_fold_near_##narrow, npu__ref_over_##narrow, npu__ref_affine_##narrow, \
       npu__ref_affine_each_##narrow, npu__ref_times_##narrow, npu__ref_minus_##narrow,             \
       npu__ref_exp_sum_##wide, npu__ref_exp_each_##wide, npu__ref_softmax_##wide, NPU__REF_LOADS_##narrow },
     NPU__REF_ISAS(NPU_X)
@@ -17459,7 +17505,7 @@ NPU__REF_COLD static npu_status npu__ref_instance_norm_prepare_f32(npu_prepare *
 
 /* ---- pooling: windows over one, two or three dims, the missing ones in front being 1 ---- */
 
-enum { NPU__POOL_DIMS = 3 };
+enum { NPU__POOL_DIMS = 3, NPU__POOL_LONG = 1 << 18 /* elements of a row that takes memory of its own */ };
 
 /* The elements of a window along one dim: `count` of them from `first`, a dilation apart; `padded` is the
    count with padding. */
@@ -17475,9 +17521,11 @@ typedef struct npu__ref_pool {
     bool onto;       /* sums or maxima begin at operand 1, which lies as the result does and may be it */
     int64_t divisor; /* 0 = elements of the window */
     const npu__ref_floats *floats; /* of the variant "f32" */
-    const npu__ref_span *columns;  /* its windows along the last dim */
-    int64_t width;                 /* of a folded row with its padding, */
-    size_t rows;                   /* of which so many are taken at a time; 0 = one, another way */
+    const npu__ref_span *spans[NPU__POOL_DIMS]; /* its windows along each dim */
+    const float *divisors;         /* by which their columns divide; NULL = sums or maxima */
+    int64_t width;                 /* of a folded row with its padding; 0 = too long, as "plain" */
+    int64_t results;               /* of its windows, */
+    size_t rows;                   /* of which so many are taken at a time */
 } npu__ref_pool;
 
 static npu__ref_span npu__ref_window(const npu__ref_pool *pool, uint32_t d, int64_t o)
@@ -17794,52 +17842,54 @@ static void npu__ref_fill_floats(float *to, size_t n, float value)
     }
 }
 
-/* All rows of the input that a window has, folded into one. */
-static void npu__ref_pool_rows_f32(const npu_launch *l, const npu__ref_pool *pool, size_t plane,
-                                   const npu__ref_span *w, float *row)
+/* A row of results, counted over all planes. */
+typedef struct npu__ref_pool_row {
+    size_t row, plane;
+    int64_t depth, height;
+} npu__ref_pool_row;
+
+static void npu__ref_pool_next(const npu__ref_pool *pool, npu__ref_pool_row *at)
 {
+    at->row++;
+    if (++at->height == pool->out[1]) {
+        at->height = 0;
+        at->depth = at->depth + 1 == pool->out[0] ? 0 : at->depth + 1;
+        at->plane += at->depth == 0;
+    }
+}
+
+/* All rows of the input that a window has, folded into one. */
+static void npu__ref_pool_fold_rows(const npu_launch *l, const npu__ref_pool *pool, const npu__ref_pool_row *of, float *row,
+                                    float *strip)
+{
+    const npu__ref_span *depth = &pool->spans[0][of->depth], *height = &pool->spans[1][of->height];
     const npu__ref_floats *f = pool->floats;
     size_t width = (size_t)pool->in[2];
     uint32_t fold = pool->mean ? NPU__SUM : NPU__MAX;
-    float strip[NPU__REF_FLOAT_STRIP], start = pool->mean ? 0.0f : -INFINITY;
-    npu__ref_fill_floats(row, width, start);
-    for (int64_t i = 0; i < w[0].count; i++) {
-        int64_t depth = (int64_t)plane * pool->in[0] + w[0].first + i * pool->dilation[0];
-        int64_t at = (depth * pool->in[1] + w[1].first) * pool->in[2], step = pool->dilation[1] * pool->in[2];
+    int64_t apart = pool->dilation[1] * pool->in[2];
+    if (depth->count * height->count == 0) {
+        npu__ref_fill_floats(row, width, pool->mean ? 0.0f : -INFINITY);
+        return;
+    }
+    for (int64_t i = 0; i < depth->count; i++) {
+        int64_t at = (int64_t)of->plane * pool->in[0] + depth->first + i * pool->dilation[0];
+        at = (at * pool->in[1] + height->first) * pool->in[2];
         if (l->in[0].dtype == NPU_F32) {
-            f->fold_rows(fold, row, (const float *)l->x[0] + at, width, 1, (size_t)w[1].count, step);
+            f->fold_near(fold, i > 0, row, (const float *)l->x[0] + at, width, 1, (size_t)height->count, apart);
             continue;
         }
-        for (int64_t j = 0; j < w[1].count; j++, at += step) {
-            const float *x = npu__ref_floats_at(f, strip, l->x[0], l->in[0].dtype, at, 1, width);
-            f->fold_rows(fold, row, x, width, 1, 1, 0);
+        for (int64_t j = 0; j < height->count; j++, at += apart) {
+            f->load(strip, l->x[0], l->in[0].dtype, at, 1, width);
+            f->fold_near(fold, i + j > 0, row, strip, width, 1, 1, 0);
         }
     }
 }
 
-/* Windows of one size: element k of all windows at a time, which lie a stride apart. */
-static void npu__ref_pool_windows_f32(const npu__ref_pool *pool, const float *row, float *y)
-{
-    int64_t num = pool->out[2], in = pool->in[2], stride = pool->stride[2];
-    for (int64_t o = 0; o < num && !pool->onto; o++) {
-        y[o] = pool->mean ? 0.0f : -INFINITY;
-    }
-    for (int64_t k = 0; k < pool->kernel[2]; k++) {
-        int64_t at = k * pool->dilation[2] - pool->padding[2];
-        int64_t begin = at < 0 ? (stride - 1 - at) / stride : 0;
-        int64_t end = at < in ? (in - 1 - at) / stride + 1 : 0;
-        end = end < num ? end : num;
-        if (begin < end) {
-            pool->floats->fold_rows(pool->mean ? NPU__SUM : NPU__MAX, y + begin, row + begin * stride + at,
-                                    (size_t)(end - begin), stride, 1, 0);
-        }
-    }
-}
-
-static void npu__ref_pool_adaptive_f32(const npu__ref_pool *pool, const float *row, float *y)
+/* Windows of many sizes: a row's sums, 0 where there are none. */
+static void npu__ref_pool_adaptive(const npu__ref_pool *pool, const float *row, float *y)
 {
     for (int64_t o = 0; o < pool->out[2]; o++) {
-        const npu__ref_span *w = &pool->columns[o];
+        const npu__ref_span *w = &pool->spans[2][o];
         y[o] = 0.0f;
         for (int64_t i = 0; i < w->count; i++) {
             y[o] += row[w->first + i];
@@ -17847,131 +17897,123 @@ static void npu__ref_pool_adaptive_f32(const npu__ref_pool *pool, const float *r
     }
 }
 
-/* Sums to means: npu__ref_pool_divide for a row. */
-static void npu__ref_pool_divide_f32(const npu__ref_pool *pool, const npu__ref_span *w, float *y)
+/* The row's windows, folded in `from`, are put where they belong. */
+static void npu__ref_pool_put_row(const npu_launch *l, const npu__ref_pool *pool, const npu__ref_pool_row *of,
+                                  const float *from, float *strip)
 {
-    float rows = (float)(pool->include_padding ? w[0].padded * w[1].padded : w[0].count * w[1].count);
-    for (int64_t o = 0; o < pool->out[2]; o++) {
-        const npu__ref_span *column = &pool->columns[o];
-        float divisor = rows * (float)(pool->include_padding ? column->padded : column->count);
-        bool empty = w[0].count * w[1].count * column->count == 0 && !pool->adaptive;
-        y[o] = empty ? 0.0f : y[o] / (pool->divisor ? (float)pool->divisor : divisor);
-    }
-}
-
-static void npu__ref_pool_row_f32(const npu_launch *l, const npu__ref_pool *pool, size_t plane,
-                                  const npu__ref_span *w, size_t first)
-{
-    float row[NPU__REF_FLOAT_STRIP], strip[NPU__REF_FLOAT_STRIP];
-    float *y = npu__ref_floats_to(strip, l->y[0], l->out[0].dtype, (int64_t)first);
-    npu__ref_pool_rows_f32(l, pool, plane, w, row);
-    if (pool->onto && (y == strip || l->y[0] != l->x[1])) {
-        npu__ref_load_f32(y, l->x[1], l->in[1].dtype, (int64_t)first, 1, (size_t)pool->out[2]);
-    }
-    if (pool->adaptive) {
-        npu__ref_pool_adaptive_f32(pool, row, y);
-    } else {
-        npu__ref_pool_windows_f32(pool, row, y);
-    }
-    if (pool->mean && !pool->onto) {
-        npu__ref_pool_divide_f32(pool, w, y);
-    }
-    npu__ref_floats_put(pool->floats, l->y[0], l->out[0].dtype, (int64_t)first, y, (size_t)pool->out[2]);
-}
-
-/* Spans of a row of results, of depth and height; its plane. */
-static size_t npu__ref_pool_row_at(const npu__ref_pool *pool, size_t row, npu__ref_span *w)
-{
-    size_t depth = (size_t)pool->out[0], height = (size_t)pool->out[1];
-    w[0] = npu__ref_window(pool, 0, (int64_t)(row / height % depth));
-    w[1] = npu__ref_window(pool, 1, (int64_t)(row % height));
-    return row / (depth * height);
-}
-
-/* Some rows of results, whose folded rows lie one after the other with their padding: windows of all are those of one
-   long row, and what lies between its rows is left out. */
-static void npu__ref_pool_block_f32(const npu_launch *l, const npu__ref_pool *pool, size_t first, size_t rows)
-{
-    float folded[NPU__REF_FLOAT_STRIP], windows[NPU__REF_FLOAT_STRIP], strip[NPU__REF_FLOAT_STRIP];
-    const int64_t stride = pool->stride[2], out = pool->out[2], per_row = pool->width / stride;
-    uint32_t fold = pool->mean ? NPU__SUM : NPU__MAX;
-    float start = pool->mean ? 0.0f : -INFINITY;
-    size_t num = (rows - 1) * (size_t)per_row + (size_t)out;
-    npu__ref_span w[2];
-    npu__ref_fill_floats(folded, rows * (size_t)pool->width, start);
-    for (size_t i = 0; i < rows; i++) {
-        size_t plane = npu__ref_pool_row_at(pool, first + i, w);
-        npu__ref_pool_rows_f32(l, pool, plane, w, folded + i * (size_t)pool->width + pool->padding[2]);
-    }
-    npu__ref_fill_floats(windows, num, start);
-    for (int64_t k = 0; k < pool->kernel[2]; k++) {
-        pool->floats->fold_rows(fold, windows, folded + k * pool->dilation[2], num, stride, 1, 0);
-    }
-    for (size_t i = 0; i < rows; i++) {
-        int64_t at = (int64_t)(first + i) * out;
-        float *y = npu__ref_floats_to(strip, l->y[0], l->out[0].dtype, at);
-        memcpy(y, windows + i * (size_t)per_row, (size_t)out * sizeof *y);
-        if (pool->mean) {
-            npu__ref_pool_row_at(pool, first + i, w);
-            npu__ref_pool_divide_f32(pool, w, y);
+    const npu__ref_span *depth = &pool->spans[0][of->depth], *height = &pool->spans[1][of->height];
+    size_t out = (size_t)pool->out[2];
+    int64_t at = (int64_t)(of->row * out), rows = depth->count * height->count;
+    float *y = npu__ref_floats_to(strip, l->y[0], l->out[0].dtype, at);
+    if (pool->onto) {
+        const float *x = l->in[1].dtype == NPU_F32 ? (const float *)l->x[1] + at : strip;
+        if (x == strip) {
+            pool->floats->load(strip, l->x[1], l->in[1].dtype, at, 1, out);
         }
-        npu__ref_floats_put(pool->floats, l->y[0], l->out[0].dtype, at, y, (size_t)out);
+        memmove(y, x, out * sizeof *y);
+        pool->floats->fold_near(pool->mean ? NPU__SUM : NPU__MAX, true, y, from, out, 1, 1, 0);
+    } else {
+        memcpy(y, from, out * sizeof *y);
     }
+    rows = pool->include_padding ? depth->padded * height->padded : rows;
+    if (pool->divisors) {
+        pool->floats->over(y, pool->divisors, pool->divisor || rows == 0 ? 1.0f : (float)rows, out);
+    }
+    npu__ref_floats_put(pool->floats, l->y[0], l->out[0].dtype, at, y, out);
 }
 
+/* Rows begin .. end of results, some at a time: their folded rows lie one after the other with their padding, so that
+   windows of all are those of one long row, and what lies between its rows is left out. */
 static npu_status npu__ref_pool_launch_f32(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_pool *pool = (const npu__ref_pool *)l->state;
-    size_t depth = (size_t)pool->out[0], height = (size_t)pool->out[1], begin, end;
-    if (!pool->columns) {
+    const int64_t stride = pool->adaptive ? 1 : pool->stride[2];
+    size_t height = (size_t)pool->out[1], depth = (size_t)pool->out[0], begin, end;
+    npu__ref_pool_row from, to;
+    float *folded = (float *)l->worker_workspace, *windows = folded + pool->rows * (size_t)pool->width;
+    float *strip = windows + pool->rows * (size_t)pool->results;
+    uint32_t fold = pool->mean ? NPU__SUM : NPU__MAX;
+    if (pool->width == 0) {
         return npu__ref_pool_launch(l, part, parts);
     }
     npu__ref_share(pool->planes * depth * height, part, parts, &begin, &end);
-    for (size_t row = begin, rows; row < end; row += rows) {
-        npu__ref_span w[NPU__POOL_DIMS];
-        rows = end - row < pool->rows ? end - row : pool->rows;
-        if (rows > 0) {
-            npu__ref_pool_block_f32(l, pool, row, rows);
+    if (begin == end) {
+        return NPU_OK;
+    }
+    npu__ref_fill_floats(folded, pool->rows * (size_t)pool->width, pool->mean ? 0.0f : -INFINITY);
+    from.row = begin, from.plane = begin / height / depth;
+    from.depth = (int64_t)(begin / height % depth), from.height = (int64_t)(begin % height);
+    to = from;
+    for (size_t rows; to.row < end;) {
+        rows = end - to.row < pool->rows ? end - to.row : pool->rows;
+        for (size_t i = 0; i < rows; i++, npu__ref_pool_next(pool, &from)) {
+            npu__ref_pool_fold_rows(l, pool, &from, folded + i * (size_t)pool->width + pool->padding[2], strip);
+        }
+        if (pool->adaptive) {
+            for (size_t i = 0; i < rows; i++) {
+                npu__ref_pool_adaptive(pool, folded + i * (size_t)pool->width, windows + i * (size_t)pool->results);
+            }
         } else {
-            size_t plane = npu__ref_pool_row_at(pool, row, w);
-            npu__ref_pool_row_f32(l, pool, plane, w, row * (size_t)pool->out[2]);
-            rows = 1;
+            pool->floats->fold_near(fold, false, windows, folded, (rows - 1) * (size_t)pool->results + (size_t)pool->out[2],
+                                    stride, (size_t)pool->kernel[2], pool->dilation[2]);
+        }
+        for (size_t i = 0; i < rows; i++, npu__ref_pool_next(pool, &to)) {
+            npu__ref_pool_put_row(l, pool, &to, windows + i * (size_t)pool->results, strip);
         }
     }
     return NPU_OK;
 }
 
-/* Windows of one size are taken some rows at a time, where rows with their padding are short enough. */
-static void npu__ref_pool_cut(npu__ref_pool *pool)
+/* Rows are taken together where they are short. */
+NPU__REF_COLD static void npu__ref_pool_cut(npu_prepare *p, npu__ref_pool *pool)
 {
-    int64_t reach = (pool->out[2] - 1) * pool->stride[2] + (pool->kernel[2] - 1) * pool->dilation[2] + 1;
-    int64_t all = npu__ref_max(reach, pool->padding[2] + pool->in[2]);
-    if (!pool->adaptive && !pool->onto && all <= NPU__REF_FLOAT_STRIP - pool->stride[2]) {
-        pool->width = npu__ref_ceil_div(all, pool->stride[2]) * pool->stride[2];
-        pool->rows = (size_t)(NPU__REF_FLOAT_STRIP / pool->width);
-    }
+    int64_t stride = pool->stride[2], reach = (pool->out[2] - 1) * stride + (pool->kernel[2] - 1) * pool->dilation[2] + 1;
+    int64_t all = pool->adaptive ? pool->in[2] : npu__ref_max(reach, pool->padding[2] + pool->in[2]);
+    pool->results = pool->adaptive ? pool->out[2] : npu__ref_ceil_div(all, stride);
+    pool->width = pool->adaptive ? all : pool->results * stride;
+    pool->rows = (size_t)npu__ref_max(NPU__REF_FLOAT_STRIP / npu__ref_max(pool->width, 1), 1);
+    p->worker_workspace = (pool->rows * (size_t)(pool->width + pool->results) +
+                           (size_t)npu__ref_max(pool->in[2], pool->out[2])) * sizeof(float);
 }
 
-/* Rows too long for a strip are left to the plain variant. */
+/* What the columns of a result's windows divide by; where there are none the sum is 0, and so is the mean. */
+static float npu__ref_pool_divisor(const npu__ref_pool *pool, const npu__ref_span *columns)
+{
+    int64_t count = pool->include_padding ? columns->padded : columns->count;
+    return pool->divisor ? (float)pool->divisor : columns->count == 0 && !pool->adaptive ? INFINITY : (float)count;
+}
+
 NPU__REF_COLD static npu_status npu__ref_pool_prepare_f32(npu_prepare *p)
 {
     npu_status status = npu__ref_pool_prepare(p);
     npu__ref_pool *pool = (npu__ref_pool *)p->state;
-    npu__ref_span *columns;
-    if (status || pool->in[2] > NPU__REF_FLOAT_STRIP || pool->out[2] > NPU__REF_FLOAT_STRIP) {
+    int64_t most = status ? INT64_MAX : npu__ref_max(npu__ref_max(pool->out[0], pool->out[1]), npu__ref_max(pool->out[2], pool->in[2]));
+    float *divisors;
+    if (most > NPU__POOL_LONG) {
         return status;
     }
-    columns = (npu__ref_span *)npu_prepare_alloc(p, (size_t)pool->out[2] * sizeof *columns);
-    if (!columns) {
-        return NPU_ERR_NO_MEMORY;
+    for (uint32_t d = 0; d < NPU__POOL_DIMS && !status; d++) {
+        npu__ref_span *spans = (npu__ref_span *)npu_prepare_alloc(p, (size_t)pool->out[d] * sizeof *spans);
+        for (int64_t o = 0; o < pool->out[d] && spans; o++) {
+            spans[o] = npu__ref_window(pool, d, o);
+        }
+        pool->spans[d] = spans;
+        status = spans ? NPU_OK : NPU_ERR_NO_MEMORY;
     }
-    for (int64_t o = 0; o < pool->out[2]; o++) {
-        columns[o] = npu__ref_window(pool, 2, o);
+    if (status) {
+        return status;
     }
-    pool->columns = columns;
     pool->floats = &npu__ref_floats_of[p->isa];
-    npu__ref_pool_cut(pool);
-    return NPU_OK;
+    npu__ref_pool_cut(p, pool);
+    if (!pool->mean || pool->onto) {
+        return NPU_OK;
+    }
+    divisors = (float *)npu_prepare_alloc(p, (size_t)pool->out[2] * sizeof *divisors);
+    for (int64_t o = 0; o < pool->out[2] && divisors; o++) {
+        divisors[o] = npu__ref_pool_divisor(pool, &pool->spans[2][o]);
+    }
+    pool->divisors = divisors;
+    return divisors ? NPU_OK : NPU_ERR_NO_MEMORY;
 }
 
 #define NPU__REF_POOL_KERNELS(kind) \
@@ -18268,8 +18310,8 @@ static void npu__ref_pass_block(const npu__ref_pass *pass, const npu_launch *l, 
         x = npu__ref_floats_at(pass->floats, strip, l->x[0], l->in[0].dtype, at, 1, step * width);
         if (npu__ref_pass_is_fold(pass)) {
             size_t whole = step / beside;
-            pass->floats->fold_rows(pass->fold, partial, x, wide, 1, whole, (int64_t)beside * stride);
-            pass->floats->fold_rows(pass->fold, partial, x + whole * wide, width, 1, step - whole * beside, stride);
+            pass->floats->fold_rows(pass->fold, partial, x, wide, whole, (int64_t)beside * stride);
+            pass->floats->fold_rows(pass->fold, partial, x + whole * wide, width, step - whole * beside, stride);
         } else {
             pass->terms->adds[pass->term](partial, x, width, m, step, stride);
         }
@@ -20053,7 +20095,7 @@ static void npu__ref_softmax_columns_f32(const npu_launch *l, const npu__ref_alo
             bool is_kept = pass == 2 && y != e && !is_log;
             const float *x = is_kept ? y : npu__ref_floats_at(f, strip, l->x[0], in, at, 1, width);
             if (pass == 0) {
-                f->fold_rows(NPU__MAX, max, x, width, 1, 1, 0);
+                f->fold_rows(NPU__MAX, max, x, width, 1, 0);
                 continue;
             }
             if (!is_log && !is_kept) {
@@ -20062,7 +20104,7 @@ static void npu__ref_softmax_columns_f32(const npu_launch *l, const npu__ref_alo
                 f->add_exp(sum, x, width, max, 1, 0);
             }
             if (pass == 1 && !is_log) {
-                f->fold_rows(NPU__SUM, sum, y, width, 1, 1, 0);
+                f->fold_rows(NPU__SUM, sum, y, width, 1, 0);
             } else if (pass == 2 && is_log) {
                 f->minus(y, x, max, sum, width);
             } else if (pass == 2) {
