@@ -3073,8 +3073,8 @@ NPU__REF_INLINE float npu__ref_exp_tail(float x)
     return fmaf(x * x, npu__ref_horner(c, 5, x), x);
 }
 
-/* x = n ln 2 + rest, |rest| <= ln 2 / 2; adding 1.5 * 2^23 rounds, so that the low bits are n: others are not asked for.
-   Returns e^rest - 1. */
+/* x = n ln 2 + rest, |rest| <= ln 2 / 2; adding 1.5 * 2^23 rounds, so that the low bits are n: others are not asked
+   for. Returns e^rest - 1. */
 NPU__REF_INLINE float npu__ref_exp_parts(float x, uint32_t *n)
 {
     float rounded = fmaf(x, 1.44269504f, 12582912.0f), whole = rounded - 12582912.0f;
@@ -10122,8 +10122,8 @@ static void npu__ref_pixels_sum(const npu__ref_pixel_source *s, int64_t rows, in
 
 /* ---- convolution: depthwise ----
 
-   Planes that meet no other: results lie along the vectors. Where taps are 3 x 3, masks leave out what lies beside a row,
-   so nothing is copied. Sums begin with the bias, in the order of the taps. */
+   Planes that meet no other: results lie along the vectors. Where taps are 3 x 3, masks leave out what lies beside a
+   row, so nothing is copied. Sums begin with the bias, in the order of the taps. */
 
 enum {
     NPU__REF_PLANE_TAPS = 64,   /* of a row, which masks are kept for */
@@ -16644,11 +16644,13 @@ NPU__REF_INLINE size_t npu__ref_find_body(const float *x, size_t n, float value)
 }
 
 /* Four rows at a time, so that acc is touched less. */
-NPU__REF_INLINE void npu__ref_fold_four(uint32_t fold, float *acc, const float *x, size_t n, size_t rows, int64_t stride)
+NPU__REF_INLINE void npu__ref_fold_four(uint32_t fold, float *acc, const float *x, size_t n, size_t rows,
+                                        int64_t stride)
 {
     for (; rows >= 4; rows -= 4, x += 4 * stride) {
         const float *x1 = x + stride, *x2 = x1 + stride, *x3 = x2 + stride;
-        NPU__REF_EACH(n, float a = npu__ref_fold_two(fold, x[i], x1[i]); float b = npu__ref_fold_two(fold, x2[i], x3[i]);
+        NPU__REF_EACH(n, float a = npu__ref_fold_two(fold, x[i], x1[i]);
+                      float b = npu__ref_fold_two(fold, x2[i], x3[i]);
                       acc[i] = npu__ref_fold_two(fold, acc[i], npu__ref_fold_two(fold, a, b)))
     }
     for (; rows > 0; rows--, x += stride) {
@@ -16668,8 +16670,8 @@ NPU__REF_INLINE void npu__ref_fold_rows_body(uint32_t fold, float *acc, const fl
 }
 
 /* Two or three at once, so that y is touched less. */
-NPU__REF_INLINE void npu__ref_fold_few(uint32_t fold, bool goes_on, float *y, const float *x, size_t n, const int64_t step,
-                                       size_t count, int64_t apart)
+NPU__REF_INLINE void npu__ref_fold_few(uint32_t fold, bool goes_on, float *y, const float *x, size_t n,
+                                       const int64_t step, size_t count, int64_t apart)
 {
     if (!goes_on && count >= 3) {
         const float *x1 = x + apart, *x2 = x1 + apart;
@@ -17525,7 +17527,7 @@ typedef struct npu__ref_pool {
     const float *divisors;         /* by which their columns divide; NULL = sums or maxima */
     int64_t width;                 /* of a folded row with its padding; 0 = too long, as "plain" */
     int64_t results;               /* of its windows, */
-    size_t rows;                   /* of which so many are taken at a time */
+    size_t rows;                   /* of which so many are taken at a time; 0 = a plane as one row */
 } npu__ref_pool;
 
 static npu__ref_span npu__ref_window(const npu__ref_pool *pool, uint32_t d, int64_t o)
@@ -17859,8 +17861,8 @@ static void npu__ref_pool_next(const npu__ref_pool *pool, npu__ref_pool_row *at)
 }
 
 /* All rows of the input that a window has, folded into one. */
-static void npu__ref_pool_fold_rows(const npu_launch *l, const npu__ref_pool *pool, const npu__ref_pool_row *of, float *row,
-                                    float *strip)
+static void npu__ref_pool_fold_rows(const npu_launch *l, const npu__ref_pool *pool, const npu__ref_pool_row *of,
+                                    float *row, float *strip)
 {
     const npu__ref_span *depth = &pool->spans[0][of->depth], *height = &pool->spans[1][of->height];
     const npu__ref_floats *f = pool->floats;
@@ -17922,6 +17924,56 @@ static void npu__ref_pool_put_row(const npu_launch *l, const npu__ref_pool *pool
     npu__ref_floats_put(pool->floats, l->y[0], l->out[0].dtype, at, y, out);
 }
 
+/* As many results as elements, a step of 1: a plane is one long row, whose ends alone are looked after. */
+static bool npu__ref_pool_is_flat(const npu_prepare *p, const npu__ref_pool *pool)
+{
+    bool is_flat = !pool->adaptive && !pool->onto && pool->in[0] * pool->kernel[0] == 1 && pool->out[0] == 1 &&
+                   p->in[0].dtype == NPU_F32 && pool->in[1] * pool->in[2] <= NPU__POOL_LONG && pool->padding[2] <= 2;
+    for (uint32_t d = 1; d < NPU__POOL_DIMS; d++) {
+        is_flat = is_flat && pool->stride[d] == 1 && pool->dilation[d] == 1 && pool->out[d] == pool->in[d] &&
+                  pool->kernel[d] == 2 * pool->padding[d] + 1 && pool->in[d] >= pool->kernel[d];
+    }
+    return is_flat;
+}
+
+/* The columns of a row whose windows reach beyond it. */
+static void npu__ref_pool_ends(const npu__ref_pool *pool, const float *row, float *y)
+{
+    const int64_t out = pool->out[2], near = pool->padding[2];
+    uint32_t fold = pool->mean ? NPU__SUM : NPU__MAX;
+    for (int64_t i = 0; i < 2 * near; i++) {
+        int64_t o = i < near ? i : out - 2 * near + i;
+        const npu__ref_span *w = &pool->spans[2][o];
+        float all = row[w->first];
+        for (int64_t k = 1; k < w->count; k++) {
+            all = npu__ref_fold_two(fold, all, row[w->first + k]);
+        }
+        y[o] = all;
+    }
+}
+
+static void npu__ref_pool_flat(const npu__ref_pool *pool, const float *x, float *y, float *folded)
+{
+    const npu__ref_floats *f = pool->floats;
+    const int64_t height = pool->out[1], width = pool->out[2], above = pool->padding[1], beside = pool->padding[2];
+    uint32_t fold = pool->mean ? NPU__SUM : NPU__MAX;
+    for (int64_t i = 0, rows; i < height; i += rows) {
+        const npu__ref_span *w = &pool->spans[1][i];
+        rows = i == above ? height - 2 * above : 1; /* those that have all of their windows at once */
+        f->fold_near(fold, false, folded + i * width, x + w->first * width, (size_t)(rows * width), 1, (size_t)w->count,
+                     width);
+    }
+    f->fold_near(fold, false, y + beside, folded, (size_t)(height * width - 2 * beside), 1, (size_t)pool->kernel[2], 1);
+    for (int64_t i = 0; i < height; i++) {
+        const npu__ref_span *w = &pool->spans[1][i];
+        npu__ref_pool_ends(pool, folded + i * width, y + i * width);
+        if (pool->divisors) {
+            f->over(y + i * width, pool->divisors,
+                    pool->divisor ? 1.0f : (float)(pool->include_padding ? w->padded : w->count), (size_t)width);
+        }
+    }
+}
+
 /* Rows begin .. end of results, some at a time: their folded rows lie one after the other with their padding, so that
    windows of all are those of one long row, and what lies between its rows is left out. */
 static npu_status npu__ref_pool_launch_f32(const npu_launch *l, uint32_t part, uint32_t parts)
@@ -17935,6 +17987,14 @@ static npu_status npu__ref_pool_launch_f32(const npu_launch *l, uint32_t part, u
     uint32_t fold = pool->mean ? NPU__SUM : NPU__MAX;
     if (pool->width == 0) {
         return npu__ref_pool_launch(l, part, parts);
+    }
+    if (pool->rows == 0) {
+        const size_t size = height * (size_t)pool->out[2];
+        npu__ref_share(pool->planes, part, parts, &begin, &end);
+        for (size_t i = begin * size; i < end * size; i += size) {
+            npu__ref_pool_flat(pool, (const float *)l->x[0] + i, (float *)l->y[0] + i, folded);
+        }
+        return NPU_OK;
     }
     npu__ref_share(pool->planes * depth * height, part, parts, &begin, &end);
     if (begin == end) {
@@ -17954,8 +18014,9 @@ static npu_status npu__ref_pool_launch_f32(const npu_launch *l, uint32_t part, u
                 npu__ref_pool_adaptive(pool, folded + i * (size_t)pool->width, windows + i * (size_t)pool->results);
             }
         } else {
-            pool->floats->fold_near(fold, false, windows, folded, (rows - 1) * (size_t)pool->results + (size_t)pool->out[2],
-                                    stride, (size_t)pool->kernel[2], pool->dilation[2]);
+            size_t n = (rows - 1) * (size_t)pool->results + (size_t)pool->out[2];
+            pool->floats->fold_near(fold, false, windows, folded, n, stride, (size_t)pool->kernel[2],
+                                    pool->dilation[2]);
         }
         for (size_t i = 0; i < rows; i++, npu__ref_pool_next(pool, &to)) {
             npu__ref_pool_put_row(l, pool, &to, windows + i * (size_t)pool->results, strip);
@@ -17967,13 +18028,18 @@ static npu_status npu__ref_pool_launch_f32(const npu_launch *l, uint32_t part, u
 /* Rows are taken together where they are short. */
 NPU__REF_COLD static void npu__ref_pool_cut(npu_prepare *p, npu__ref_pool *pool)
 {
-    int64_t stride = pool->stride[2], reach = (pool->out[2] - 1) * stride + (pool->kernel[2] - 1) * pool->dilation[2] + 1;
+    int64_t stride = pool->stride[2], window = (pool->kernel[2] - 1) * pool->dilation[2] + 1;
+    int64_t reach = (pool->out[2] - 1) * stride + window;
     int64_t all = pool->adaptive ? pool->in[2] : npu__ref_max(reach, pool->padding[2] + pool->in[2]);
     pool->results = pool->adaptive ? pool->out[2] : npu__ref_ceil_div(all, stride);
     pool->width = pool->adaptive ? all : pool->results * stride;
     pool->rows = (size_t)npu__ref_max(NPU__REF_FLOAT_STRIP / npu__ref_max(pool->width, 1), 1);
     p->worker_workspace = (pool->rows * (size_t)(pool->width + pool->results) +
                            (size_t)npu__ref_max(pool->in[2], pool->out[2])) * sizeof(float);
+    if (npu__ref_pool_is_flat(p, pool)) {
+        pool->rows = 0;
+        p->worker_workspace = (size_t)(pool->in[1] * pool->in[2]) * sizeof(float);
+    }
 }
 
 /* What the columns of a result's windows divide by; where there are none the sum is 0, and so is the mean. */
@@ -17987,9 +18053,9 @@ NPU__REF_COLD static npu_status npu__ref_pool_prepare_f32(npu_prepare *p)
 {
     npu_status status = npu__ref_pool_prepare(p);
     npu__ref_pool *pool = (npu__ref_pool *)p->state;
-    int64_t most = status ? INT64_MAX : npu__ref_max(npu__ref_max(pool->out[0], pool->out[1]), npu__ref_max(pool->out[2], pool->in[2]));
     float *divisors;
-    if (most > NPU__POOL_LONG) {
+    if (status || npu__ref_max(pool->out[0], pool->out[1]) > NPU__POOL_LONG ||
+        npu__ref_max(pool->out[2], pool->in[2]) > NPU__POOL_LONG) {
         return status;
     }
     for (uint32_t d = 0; d < NPU__POOL_DIMS && !status; d++) {
