@@ -5963,6 +5963,9 @@ NPU_IR_API const npu_pass *npu_conversion_pass(const char *name);
     X(5, NPU_PASS_BATCH_NORM, "fold-batch-norm",                                                   \
       "convolution or linear, also transposed, and batch norm of given statistics behind it, or, with no padding, in " \
       "front: one, where weights are known, f32 or f64, no larger than max_constant_bytes; rounds otherwise") \
+    X(25, NPU_PASS_PAD, "pad",                                                                     \
+      "zeros around an image in front of a convolution or an average pool, as many before as after: its padding; " \
+      "rounds otherwise")                                                                          \
     X(4, NPU_PASS_CONSTANTS, "fold-constants",                                                     \
       "ops on constants are run on a backend; their results become constants")                     \
     X(9, NPU_PASS_RMS_NORM, "rms-norm",                                                            \
@@ -40723,6 +40726,90 @@ static npu_status npu__inline_call(void *ctx, npu_rewrite *rw, const npu_graph *
 
 static const npu_pattern npu__patterns_inline[] = { { "inline", NPU_NPU_CALL, NULL, 0, npu__inline_call, NULL } };
 
+/* ---- zeros around an image ---- */
+
+/* How many zeros a pad adds before and after each of the last dims; false = another border. */
+static bool npu__pad_zeros(const npu_op_info *pad, uint32_t dims, int64_t *zeros)
+{
+    bool is_even = pad->in[0]->rank == dims + 2 && npu_op_float(pad, "value", 0.0) == 0.0;
+    memset(zeros, 0, NPU_MAX_RANK * sizeof *zeros);
+    for (uint32_t i = 0; i < npu_op_list_len(pad, "pad") && is_even; i += 2) {
+        int64_t before = npu_op_int_at(pad, "pad", i);
+        is_even = before >= 0 && before == npu_op_int_at(pad, "pad", i + 1) && (i / 2 < dims || before == 0);
+        if (i / 2 < dims) {
+            zeros[dims - 1 - i / 2] = before;
+        }
+    }
+    return is_even;
+}
+
+/* Element i of a list that may have one for all dims, or none. */
+static int64_t npu__of_dim(const npu_op_info *op, const char *name, uint32_t i, int64_t fallback)
+{
+    uint32_t count = npu_op_list_len(op, name);
+    return count ? npu_op_int_at(op, name, count == 1 ? 0 : i) : fallback;
+}
+
+/* Adds what the op pads itself; false where zeros are not what it would pad with, or its images are no batch. */
+static bool npu__pad_more(const npu_op_info *op, uint32_t dims, int64_t *padding)
+{
+    bool is_pool = npu_op_arg(op, "count_include_pad") != NULL, fits = !npu_op_int(op, "transposed", 0);
+    uint32_t kind = op->kind, of_pool = kind == NPU_ATEN_AVG_POOL1D ? 1 : kind == NPU_ATEN_AVG_POOL2D ? 2 : 3;
+    fits = fits && dims == (is_pool ? of_pool : op->in[1]->rank - 2u) && !npu_op_int(op, "ceil_mode", 0);
+    for (uint32_t i = 0; i < dims && fits; i++) {
+        int64_t own = npu__of_dim(op, "padding", i, 0);
+        fits = npu__dim_add(padding[i], own, &padding[i]);
+        fits = fits && (!is_pool || ((own == 0 || npu_op_int(op, "count_include_pad", 1)) &&
+                                     padding[i] <= npu__of_dim(op, "kernel_size", i, 0) / 2));
+    }
+    return fits;
+}
+
+NPU__COLD static npu_status npu__fuse_pad(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    npu_op pad = npu__inner(from, op, 0, NPU_ATEN_CONSTANT_PAD_ND);
+    uint32_t dims = npu__value_rank(from, npu_op_operand_value(from, op, 0)) - 2;
+    const npu_op_info *info = pad.id ? npu_rewrite_info(rw, pad) : NULL;
+    int64_t padding[NPU_MAX_RANK];
+    npu__integer_args a;
+    a.count = a.num_lists = 0;
+    if (!info || !npu__pad_zeros(info, dims, padding)) {
+        return npu_rewrite_no_match(rw, "no zeros around its operand, as many before as after");
+    }
+    info = npu_rewrite_info(rw, op);
+    if (!info || !npu__pad_more(info, dims, padding)) {
+        return npu_rewrite_no_match(rw, "its own padding is other than zeros that count");
+    }
+    for (uint32_t i = 0; i < info->num_args; i++) {
+        const npu_bound_arg *arg = npu_op_arg_at(info, i);
+        npu_value v = i == 0 ? npu_op_operand_value(from, pad, 0) : npu__make_value(0);
+        if (arg->form == NPU_ARG_TENSOR && i > 0) {
+            v = npu_op_operand_value(from, op, i);
+        }
+        if (v.id) {
+            npu__integer_add(&a, npu_arg_tensor(arg->name, npu_rewrite_value(rw, v)));
+        } else if (strcmp(arg->name, "padding") == 0) {
+            npu__integer_add_ints(&a, "padding", padding, dims);
+        } else if (strcmp(arg->name, "count_include_pad") == 0) {
+            npu__integer_add(&a, npu_arg_bool("count_include_pad", true));
+        } else {
+            npu__integer_forward(&a, info, arg);
+        }
+    }
+    return npu__pass_replace((const npu_optimize_desc *)ctx, rw, op, npu_op_result(from, op, 0),
+                             npu__first(rw->to, npu_emit(rw->to, npu_op_kind(from, op), a.args, a.count)));
+}
+
+static const npu_pattern npu__patterns_pad[] = {
+    { "pad-convolution", NPU_ATEN_CONVOLUTION, NULL, 0, npu__fuse_pad, NULL },
+    { "pad-conv1d", NPU_ATEN_CONV1D, NULL, 0, npu__fuse_pad, NULL },
+    { "pad-conv2d", NPU_ATEN_CONV2D, NULL, 0, npu__fuse_pad, NULL },
+    { "pad-conv3d", NPU_ATEN_CONV3D, NULL, 0, npu__fuse_pad, NULL },
+    { "pad-avg_pool1d", NPU_ATEN_AVG_POOL1D, NULL, 0, npu__fuse_pad, NULL },
+    { "pad-avg_pool2d", NPU_ATEN_AVG_POOL2D, NULL, 0, npu__fuse_pad, NULL },
+    { "pad-avg_pool3d", NPU_ATEN_AVG_POOL3D, NULL, 0, npu__fuse_pad, NULL },
+};
+
 /* ---- the list of passes ---- */
 
 static const char *const npu__pass_spaces[] = { "aten", "aicf", "npu", NULL };
@@ -40747,6 +40834,7 @@ static const npu__pass_row npu__pass_rows[] = {
     { NPU_PASS_SIGNED_BYTES, npu__pass_signed_bytes, NULL, 0 },
     { NPU_PASS_INTEGER, npu__pass_integer, NULL, 0 },
     { NPU_PASS_BATCH_NORM, NPU__PATTERNS(npu__patterns_batch_norm) },
+    { NPU_PASS_PAD, NPU__PATTERNS(npu__patterns_pad) },
     { NPU_PASS_CONSTANTS, npu__pass_constants, NULL, 0 },
     { NPU_PASS_RMS_NORM, NPU__PATTERNS(npu__patterns_rms_norm) },
     { NPU_PASS_LAYER_NORM, NPU__PATTERNS(npu__patterns_layer_norm) },

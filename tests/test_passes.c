@@ -414,6 +414,48 @@ static const struct {
       "%3 = aten.erf.default(self=%2) : f32[2,8]\n%4 = aten.add.Scalar(self=%3, other=1) : f32[2,8]\n"
       "%5 = aten.mul.Tensor(self=x, other=%4) : f32[2,8]\ny = aten.mul.Scalar(self=%5, other=0.5) : f32[2,8]\noutput y = y\n",
       "input x : f32[2,8]\ny = aten.gelu.default(self=x) : f32[2,8]\noutput y = y\n" },
+    { "zeros before a convolution", PASS(PAD), 1e-5,
+      "input x : f32[1,2,6,7]\ninput w : f32[3,2,3,3]\n"
+      "p = aten.constant_pad_nd.default(self=x, pad=[1, 1, 2, 2]) : f32[1,2,10,9]\n"
+      "y = aten.conv2d.default(input=p, weight=w) : f32[1,3,8,7]\noutput y = y\n", 
+      "input x : f32[1,2,6,7]\ninput w : f32[3,2,3,3]\n"
+      "y = aten.conv2d.default(input=x, weight=w, padding=[2, 1]) : f32[1,3,8,7]\noutput y = y\n" },
+    { "zeros before a convolution that pads, too", PASS(PAD), 1e-5,
+      "input x : f32[1,2,6,7]\ninput w : f32[3,2,3,3]\n"
+      "p = aten.constant_pad_nd.default(self=x, pad=[1, 1, 2, 2]) : f32[1,2,10,9]\n"
+      "y = aten.conv2d.default(input=p, weight=w, padding=[1, 0]) : f32[1,3,10,7]\noutput y = y\n", 
+      "input x : f32[1,2,6,7]\ninput w : f32[3,2,3,3]\n"
+      "y = aten.conv2d.default(input=x, weight=w, padding=[3, 1]) : f32[1,3,10,7]\noutput y = y\n" },
+    { "zeros before an average pool", PASS(PAD), 1e-5,
+      "input x : f32[1,2,6,7]\n"
+      "p = aten.constant_pad_nd.default(self=x, pad=[2, 2, 1, 1]) : f32[1,2,8,11]\n"
+      "y = aten.avg_pool2d.default(self=p, kernel_size=[3, 5], stride=[1, 1]) : f32[1,2,6,7]\noutput y = y\n", 
+      "input x : f32[1,2,6,7]\n"
+      "y = aten.avg_pool2d.default(self=x, kernel_size=[3, 5], stride=[1, 1], padding=[1, 2]) : f32[1,2,6,7]\noutput y = y\n" },
+    { "ones before a convolution", PASS(PAD), 1e-5,
+      "input x : f32[1,2,6,7]\ninput w : f32[3,2,3,3]\n"
+      "p = aten.constant_pad_nd.default(self=x, pad=[1, 1, 2, 2], value=1) : f32[1,2,10,9]\n"
+      "y = aten.conv2d.default(input=p, weight=w) : f32[1,3,8,7]\noutput y = y\n", NULL },
+    { "zeros after an image alone", PASS(PAD), 1e-5,
+      "input x : f32[1,2,6,7]\ninput w : f32[3,2,3,3]\n"
+      "p = aten.constant_pad_nd.default(self=x, pad=[0, 1, 0, 1]) : f32[1,2,7,8]\n"
+      "y = aten.conv2d.default(input=p, weight=w) : f32[1,3,5,6]\noutput y = y\n", NULL },
+    { "more zeros than an average pool may pad", PASS(PAD), 1e-5,
+      "input x : f32[1,2,6,7]\n"
+      "p = aten.constant_pad_nd.default(self=x, pad=[1, 1, 2, 2]) : f32[1,2,10,9]\n"
+      "y = aten.avg_pool2d.default(self=p, kernel_size=[3, 5], stride=[1, 1]) : f32[1,2,8,5]\noutput y = y\n", NULL },
+    { "zeros before an average pool that leaves its own out", PASS(PAD), 1e-5,
+      "input x : f32[1,2,6,7]\n"
+      "p = aten.constant_pad_nd.default(self=x, pad=[1, 1, 1, 1]) : f32[1,2,8,9]\n"
+      "y = aten.avg_pool2d.default(self=p, kernel_size=[3, 5], stride=[1, 1], padding=[0, 1], count_include_pad=false) : f32[1,2,6,7]\noutput y = y\n", NULL },
+    { "zeros around the channels", PASS(PAD), 1e-5,
+      "input x : f32[1,2,6,7]\ninput w : f32[3,4,3,3]\n"
+      "p = aten.constant_pad_nd.default(self=x, pad=[0, 0, 0, 0, 1, 1]) : f32[1,4,6,7]\n"
+      "y = aten.conv2d.default(input=p, weight=w) : f32[1,3,4,5]\noutput y = y\n", NULL },
+    { "zeros around a single image", PASS(PAD), 1e-5,
+      "input x : f32[2,6,7]\ninput w : f32[3,2,3,3]\n"
+      "p = aten.constant_pad_nd.default(self=x, pad=[1, 1]) : f32[2,6,9]\n"
+      "y = aten.conv2d.default(input=p, weight=w) : f32[3,4,7]\noutput y = y\n", NULL },
     { "einsum of matrices, the second one transposed", PASS(EINSUM), 1e-5,
       "input a : f32[2,3,4,8]\ninput b : f32[2,3,5,8]\n"
       "y = aten.einsum.default(equation='bhid,bhjd->bhij', tensors=[a, b]) : f32[2,3,4,5]\noutput y = y\n",
