@@ -6239,8 +6239,8 @@ NPU_IR_API npu_status npu_plan_validate(const npu_plan *plan, npu_diag *diag);
    these are fewer; where weights do, the ops from the first on whose weights do not fit. Their reason is
    NPU_REASON_BUDGET, with the numbers. With desc.stream_weights those weights stay on the host instead, and runs upload
    them. What compile says may make a program move more; so may a device that has less memory than it says. Where
-   there is no next backend, the plan fails with BUDGET. Child graphs of npu.if and npu.while are planned one by one: a
-   capacity holds for each of these plans, not for all together.
+   there is no next backend, the plan fails with BUDGET. Child graphs of npu.if and npu.while count, too: they are planned
+   first, and have what they hold beside each other, but one arena, as one of them runs at a time.
    -------------------------------------------------------------------------------------------------------- */
 
 typedef struct npu_memory {        /* bytes, of one backend */
@@ -43348,6 +43348,9 @@ typedef struct npu__moved {
 typedef struct npu__room {
     uint64_t capacity;             /* what it may: less than the region says where a device did not give it */
     uint64_t activations, weights; /* bytes of one arena, and of the weights */
+    /* Of a child graph's plan: bytes that its parent and the other child graphs take, and the arena of those, which it
+       has in common with them, as one of them runs at a time. */
+    uint64_t beside, shared;
 } npu__room;
 
 /* Memory of one value on one backend: see the memory planner. */
@@ -46555,6 +46558,20 @@ static bool npu__clone_streams(npu_plan *plan, const npu_plan *from)
     return !from->streamed || plan->streamed;
 }
 
+static bool npu__add_body(npu_plan *plan, uint32_t op, uint32_t body, npu_plan *of, bool is_borrowed)
+{
+    npu__body_plan *b;
+    if (!NPU__RESERVE(plan, bodies, 1)) {
+        return false;
+    }
+    b = &plan->bodies[plan->num_bodies++];
+    b->op = op;
+    b->body = body;
+    b->plan = of;
+    b->is_borrowed = is_borrowed;
+    return true;
+}
+
 /* A plan with the same targets, for a program to change. */
 static npu_plan *npu__plan_clone(const npu_plan *from, npu_diag *diag)
 {
@@ -46575,6 +46592,9 @@ static npu_plan *npu__plan_clone(const npu_plan *from, npu_diag *diag)
         ok = npu__clone_views(plan, from) && npu__clone_refused(plan, from) &&
             (!NPU__HAS_COSTS || (npu__clone_costs(plan, from) && npu__clone_streams(plan, from))) &&
             npu__group_ops(plan) && npu__build_steps(plan, diag) == NPU_OK;
+    }
+    for (uint32_t i = 0; ok && i < from->num_bodies; i++) {
+        ok = npu__add_body(plan, from->bodies[i].op, from->bodies[i].body, from->bodies[i].plan, true);
     }
     if (!ok) {
         npu_plan_destroy(plan);
@@ -47528,6 +47548,89 @@ static uint32_t npu__last_region(const npu_backend *b)
 
 static uint64_t npu__num_execs(const npu_plan *plan) { return plan->desc.num_execs ? plan->desc.num_execs : 1; }
 
+static uint64_t npu__add_clamped(uint64_t a, uint64_t b) { return b <= UINT64_MAX - a ? a + b : UINT64_MAX; }
+
+static uint64_t npu__of_execs(const npu_plan *plan, uint64_t bytes)
+{
+    uint64_t execs = npu__num_execs(plan);
+    return bytes && execs > UINT64_MAX / bytes ? UINT64_MAX : execs * bytes;
+}
+
+/* Bytes of a region that a program has, without child graphs: weights, and what is prepared. */
+static uint64_t npu__region_held(const npu_plan *plan, uint32_t b, uint32_t r)
+{
+    const npu_backend *backend = plan->backends[b];
+    uint64_t weights = npu__on_host(backend) ? 0 : plan->room[b][r].weights;
+    return npu__add_clamped(weights ? weights + npu_region_at(backend->regions, r)->slack : 0,
+                            r == npu__last_region(backend) ? plan->memory[b].prepared : 0);
+}
+
+static uint64_t npu__region_arena(const npu_plan *plan, uint32_t b, uint32_t r)
+{
+    uint64_t bytes = plan->room[b][r].activations;
+    return bytes + (bytes ? npu_region_at(plan->backends[b]->regions, r)->slack : 0);
+}
+
+/* Bytes of a region that execs have, without child graphs. */
+static uint64_t npu__region_arenas(const npu_plan *plan, uint32_t b, uint32_t r)
+{
+    uint64_t bytes = npu__region_arena(plan, b, r), shared = plan->room[b][r].shared;
+    return npu__of_execs(plan, bytes > shared ? bytes : shared);
+}
+
+/* Bytes of a region that child graphs take: what their programs hold, the arena that they have in common, and those of
+   child graphs in them. Of what a device does, which takes the op of control flow itself, nothing is known. */
+typedef struct npu__shares {
+    uint64_t held, arena, inner;
+} npu__shares;
+static npu__shares npu__region_bodies(const npu_plan *plan, uint32_t b, uint32_t r, const npu_plan *but)
+{
+    npu__shares s = { 0, 0, 0 }, in;
+    for (uint32_t i = 0; NPU__HAS_CONTROL && i < plan->num_bodies; i++) {
+        const npu_plan *body = plan->bodies[i].plan;
+        if (body != but && plan->targets[plan->bodies[i].op].backend >= plan->num_given && b < npu__num_backends(body)) {
+            uint64_t arena = npu__region_arena(body, b, r);
+            in = npu__region_bodies(body, b, r, NULL);
+            s.held = npu__add_clamped(s.held, npu__add_clamped(npu__region_held(body, b, r), in.held));
+            s.arena = arena > s.arena ? arena : s.arena;
+            s.inner = npu__add_clamped(s.inner, npu__add_clamped(in.arena, in.inner));
+        }
+    }
+    return s;
+}
+
+/* Bytes of a region that are not the plan's own. */
+static uint64_t npu__region_others(const npu_plan *plan, uint32_t b, uint32_t r)
+{
+    npu__shares s = npu__region_bodies(plan, b, r, NULL);
+    return npu__add_clamped(npu__add_clamped(s.held, plan->room[b][r].beside),
+                            npu__of_execs(plan, npu__add_clamped(s.arena, s.inner)));
+}
+
+/* What counts against the capacity of a region. */
+static uint64_t npu__region_required(const npu_plan *plan, uint32_t b, uint32_t r)
+{
+    return npu__add_clamped(npu__add_clamped(npu__region_arenas(plan, b, r), npu__region_held(plan, b, r)),
+                            npu__region_others(plan, b, r));
+}
+
+/* A child graph has what its parent's plan and the other child graphs leave of each region. `but`: itself, as it is
+   among them already. */
+static void npu__plan_beside(npu_plan *body, const npu_plan *of, const npu_plan *but)
+{
+    for (uint32_t b = 0; b < of->num_given; b++) {
+        for (uint32_t r = 0; r < npu__num_regions(of->backends[b]); r++) {
+            npu__shares s = npu__region_bodies(of, b, r, but);
+            npu__room *room = &body->room[b][r];
+            room->capacity = of->room[b][r].capacity;
+            room->shared = s.arena;
+            room->beside = npu__add_clamped(of->room[b][r].beside, npu__region_arenas(of, b, r));
+            room->beside = npu__add_clamped(room->beside, npu__region_held(of, b, r));
+            room->beside = npu__add_clamped(room->beside, npu__add_clamped(s.held, npu__of_execs(of, s.inner)));
+        }
+    }
+}
+
 /* What is left in a region for one arena beside its weights. */
 static uint64_t npu__arena_room(const npu_plan *plan, uint32_t b, uint32_t r, uint64_t others)
 {
@@ -47535,6 +47638,7 @@ static uint64_t npu__arena_room(const npu_plan *plan, uint32_t b, uint32_t r, ui
     if (room == UINT64_MAX) {
         return UINT64_MAX;
     }
+    others = npu__add_clamped(others, npu__region_others(plan, b, r));
     most = (room > others ? room - others : 0) / npu__num_execs(plan);
     most = most > slack ? most - slack : 0;
     return most - most % plan->alignment[b];
@@ -47630,31 +47734,6 @@ static bool npu__sum_memory(npu_plan *plan)
         }
     }
     return true;
-}
-
-static uint64_t npu__add_clamped(uint64_t a, uint64_t b) { return b <= UINT64_MAX - a ? a + b : UINT64_MAX; }
-
-/* Bytes of a region that programs have: weights, and what is prepared. */
-static uint64_t npu__region_held(const npu_plan *plan, uint32_t b, uint32_t r)
-{
-    const npu_backend *backend = plan->backends[b];
-    uint64_t weights = npu__on_host(backend) ? 0 : plan->room[b][r].weights;
-    return npu__add_clamped(weights ? weights + npu_region_at(backend->regions, r)->slack : 0,
-                            r == npu__last_region(backend) ? plan->memory[b].prepared : 0);
-}
-
-/* Bytes of a region that execs have. */
-static uint64_t npu__region_arenas(const npu_plan *plan, uint32_t b, uint32_t r)
-{
-    uint64_t bytes = plan->room[b][r].activations, execs = npu__num_execs(plan);
-    bytes += bytes ? npu_region_at(plan->backends[b]->regions, r)->slack : 0;
-    return bytes && execs > UINT64_MAX / bytes ? UINT64_MAX : execs * bytes;
-}
-
-/* What counts against the capacity of a region. */
-static uint64_t npu__region_required(const npu_plan *plan, uint32_t b, uint32_t r)
-{
-    return npu__add_clamped(npu__region_arenas(plan, b, r), npu__region_held(plan, b, r));
 }
 
 /* The region for a weight: the first that has room for it beside the arenas, else the last one. */
@@ -48370,6 +48449,8 @@ static void npu__choose_leaving(npu__excess *e)
     uint64_t room = plan->room[e->backend][e->region].capacity;
     uint64_t arenas = npu__region_arenas(plan, e->backend, e->region);
     uint64_t held = npu__region_held(plan, e->backend, e->region);
+    uint64_t others = npu__region_others(plan, e->backend, e->region);
+    room = room > others ? room - others : 0;
     if (arenas < room && held > room - arenas && npu__stream_excess(e, room - arenas)) {
         return;
     }
@@ -49300,21 +49381,11 @@ static void npu__plan_log(const npu_plan *plan)
     }
 }
 
-static bool npu__add_body(npu_plan *plan, uint32_t op, uint32_t body, npu_plan *of, bool is_borrowed)
-{
-    npu__body_plan *b;
-    if (!NPU__RESERVE(plan, bodies, 1)) {
-        return false;
-    }
-    b = &plan->bodies[plan->num_bodies++];
-    b->op = op;
-    b->body = body;
-    b->plan = of;
-    b->is_borrowed = is_borrowed;
-    return true;
-}
+static npu_status npu__plan_make(npu_plan **out, const npu_graph *g, const npu_plan_desc *desc, const npu_plan *of,
+                                 npu_diag *diag);
 
-/* Plans the two child graphs of each op of control flow, as the plan itself is. */
+/* Plans the two child graphs of each op of control flow, as the plan itself is. What they do not take of a device is
+   left for the plan: a loop does most of its work in them. */
 static npu_status npu__plan_bodies(npu_plan *plan, const npu_plan_desc *desc, npu_diag *diag)
 {
     npu_plan_desc own = *desc;
@@ -49329,7 +49400,7 @@ static npu_status npu__plan_bodies(npu_plan *plan, const npu_plan_desc *desc, np
         for (uint32_t k = 0; is_control && k < 2 && status == NPU_OK; k++) {
             npu_plan *body = NULL;
             own.weights_of = npu_op_body(&info, k)->num_data > 1 ? desc->weights_of : NULL; /* else there are none */
-            status = npu_plan_create(&body, npu_op_body(&info, k), &own, diag);
+            status = npu__plan_make(&body, npu_op_body(&info, k), &own, plan, diag);
             if (status == NPU_OK && !npu__add_body(plan, id, k, body, false)) {
                 npu_plan_destroy(body);
                 status = npu__fail(diag, NPU_ERR_NO_MEMORY, "plan: out of memory");
@@ -49358,8 +49429,9 @@ NPU_IR_API const npu_plan *npu_plan_body(const npu_plan *plan, npu_op op, uint32
     return NULL;
 }
 
-NPU_IR_API npu_status npu_plan_create(npu_plan **out, const npu_graph *g, const npu_plan_desc *desc,
-                                      npu_diag *diag)
+/* `of`: whose child graph it is; NULL = it is none. */
+static npu_status npu__plan_make(npu_plan **out, const npu_graph *g, const npu_plan_desc *desc, const npu_plan *of,
+                                 npu_diag *diag)
 {
     npu_diag local;
     npu_plan *plan;
@@ -49377,17 +49449,20 @@ NPU_IR_API npu_status npu_plan_create(npu_plan **out, const npu_graph *g, const 
     if (!plan) {
         return npu__fail(diag, NPU_ERR_NO_MEMORY, "plan: out of memory");
     }
+    if (NPU__HAS_CONTROL && of) {
+        npu__plan_beside(plan, of, NULL);
+    }
     status = NPU__HAS_COSTS ? npu__plan_prices(plan, diag) : NPU_OK;
     status = status ? status : npu__assign_ops(plan, diag);
     status = status ? status : npu__place_by_cost(plan, diag);
     status = status ? status : npu__limit_groups(plan);
     status = status ? status : npu__check_fallback(plan, diag);
     status = status ? status : npu__build_steps(plan, diag);
+    status = status || !NPU__HAS_CONTROL ? status : npu__plan_bodies(plan, desc, diag);
     status = status ? status : npu__fit_plan(plan, diag);
     status = status || !NPU__HAS_DEVICES ? status : npu__not_wider(plan, diag);
     status = status ? status : npu__not_slower(plan, diag);
     status = status ? status : npu__check_expected(plan, diag);
-    status = status || !NPU__HAS_CONTROL ? status : npu__plan_bodies(plan, desc, diag);
     if (status) {
         npu_plan_destroy(plan);
         return npu__fail(diag, status, "plan: %s", npu_status_text(status));
@@ -49403,6 +49478,12 @@ NPU_IR_API npu_status npu_plan_create(npu_plan **out, const npu_graph *g, const 
     npu__plan_log(plan);
     *out = plan;
     return NPU_OK;
+}
+
+NPU_IR_API npu_status npu_plan_create(npu_plan **out, const npu_graph *g, const npu_plan_desc *desc,
+                                      npu_diag *diag)
+{
+    return npu__plan_make(out, g, desc, NULL, diag);
 }
 
 NPU_IR_API npu_status npu_plan_memory(const npu_plan *plan, uint32_t backend, npu_memory *out)
@@ -51007,37 +51088,44 @@ static npu_status npu__make_groups(npu_program *p, uint32_t *local, npu_diag *di
     }
 }
 
-static npu_status npu__program_make(npu_program **out, const npu_plan *plan, const npu__context *context,
-                                    npu_diag *diag);
+static npu_status npu__program_make(npu_program **out, const npu_plan *plan, const npu_plan *of,
+                                    const npu__context *context, npu_diag *diag);
 
-/* Programs of the child graphs that the core runs. */
-static npu_status npu__make_bodies(npu_program *p, const npu_plan *from, npu_diag *diag)
+/* Programs of the child graphs that the core runs, each made of the plan that was cloned with the parent's. */
+static npu_status npu__make_bodies(npu_program *p, npu_diag *diag)
 {
+    npu_plan *plan = p->plan;
     npu_status status = NPU_OK;
-    for (uint32_t i = 0; i < from->num_bodies && status == NPU_OK; i++) {
-        const npu__body_plan *b = &from->bodies[i];
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < plan->num_bodies && status == NPU_OK; i++) {
+        npu__body_plan *b = &plan->bodies[i];
         npu_program *made = NULL;
-        if (p->plan->targets[b->op].backend < p->plan->num_given) {
+        if (plan->targets[b->op].backend < plan->num_given) {
+            b->plan = NULL;
             continue;
         }
         if (!NPU__RESERVE(p, bodies, 1)) {
             return npu__fail(diag, NPU_ERR_NO_MEMORY, "program: out of memory");
         }
-        status = npu__program_make(&made, b->plan, &p->context, diag);
+        status = npu__program_make(&made, b->plan, plan, &p->context, diag);
         if (status == NPU_OK) {
             p->bodies[p->num_bodies].op = b->op;
             p->bodies[p->num_bodies].body = b->body;
             p->bodies[p->num_bodies++].program = made;
-            status = npu__add_body(p->plan, b->op, b->body, made->plan, true)
-                         ? NPU_OK
-                         : npu__fail(diag, NPU_ERR_NO_MEMORY, "program: out of memory");
+            b->plan = made->plan;
         }
     }
+    for (uint32_t i = 0; i < plan->num_bodies && status == NPU_OK; i++) {
+        plan->bodies[kept] = plan->bodies[i];
+        kept += plan->bodies[i].plan != NULL;
+    }
+    plan->num_bodies = status ? plan->num_bodies : kept;
     return status;
 }
 
-static npu_status npu__program_make(npu_program **out, const npu_plan *plan, const npu__context *context,
-                                    npu_diag *diag)
+/* `of`: the plan of the program whose child graph's it is; NULL = it is none. */
+static npu_status npu__program_make(npu_program **out, const npu_plan *plan, const npu_plan *of,
+                                    const npu__context *context, npu_diag *diag)
 {
     npu_diag local_diag;
     npu_program *p;
@@ -51058,9 +51146,12 @@ static npu_status npu__program_make(npu_program **out, const npu_plan *plan, con
         p->compiles_left = !plan->desc.max_compiles ? 32 : plan->desc.max_compiles - 1;
         p->context = *context;
         p->plan = npu__plan_clone(plan, diag);
+        if (NPU__HAS_CONTROL && p->plan && of) {
+            npu__plan_beside(p->plan, of, plan);
+        }
         status = p->plan && npu__list_beside(p) ? npu__check_weights(plan->graph, diag) : NPU_ERR_NO_MEMORY;
         status = status ? status : npu__make_groups(p, local, diag);
-        status = status || !NPU__HAS_CONTROL ? status : npu__make_bodies(p, plan, diag);
+        status = status || !NPU__HAS_CONTROL ? status : npu__make_bodies(p, diag);
     }
     npu__free(&plan->allocator, local, plan->graph->num_values * sizeof *local);
     if (p && p->beside) {
@@ -51083,7 +51174,7 @@ NPU_IR_API npu_status npu_program_create(npu_program **out, const npu_plan *plan
 {
     npu__context none;
     memset(&none, 0, sizeof none);
-    return npu__program_make(out, plan, &none, diag);
+    return npu__program_make(out, plan, NULL, &none, diag);
 }
 
 NPU__COLD NPU_IR_API npu_status npu_program_load(npu_program **out, const npu_plan *plan, const void *bytes,
@@ -51094,7 +51185,7 @@ NPU__COLD NPU_IR_API npu_status npu_program_load(npu_program **out, const npu_pl
     memset(&context, 0, sizeof context);
     npu__context_open(&context, bytes, size, report ? report : &own);
     context.load = npu__context_load;
-    return npu__program_make(out, plan, &context, diag);
+    return npu__program_make(out, plan, NULL, &context, diag);
 }
 
 /* Bytes that a group gives; UNSUPPORTED = it is none to be saved. */
@@ -51621,6 +51712,8 @@ struct npu_exec {
     uint64_t more_step;
     uint32_t more_align;
     npu_exec **bodies;                        /* per body of the program */
+    const npu_exec *parent;                   /* whose child graph it runs; NULL = it is none */
+    uint8_t lent[NPU__PLAN_BACKENDS];         /* a bit per region whose arena is that of a child graph beside it */
     uint64_t streams[NPU__PLAN_BACKENDS];      /* of this run */
     void *staging;                            /* for moves between two devices */
     size_t staging_size;
@@ -51816,6 +51909,23 @@ static void npu__exec_lent(npu_exec *e, uint32_t b)
     }
 }
 
+/* Child graphs take turns, and leave nothing in their arenas: so that of one before this is its own, too, and the first
+   one's has room for each of them. */
+static void npu__exec_share(npu_exec *e, uint32_t b, uint32_t r, npu_buffer *arena, uint64_t *bytes, uint32_t *alignment)
+{
+    const npu_exec *parent = NPU__HAS_CONTROL ? e->parent : NULL;
+    for (uint32_t i = 0; parent && i < parent->program->num_bodies && !arena->size; i++) {
+        const npu_plan *plan = parent->program->bodies[i].program->plan;
+        const npu_exec *other = parent->bodies[i];
+        if (b < npu__num_backends(plan)) {
+            *arena = other ? other->buffers[other->first_buffer[b] + 2 * r] : *arena;
+            *bytes = plan->room[b][r].activations > *bytes ? plan->room[b][r].activations : *bytes;
+            *alignment = plan->alignment[b] > *alignment ? plan->alignment[b] : *alignment;
+        }
+    }
+    e->lent[b] |= (uint8_t)((arena->size != 0) << r);
+}
+
 /* Arenas in all regions of a backend that has something to do with the plan. */
 static npu_status npu__exec_arenas(npu_exec *e, uint32_t b, npu_diag *diag)
 {
@@ -51827,14 +51937,19 @@ static npu_status npu__exec_arenas(npu_exec *e, uint32_t b, npu_diag *diag)
         e->program->num_buffers[b] > npu__num_region_buffers(plan, b);
     for (uint32_t r = 0; r < num; r++) {
         uint64_t bytes = plan->room[b][r].activations;
+        uint32_t alignment = plan->alignment[b];
         char largest[160];
         npu_status status;
         buffers[2 * r + 1] = e->program->weights[b][r];
         if (!bytes && (r || !is_used || plan->memory[b].activations)) {
             continue; /* an empty buffer counts against a capacity, too: its slack */
         }
+        npu__exec_share(e, b, r, &buffers[2 * r], &bytes, &alignment);
+        if (e->lent[b] >> r & 1) {
+            continue;
+        }
         e->streams[b] = e->streams[b] ? e->streams[b] : npu__stream(backend);
-        status = npu__buffer_alloc(backend, r, bytes, plan->alignment[b], e->streams[b], &buffers[2 * r]);
+        status = npu__buffer_alloc(backend, r, bytes, alignment, e->streams[b], &buffers[2 * r]);
         if (status) {
             return npu__fail(diag, status, "%s: %llu bytes of %.24s for activations: %s; largest: %s", backend->name,
                              (unsigned long long)bytes, npu__region_name(backend, r), npu_status_text(status),
@@ -52396,6 +52511,8 @@ static bool npu__exec_staging(npu_exec *e)
 }
 
 static bool npu__exec_flow(npu_exec *e);
+static npu_status npu__exec_make(npu_exec **out, npu_program *program, const npu_exec_desc *desc,
+                                 const npu_exec *parent, npu_diag *diag);
 
 /* Execs of the child graphs, which are polled by who runs them. */
 static npu_status npu__exec_bodies(npu_exec *e, npu_diag *diag)
@@ -52415,7 +52532,7 @@ static npu_status npu__exec_bodies(npu_exec *e, npu_diag *diag)
         return NPU_ERR_NO_MEMORY;
     }
     for (uint32_t i = 0; i < p->num_bodies && status == NPU_OK; i++) {
-        status = npu_exec_create(&e->bodies[i], p->bodies[i].program, &desc, diag);
+        status = npu__exec_make(&e->bodies[i], p->bodies[i].program, &desc, e, diag);
     }
     return status;
 }
@@ -52462,8 +52579,8 @@ static npu_status npu__check_workers(const npu_program *p, const npu_parallel *p
                              "for %u: set num_workers in npu_plan_desc", (unsigned)parallel->width, (unsigned)planned);
 }
 
-NPU__COLD NPU_IR_API npu_status npu_exec_create(npu_exec **out, npu_program *program, const npu_exec_desc *desc,
-                                                npu_diag *diag)
+static npu_status npu__exec_make(npu_exec **out, npu_program *program, const npu_exec_desc *desc,
+                                 const npu_exec *parent, npu_diag *diag)
 {
     npu_diag local;
     npu_allocator a;
@@ -52498,6 +52615,7 @@ NPU__COLD NPU_IR_API npu_status npu_exec_create(npu_exec **out, npu_program *pro
     }
     e->allocator = a;
     e->program = program;
+    e->parent = parent;
     if (desc) {
         e->desc = *desc;
     }
@@ -52510,6 +52628,12 @@ NPU__COLD NPU_IR_API npu_status npu_exec_create(npu_exec **out, npu_program *pro
     }
     *out = e;
     return NPU_OK;
+}
+
+NPU__COLD NPU_IR_API npu_status npu_exec_create(npu_exec **out, npu_program *program, const npu_exec_desc *desc,
+                                                npu_diag *diag)
+{
+    return npu__exec_make(out, program, desc, NULL, diag);
 }
 
 NPU_IR_API npu_status npu_exec_create_simple(npu_exec **out, const npu_graph *g,
@@ -52570,7 +52694,7 @@ NPU_IR_API void npu_exec_destroy(npu_exec *e)
     for (uint32_t b = 0; e->buffers && b < npu__num_backends(plan); b++) {
         for (uint32_t r = 0; r < npu__num_regions(plan->backends[b]); r++) {
             npu_buffer *arena = npu__exec_buffer(e, b, 2 * r);
-            if (arena->size) {
+            if (arena->size && !(e->lent[b] >> r & 1)) {
                 plan->backends[b]->free(plan->backends[b]->ctx, arena);
             }
         }

@@ -451,6 +451,191 @@ static void test_memory(void)
     npu_graph_destroy(g);
 }
 
+/* ---- random graphs, on devices that are ever smaller ------------------------------------------------------------- */
+
+enum { LEN = 16, MOST_TURNS = 3 }; /* elements of each value; turns of each loop */
+
+static uint32_t pick(uint64_t *seed, uint32_t n) { return (uint32_t)(npu_test_random(seed) % n); }
+
+static void random_children(npu_text *t, uint64_t *seed, uint32_t depth, uint32_t num);
+
+/* Ops on v0 .. v<num - 1>, `num_children` of them of control flow; returns how many values there are then. */
+static uint32_t random_ops(npu_text *t, uint64_t *seed, uint32_t num, uint32_t num_children)
+{
+    static const char *const unary[] = { "relu", "neg", "tanh", "abs", "sigmoid" };
+    for (uint32_t child = 0, left = 1 + pick(seed, 5); left || child < num_children; num++) {
+        uint32_t a = pick(seed, num), b = pick(seed, num);
+        if (child < num_children && (!left || pick(seed, 2))) {
+            bool loops = child % 2;
+            npu_text_printf(t, loops ? "t%u, v%u = npu.while([zero, v%u], [v%u], condition=graph %u, body=graph %u)\n"
+                                     : "c%u = aten.gt.Tensor(v%u, v%u)\n", num, loops ? num : a, loops ? a : b, b, 2 * child, 2 * child + 1);
+            if (!loops) {
+                npu_text_printf(t, "d%u = aten.any.default(c%u)\nv%u, w%u = npu.if(d%u, [v%u, v%u], then_body=graph %u, else_body=graph %u)\n",
+                                num, num, num, num, num, a, b, 2 * child, 2 * child + 1);
+            }
+            child++;
+            continue;
+        }
+        switch (pick(seed, 4)) {
+        case 0: npu_text_printf(t, "v%u = aten.add.Tensor(v%u, v%u)\n", num, a, b); break;
+        case 1: npu_text_printf(t, "v%u = aten.mul.Tensor(v%u, k)\n", num, a); break;
+        case 2: npu_text_printf(t, "m%u = aten.cat.default([v%u, v%u], 0)\nv%u = aten.slice.Tensor(m%u, 0, 3, %d)\n", num, a, b, num, num, LEN + 3); break;
+        default: npu_text_printf(t, "v%u = aten.%s.default(v%u)\n", num, unary[pick(seed, 5)], a);
+        }
+        left -= left != 0;
+    }
+    return num;
+}
+
+static void random_weight(npu_text *t, uint64_t *seed)
+{
+    npu_text_printf(t, "const zero : i64[] {0}\nconst k : f32[%d] {0.5", LEN);
+    for (int i = 1; i < LEN; i++) {
+        npu_text_printf(t, ", %d.25", (int)pick(seed, 3) - 1);
+    }
+    npu_text_printf(t, "}\n");
+}
+
+/* Two branches, or the condition and the body of a loop, for each of `num` ops, which are an if, then a while. */
+static void random_children(npu_text *t, uint64_t *seed, uint32_t depth, uint32_t num)
+{
+    for (uint32_t i = 0; i < 2 * num; i++) {
+        bool loops = i / 2 % 2;
+        uint32_t inner = depth ? 0 : pick(seed, 2), last;
+        npu_text_printf(t, "child f%u\n", i);
+        if (loops && i % 2 == 0) {
+            npu_text_printf(t, "input i : i64[]\ninput x : f32[%d]\ninput y : f32[%d]\nc = aten.lt.Scalar(i, %u)\noutput c = c\nend\n",
+                            LEN, LEN, pick(seed, MOST_TURNS + 1));
+            continue;
+        }
+        random_children(t, seed, depth + 1, inner);
+        npu_text_printf(t, "%sinput v0 : f32[%d]\ninput v1 : f32[%d]\n", loops ? "input i : i64[]\n" : "", LEN, LEN);
+        random_weight(t, seed);
+        npu_text_printf(t, loops ? "j = aten.add.Scalar(i, 1)\noutput j = j\n" : "");
+        last = random_ops(t, seed, 2, inner);
+        npu_text_printf(t, "output y = v%u\n", last - 1);
+        if (!loops) {
+            npu_text_printf(t, "output z = v%u\n", pick(seed, last));
+        }
+        npu_text_printf(t, "end\n");
+    }
+}
+
+static npu_graph *random_graph(uint64_t *seed)
+{
+    npu_text t = npu_text_init(NULL);
+    uint32_t num = 1 + pick(seed, 3), last;
+    npu_graph *g;
+    npu_text_printf(&t, "graph main\n");
+    random_children(&t, seed, 0, num);
+    npu_text_printf(&t, "input v0 : f32[%d]\ninput v1 : f32[%d]\n", LEN, LEN);
+    random_weight(&t, seed);
+    last = random_ops(&t, seed, 2, num);
+    npu_text_printf(&t, "output y = v%u\noutput z = v%u\n", last - 1, pick(seed, last));
+    g = parse(t.data);
+    npu_text_free(&t);
+    return g;
+}
+
+/* Each of the plans within the regions. */
+static void check_rooms(const npu_plan *plan)
+{
+    npu_region_memory m;
+    npu_diag diag;
+    NPU_CHECK_THAT(npu_plan_validate(plan, &diag) == NPU_OK, "%s", diag.message);
+    for (uint32_t b = 0; b < npu_plan_num_backends(plan); b++) {
+        for (uint32_t r = 0; npu_plan_region_memory(plan, b, r, &m) == NPU_OK; r++) {
+            NPU_CHECK_THAT(!m.capacity || m.required <= m.capacity, "%s needs %llu of %llu", m.name,
+                           (unsigned long long)m.required, (unsigned long long)m.capacity);
+        }
+    }
+    for (uint32_t op = 1; op <= npu_graph_num_ops(npu_plan_graph(plan)); op++) {
+        for (uint32_t k = 0; k < 2; k++) {
+            const npu_plan *body = npu_plan_body(plan, (npu_op){ op }, k);
+            if (body) {
+                check_rooms(body);
+            }
+        }
+    }
+}
+
+static void run_random(npu_exec *e, uint32_t run, float out[2][LEN])
+{
+    float in[2][LEN];
+    fill(in[0], LEN, run);
+    fill(in[1], LEN, run + 5);
+    for (uint32_t i = 0; i < 2; i++) {
+        NPU_CHECK_STATUS(npu_test_input_at(e, i, in[i], sizeof in[i]), NPU_OK);
+    }
+    NPU_CHECK_THAT(npu_exec_run(e) == NPU_OK, "%s", npu_exec_diag(e)->message);
+    for (uint32_t i = 0; i < 2; i++) {
+        memcpy(out[i], npu_exec_output(e, i, NULL), sizeof out[i]);
+    }
+}
+
+static rig start_random(npu_graph *g, uint64_t *seed, uint64_t capacity)
+{
+    static const char *const deny[] = { "aten.tanh.default", "aten.cat.default", "aten.mul.Tensor" };
+    static const npu_rates fast = { .launch_ns = 40, .transfer_ns = 20, .num_rows = 1, .rows = { { NULL, 1, 0.1, 0 } } };
+    static const npu_rates slow = { .num_rows = 1, .rows = { { NULL, 50, 0.5, 0 } } };
+    static const npu_rates *const rates[3] = { &fast, &fast, &slow };
+    npu_sim_desc descs[2];
+    rig r;
+    memset(descs, 0, sizeof descs);
+    for (int i = 0; i < 2; i++) {
+        descs[i].emulate = npu_ref_backend();
+        descs[i].emulate_all = true;
+        descs[i].deny = deny + i;
+        descs[i].num_deny = pick(seed, 3);
+        descs[i].async = pick(seed, 4) == 0;
+        descs[i].in_place = pick(seed, 2);
+        descs[i].op_scratch = pick(seed, 3) ? 0 : pick(seed, 300);
+        descs[i].on_chip = pick(seed, 3) ? 0 : capacity / 3 + 1;
+        descs[i].capacity = i ? capacity / 2 : capacity;
+    }
+    r = rig_start(descs, capacity ? 2 : 0);
+    npu_graph_destroy(r.graph);
+    r.graph = g;
+    r.desc.rates = capacity && pick(seed, 2) ? rates : NULL;
+    r.desc.num_execs = 1 + pick(seed, 2);
+    r.desc.stream_weights = pick(seed, 2);
+    r.desc.overlap = r.exec_desc.overlap = pick(seed, 2);
+    return r;
+}
+
+/* Whatever a device has, plans of child graphs fit beside that of their parent, execs get their memory, and results keep
+   their bits. */
+static void test_random(void)
+{
+    uint64_t seed = npu_test_seed();
+    for (int round = 0; round < 12; round++) {
+        float expected[2][2][LEN], out[2][LEN];
+        npu_graph *g = random_graph(&seed);
+        for (uint64_t capacity = 0; capacity == 0 || capacity > 100; capacity = capacity ? capacity * 3 / 5 : 4096) {
+            rig r = start_random(g, &seed, capacity);
+            npu_exec *more[2] = { NULL, NULL };
+            NPU_CHECK_THAT(rig_plan(&r) == NPU_OK, "%s", r.diag.message);
+            check_rooms(r.plan);
+            NPU_CHECK_THAT(npu_program_create(&r.program, r.plan, &r.diag) == NPU_OK, "%s", r.diag.message);
+            check_rooms(npu_program_plan(r.program));
+            for (uint32_t i = 0; r.program && i < r.desc.num_execs; i++) {
+                NPU_CHECK_THAT(npu_exec_create(&more[i], r.program, &r.exec_desc, &r.diag) == NPU_OK, "capacity %u: %s",
+                               (unsigned)capacity, r.diag.message);
+            }
+            for (uint32_t run = 0; more[0] && run < 4; run++) {
+                run_random(more[run % r.desc.num_execs], run / 2, capacity ? out : expected[run / 2]);
+                NPU_CHECK_BYTES(out[0], capacity ? expected[run / 2][0] : out[0], sizeof out[0]);
+                NPU_CHECK_BYTES(out[1], capacity ? expected[run / 2][1] : out[1], sizeof out[1]);
+            }
+            npu_exec_destroy(more[0]);
+            npu_exec_destroy(more[1]);
+            r.graph = NULL;
+            rig_end(&r);
+        }
+        npu_graph_destroy(g);
+    }
+}
+
 int main(void)
 {
     NPU_RUN(test_if);
@@ -466,5 +651,6 @@ int main(void)
     NPU_RUN(test_child_fails);
     NPU_RUN(test_child_unknown);
     NPU_RUN(test_memory);
+    NPU_RUN(test_random);
     return npu_test_done();
 }
