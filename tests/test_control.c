@@ -467,12 +467,9 @@ static uint32_t random_ops(npu_text *t, uint64_t *seed, uint32_t num, uint32_t n
         uint32_t a = pick(seed, num), b = pick(seed, num);
         if (child < num_children && (!left || pick(seed, 2))) {
             bool loops = child % 2;
-            npu_text_printf(t, loops ? "t%u, v%u = npu.while([zero, v%u], [v%u], condition=graph %u, body=graph %u)\n"
-                                     : "c%u = aten.gt.Tensor(v%u, v%u)\n", num, loops ? num : a, loops ? a : b, b, 2 * child, 2 * child + 1);
-            if (!loops) {
-                npu_text_printf(t, "d%u = aten.any.default(c%u)\nv%u, w%u = npu.if(d%u, [v%u, v%u], then_body=graph %u, else_body=graph %u)\n",
-                                num, num, num, num, num, a, b, 2 * child, 2 * child + 1);
-            }
+            npu_text_printf(t, loops ? "t%u, v%u = npu.while([zero, v%u], [v%u, c], condition=graph %u, body=graph %u)\n"
+                                     : "w%u, v%u = npu.if(c, [v%u, v%u, c], then_body=graph %u, else_body=graph %u)\n",
+                            num, num, a, b, 2 * child, 2 * child + 1);
             child++;
             continue;
         }
@@ -502,22 +499,22 @@ static void random_children(npu_text *t, uint64_t *seed, uint32_t depth, uint32_
     for (uint32_t i = 0; i < 2 * num; i++) {
         bool loops = i / 2 % 2;
         uint32_t inner = depth ? 0 : pick(seed, 2), last;
-        npu_text_printf(t, "child f%u\n", i);
-        if (loops && i % 2 == 0) {
-            npu_text_printf(t, "input i : i64[]\ninput x : f32[%d]\ninput y : f32[%d]\nc = aten.lt.Scalar(i, %u)\noutput c = c\nend\n",
-                            LEN, LEN, pick(seed, MOST_TURNS + 1));
+        if (loops && i % 2 == 0) { /* its name says how often */
+            uint32_t turns = pick(seed, MOST_TURNS + 1);
+            npu_text_printf(t, "child f%u\ninput i : i64[]\ninput x : f32[%d]\ninput y : f32[%d]\ninput c : bool[]\n"
+                               "m = aten.lt.Scalar(i, %u)\noutput m = m\nend\n", turns, LEN, LEN, turns);
             continue;
         }
+        npu_text_printf(t, "child g\n");
         random_children(t, seed, depth + 1, inner);
-        npu_text_printf(t, "%sinput v0 : f32[%d]\ninput v1 : f32[%d]\n", loops ? "input i : i64[]\n" : "", LEN, LEN);
+        npu_text_printf(t, "%sinput v0 : f32[%d]\ninput v1 : f32[%d]\ninput c : bool[]\n", loops ? "input i : i64[]\n" : "", LEN, LEN);
         random_weight(t, seed);
         npu_text_printf(t, loops ? "j = aten.add.Scalar(i, 1)\noutput j = j\n" : "");
         last = random_ops(t, seed, 2, inner);
-        npu_text_printf(t, "output y = v%u\n", last - 1);
         if (!loops) {
             npu_text_printf(t, "output z = v%u\n", pick(seed, last));
         }
-        npu_text_printf(t, "end\n");
+        npu_text_printf(t, "output y = v%u\nend\n", last - 1);
     }
 }
 
@@ -528,7 +525,7 @@ static npu_graph *random_graph(uint64_t *seed)
     npu_graph *g;
     npu_text_printf(&t, "graph main\n");
     random_children(&t, seed, 0, num);
-    npu_text_printf(&t, "input v0 : f32[%d]\ninput v1 : f32[%d]\n", LEN, LEN);
+    npu_text_printf(&t, "input v0 : f32[%d]\ninput v1 : f32[%d]\ninput c : bool[]\n", LEN, LEN);
     random_weight(&t, seed);
     last = random_ops(&t, seed, 2, num);
     npu_text_printf(&t, "output y = v%u\noutput z = v%u\n", last - 1, pick(seed, last));
@@ -537,11 +534,16 @@ static npu_graph *random_graph(uint64_t *seed)
     return g;
 }
 
-/* Each of the plans within the regions. */
+/* Each of the plans within the regions; before compile says what it takes, none is slower than the last backend. */
 static void check_rooms(const npu_plan *plan)
 {
     npu_region_memory m;
+    npu_memory all;
+    npu_prediction p;
     npu_diag diag;
+    NPU_CHECK_STATUS(npu_plan_memory(plan, 0, &all), NPU_OK);
+    NPU_CHECK_STATUS(npu_plan_predict(plan, &p), NPU_OK);
+    NPU_CHECK_THAT(all.exact || !p.has_times || p.ns <= p.last_ns * 1.00001, "%g ns, on the last backend %g", p.ns, p.last_ns);
     NPU_CHECK_THAT(npu_plan_validate(plan, &diag) == NPU_OK, "%s", diag.message);
     for (uint32_t b = 0; b < npu_plan_num_backends(plan); b++) {
         for (uint32_t r = 0; npu_plan_region_memory(plan, b, r, &m) == NPU_OK; r++) {
@@ -559,18 +561,61 @@ static void check_rooms(const npu_plan *plan)
     }
 }
 
-static void run_random(npu_exec *e, uint32_t run, float out[2][LEN])
+/* What a run moves, from the plans and how often each of them is run. */
+static void add_moved(const npu_plan *plan, bool condition, uint64_t times, uint64_t moved[2])
 {
+    const npu_graph *g = npu_plan_graph(plan);
+    npu_prediction p;
+    NPU_CHECK_STATUS(npu_plan_predict(plan, &p), NPU_OK);
+    moved[0] += times * p.up_bytes;
+    moved[1] += times * p.down_bytes;
+    for (npu_op op = { 1 }; op.id <= npu_graph_num_ops(g); op.id++) {
+        const npu_plan *first = npu_plan_body(plan, op, 0), *second = npu_plan_body(plan, op, 1);
+        if (first && npu_graph_name(npu_plan_graph(first))[0] == 'f') {
+            uint64_t turns = (uint64_t)(npu_graph_name(npu_plan_graph(first))[1] - '0');
+            add_moved(first, condition, times * (turns + 1), moved);
+            add_moved(second, condition, times * turns, moved);
+        } else if (first) {
+            add_moved(condition ? first : second, condition, times, moved);
+        }
+    }
+}
+
+static void check_moved(const rig *r, const npu_sim_counters before[2], bool condition)
+{
+    uint64_t moved[2] = { 0, 0 };
+    add_moved(npu_program_plan(r->program), condition, 1, moved);
+    for (int i = 0; i < 2 && r->sims[i]; i++) {
+        npu_sim_counters after = npu_sim_count(r->sims[i]);
+        moved[0] -= after.bytes_up - before[i].bytes_up;
+        moved[1] -= after.bytes_down - before[i].bytes_down;
+    }
+    NPU_CHECK_EQ(moved[0], 0);
+    NPU_CHECK_EQ(moved[1], 0);
+}
+
+/* Returns how long it took. */
+static uint64_t run_random(const rig *r, npu_exec *e, uint32_t run, float out[2][LEN])
+{
+    npu_sim_counters before[2];
     float in[2][LEN];
+    bool condition = run % 2;
+    uint64_t start = npu_sim_clock();
     fill(in[0], LEN, run);
     fill(in[1], LEN, run + 5);
     for (uint32_t i = 0; i < 2; i++) {
         NPU_CHECK_STATUS(npu_test_input_at(e, i, in[i], sizeof in[i]), NPU_OK);
     }
+    NPU_CHECK_STATUS(npu_test_input_at(e, 2, &condition, 1), NPU_OK);
+    for (int i = 0; i < 2 && r->sims[i]; i++) {
+        before[i] = npu_sim_count(r->sims[i]);
+    }
     NPU_CHECK_THAT(npu_exec_run(e) == NPU_OK, "%s", npu_exec_diag(e)->message);
+    check_moved(r, before, condition);
     for (uint32_t i = 0; i < 2; i++) {
         memcpy(out[i], npu_exec_output(e, i, NULL), sizeof out[i]);
     }
+    return npu_sim_clock() - start;
 }
 
 static rig start_random(npu_graph *g, uint64_t *seed, uint64_t capacity)
@@ -587,7 +632,10 @@ static rig start_random(npu_graph *g, uint64_t *seed, uint64_t capacity)
         descs[i].emulate_all = true;
         descs[i].deny = deny + i;
         descs[i].num_deny = pick(seed, 3);
-        descs[i].async = pick(seed, 4) == 0;
+        descs[i].virtual_time = descs[i].async = true;
+        descs[i].is_late = pick(seed, 2);
+        descs[i].op_ns = 1000;
+        descs[i].transfer_ns = 300;
         descs[i].in_place = pick(seed, 2);
         descs[i].op_scratch = pick(seed, 3) ? 0 : pick(seed, 300);
         descs[i].on_chip = pick(seed, 3) ? 0 : capacity / 3 + 1;
@@ -597,38 +645,42 @@ static rig start_random(npu_graph *g, uint64_t *seed, uint64_t capacity)
     npu_graph_destroy(r.graph);
     r.graph = g;
     r.desc.rates = capacity && pick(seed, 2) ? rates : NULL;
-    r.desc.num_execs = 1 + pick(seed, 2);
+    r.desc.num_execs = 2;
     r.desc.stream_weights = pick(seed, 2);
-    r.desc.overlap = r.exec_desc.overlap = pick(seed, 2);
+    r.desc.overlap = pick(seed, 2);
+    r.exec_desc.clock = npu_sim_clock;
     return r;
 }
 
-/* Whatever a device has, plans of child graphs fit beside that of their parent, execs get their memory, and results keep
-   their bits. */
+/* Whatever devices have, plans of child graphs fit beside that of their parent, execs get their memory, runs move what
+   plans say, and take no longer overlapped than in order, and results keep their bits. */
 static void test_random(void)
 {
     uint64_t seed = npu_test_seed();
     for (int round = 0; round < 12; round++) {
-        float expected[2][2][LEN], out[2][LEN];
+        float expected[4][2][LEN], out[2][LEN];
         npu_graph *g = random_graph(&seed);
         for (uint64_t capacity = 0; capacity == 0 || capacity > 100; capacity = capacity ? capacity * 3 / 5 : 4096) {
             rig r = start_random(g, &seed, capacity);
-            npu_exec *more[2] = { NULL, NULL };
+            npu_exec *execs[2] = { NULL, NULL }; /* in order, overlapped */
             NPU_CHECK_THAT(rig_plan(&r) == NPU_OK, "%s", r.diag.message);
             check_rooms(r.plan);
             NPU_CHECK_THAT(npu_program_create(&r.program, r.plan, &r.diag) == NPU_OK, "%s", r.diag.message);
             check_rooms(npu_program_plan(r.program));
-            for (uint32_t i = 0; r.program && i < r.desc.num_execs; i++) {
-                NPU_CHECK_THAT(npu_exec_create(&more[i], r.program, &r.exec_desc, &r.diag) == NPU_OK, "capacity %u: %s",
+            for (uint32_t i = 0; r.program && i < 2; i++) {
+                r.exec_desc.overlap = i;
+                NPU_CHECK_THAT(npu_exec_create(&execs[i], r.program, &r.exec_desc, &r.diag) == NPU_OK, "capacity %u: %s",
                                (unsigned)capacity, r.diag.message);
             }
-            for (uint32_t run = 0; more[0] && run < 4; run++) {
-                run_random(more[run % r.desc.num_execs], run / 2, capacity ? out : expected[run / 2]);
-                NPU_CHECK_BYTES(out[0], capacity ? expected[run / 2][0] : out[0], sizeof out[0]);
-                NPU_CHECK_BYTES(out[1], capacity ? expected[run / 2][1] : out[1], sizeof out[1]);
+            for (uint32_t run = 0; execs[1] && run < 4; run++) {
+                uint64_t ns = run_random(&r, execs[0], run, capacity ? out : expected[run]), overlapped;
+                NPU_CHECK_BYTES(out, capacity ? expected[run] : out, sizeof out);
+                overlapped = run_random(&r, execs[1], run, out);
+                NPU_CHECK_BYTES(out, expected[run], sizeof out);
+                NPU_CHECK_THAT(overlapped <= ns, "overlapped %u ns, in order %u", (unsigned)overlapped, (unsigned)ns);
             }
-            npu_exec_destroy(more[0]);
-            npu_exec_destroy(more[1]);
+            npu_exec_destroy(execs[0]);
+            npu_exec_destroy(execs[1]);
             r.graph = NULL;
             rig_end(&r);
         }
