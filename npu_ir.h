@@ -44767,8 +44767,9 @@ static double npu__moves_ns(const npu__placer *p, uint32_t from, uint64_t to, ui
             ns += npu__up_ns(p->plan, b, bytes);
             is_staged = true;
         } else if (to & 1) {
-            ns += npu__move_ns(p->plan, from, b, bytes);
-            is_down |= b < p->num_backends && !npu__is_device(p->plan, b);
+            bool is_host = b < p->num_backends && !npu__is_device(p->plan, b);
+            ns += is_host && is_down ? 0 : npu__move_ns(p->plan, from, b, bytes); /* a second one copies it */
+            is_down |= is_host;
         }
     }
     return ns + (is_staged && !is_down ? npu__down_ns(p->plan, from, bytes) : 0);
@@ -46091,7 +46092,8 @@ static uint32_t npu__moved_from(const npu__build *b, uint32_t value, uint32_t to
 {
     const npu_plan *plan = b->plan;
     uint32_t home = plan->targets[plan->graph->values[value].producer].backend, host = npu__plan_host(plan);
-    if (host == npu__num_backends(plan) || !npu__is_staged(plan, home, to)) {
+    bool is_device = npu__is_device(plan, to);
+    if (host == npu__num_backends(plan) || !(is_device ? npu__is_staged(plan, home, to) : npu__is_device(plan, home))) {
         return home;
     }
     for (uint32_t i = plan->moved_head[value]; i; i = plan->moved[i - 1].next) {
@@ -46099,7 +46101,7 @@ static uint32_t npu__moved_from(const npu__build *b, uint32_t value, uint32_t to
             return plan->moved[i - 1].backend;
         }
     }
-    return npu__needs_copy(plan, value, home, to) ? host : home;
+    return is_device && npu__needs_copy(plan, value, home, to) ? host : home;
 }
 
 /* Of the values that a run needs on a backend: does the next move of this one go from here to there? */

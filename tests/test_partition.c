@@ -808,7 +808,7 @@ typedef struct priced {
 static npu_status priced_supports(void *ctx, const npu_op_info *op, npu_support *answer)
 {
     const priced *p = ctx;
-    answer->reason = p->costs->ns[op->op - 1][p->index] < 0 ? NPU_REASON_OP : NPU_REASON_CLAIMED;
+    answer->reason = op->kind == NPU_NPU_IF || p->costs->ns[op->op - 1][p->index] < 0 ? NPU_REASON_OP : NPU_REASON_CLAIMED;
     return NPU_OK;
 }
 
@@ -868,24 +868,45 @@ static cost_graph random_costs(uint32_t num_ops, uint32_t num_backends, uint32_t
     return g;
 }
 
+static npu_value emit_if(npu_graph *g, npu_value condition, const npu_value *in, uint32_t num, npu_spec result)
+{
+    npu_arg args[4] = { npu_arg_tensor(NULL, condition), npu_arg_tensors(NULL, in, num) };
+    for (uint32_t k = 0; k < 2; k++) {
+        uint32_t index = 0;
+        npu_graph *child = npu_graph_add_child(g, k ? "else" : "then", NPU_LEVEL_TENSOR, &index);
+        for (uint32_t i = 0; i < num; i++) {
+            npu_input(child, NULL, *npu_value_spec(g, in[i]));
+        }
+        npu_output(child, "y", npu_op_result(child, npu_emit_typed(child, "mine.of0", NULL, 0, &result, 1), 0));
+        args[2 + k] = npu_arg_graph(k ? "else_body" : "then_body", index);
+    }
+    return npu_op_result(g, npu_emit_name(g, "npu.if", args, 4), 0);
+}
+
 static void costs_emit(const cost_graph *c, npu_graph *g)
 {
     npu_value x = npu_input(g, "x", F32((int64_t)c->input_bytes / 4)), made[COST_MAX_OPS];
+    npu_value condition = npu_input(g, "c", npu_spec_tensor(NPU_BOOL, 0, NULL));
     for (uint32_t i = 0; i < c->num_ops; i++) {
         npu_arg args[COST_MAX_OPS + 1];
+        npu_value in[COST_MAX_OPS + 1];
         npu_spec spec = F32((int64_t)c->bytes[i] / 4);
         uint32_t num = 0;
         char name[16];
         if (c->reads_input >> i & 1) {
-            args[num++] = npu_arg_tensor(NULL, x);
+            in[num++] = x;
         }
         for (uint32_t k = 0; k < i; k++) {
             if (c->needs[i] >> k & 1) {
-                args[num++] = npu_arg_tensor(NULL, made[k]);
+                in[num++] = made[k];
             }
         }
+        for (uint32_t k = 0; k < num; k++) {
+            args[k] = npu_arg_tensor(NULL, in[k]);
+        }
         snprintf(name, sizeof name, "mine.of%u", (unsigned)num);
-        made[i] = npu_op_result(g, npu_emit_typed(g, name, args, num, &spec, 1), 0);
+        made[i] = c->control >> i & 1 ? emit_if(g, condition, in, num, spec)
+                                      : npu_op_result(g, npu_emit_typed(g, name, args, num, &spec, 1), 0);
         snprintf(name, sizeof name, "y%u", (unsigned)i);
         if (c->fetched >> i & 1) {
             npu_output(g, name, made[i]);
@@ -894,7 +915,7 @@ static void costs_emit(const cost_graph *c, npu_graph *g)
 }
 
 /* What the plan says that it takes, which is what its placement costs; *last is with all on the CPU. */
-static double planned_ns(const cost_graph *c, uint32_t max_exhaustive, double *last)
+static double planned_ns(cost_graph *c, uint32_t max_exhaustive, double *last)
 {
     rig r = rig_start(NULL, c->num_backends - 1);
     priced backends[COST_MAX_BACKENDS];
@@ -903,7 +924,7 @@ static double planned_ns(const cost_graph *c, uint32_t max_exhaustive, double *l
     npu_prediction predicted;
     uint8_t where[COST_MAX_OPS];
     costs_emit(c, r.graph);
-    NPU_CHECK_STATUS(npu_graph_status(r.graph), NPU_OK);
+    NPU_CHECK_THAT(npu_graph_status(r.graph) == NPU_OK, "%s", npu_graph_diag(r.graph)->message);
     memset(rates, 0, sizeof rates);
     for (uint32_t b = 0; b < c->num_backends; b++) {
         r.backends[b] = priced_start(&backends[b], r.backends[b], c, b);
@@ -918,6 +939,10 @@ static double planned_ns(const cost_graph *c, uint32_t max_exhaustive, double *l
     NPU_CHECK_STATUS(npu_plan_predict(r.plan, &predicted), NPU_OK);
     for (uint32_t i = 0; i < c->num_ops; i++) {
         where[i] = (uint8_t)npu_plan_op_backend(r.plan, op_id(i + 1), NULL, NULL);
+        if (c->control >> i & 1) { /* it is told what nobody gave */
+            NPU_CHECK_EQ(where[i], c->num_backends);
+            c->ns[i][--where[i]] = npu_plan_op_ns(r.plan, op_id(i + 1), c->num_backends);
+        }
     }
     NPU_CHECK_NEAR(predicted.ns / cost_of(c, where), 1, c->num_backends > 2 ? 0.1 : 1e-5);
     *last = predicted.last_ns;
@@ -928,8 +953,9 @@ static double planned_ns(const cost_graph *c, uint32_t max_exhaustive, double *l
 /* The best there is where all placements are tried, and near it by cuts and descent; never worse than the CPU alone. */
 static void test_least_cost(void)
 {
-    static const struct { uint32_t num_backends, max_exhaustive, rounds; double total, worst; } rows[] = {
-        { 2, 14, 3, 1.00001, 1.00001 }, { 2, 1, 12, 1.002, 1.1 }, { 3, 1, 12, 1.002, 1.2 }
+    static const struct { uint32_t num_backends, max_exhaustive, rounds; double total, worst; bool has_control; } rows[] = {
+        { 2, 14, 3, 1.00001, 1.00001, false }, { 2, 1, 12, 1.002, 1.1, false }, { 3, 1, 12, 1.002, 1.2, false },
+        { 2, 14, 2, 1.00001, 1.00001, true }, { 3, 1, 4, 1.002, 1.2, true }
     };
     uint64_t seed = npu_test_seed();
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -938,6 +964,12 @@ static void test_least_cost(void)
         for (uint32_t round = 0; round < rows[i].rounds * 12; round++) {
             uint32_t num_ops = rows[i].max_exhaustive > 1 ? 9 + round % 4 : 7 + round % 8;
             cost_graph c = random_costs(num_ops, rows[i].num_backends, 30 + round % 4 * 20, round % 3, &seed);
+            for (uint32_t op = 1; op < num_ops && rows[i].has_control; op++) {
+                if (net_random(&seed) % 5 == 0) {
+                    c.control |= 1u << op;
+                    c.ns[op][0] = c.ns[op][rows[i].num_backends - 2] = -1;
+                }
+            }
             double last, ns = planned_ns(&c, rows[i].max_exhaustive, &last), least = cost_least(&c, ns);
             NPU_CHECK_THAT(ns <= last * 1.00001, "round %u: %g ns, on the CPU alone %g", (unsigned)round, ns, last);
             got += ns;
@@ -946,8 +978,8 @@ static void test_least_cost(void)
             exact += ns < least * 1.00001;
             num++;
         }
-        printf("%u backends, exhaustive up to %u: %.4f of the optimum in total, %.3f at worst, exact %u of %u\n",
-               (unsigned)rows[i].num_backends, (unsigned)rows[i].max_exhaustive, got / possible, worst, (unsigned)exact, (unsigned)num);
+        printf("%u backends%s, exhaustive up to %u: %.4f of the optimum in total, %.3f at worst, exact %u of %u\n",
+               (unsigned)rows[i].num_backends, rows[i].has_control ? " and control flow" : "", (unsigned)rows[i].max_exhaustive, got / possible, worst, (unsigned)exact, (unsigned)num);
         NPU_CHECK(got / possible <= rows[i].total && worst <= rows[i].worst);
     }
 }
@@ -955,7 +987,7 @@ static void test_least_cost(void)
 /* A launch that only several ops at once save: all in front of one that the accelerator does not take, or all others. */
 static void test_sides_move(void)
 {
-    static const cost_graph rows[] = {
+    static cost_graph rows[] = {
         { .num_ops = 10, .num_backends = 2, .reads_input = 3, .fetched = 1 << 1 | 1 << 9, .input_bytes = 16,
           .needs = { 0, 1 << 0, 1 << 1, 1 << 2 | 1 << 1, 1 << 3, 1 << 3, 1 << 4, 1 << 6 | 1 << 5, 1 << 7, 1 << 8 },
           .bytes = { 52480, 68, 24784, 344, 56, 1884, 3124, 44, 996, 28 },

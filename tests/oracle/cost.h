@@ -14,6 +14,7 @@ typedef struct cost_graph {
     uint32_t needs[COST_MAX_OPS];       /* per op: a bit for each op that it reads from */
     uint32_t reads_input;               /* ops that read the graph's input */
     uint32_t fetched;                   /* ops whose result is an output of the graph */
+    uint32_t control;                   /* ops that only the core itself runs, in host memory as the CPU */
     double bytes[COST_MAX_OPS], input_bytes;
     double ns[COST_MAX_OPS][COST_MAX_BACKENDS]; /* below 0: it does not take it */
     double launch[COST_MAX_BACKENDS], transfer[COST_MAX_BACKENDS], byte_ns[COST_MAX_BACKENDS]; /* 0 for the CPU */
