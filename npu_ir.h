@@ -6239,8 +6239,9 @@ NPU_IR_API npu_status npu_plan_validate(const npu_plan *plan, npu_diag *diag);
    these are fewer; where weights do, the ops from the first on whose weights do not fit. Their reason is
    NPU_REASON_BUDGET, with the numbers. With desc.stream_weights those weights stay on the host instead, and runs upload
    them. What compile says may make a program move more; so may a device that has less memory than it says. Where
-   there is no next backend, the plan fails with BUDGET. Child graphs of npu.if and npu.while count, too: they are planned
-   first, and have what they hold beside each other, but one arena, as one of them runs at a time.
+   there is no next backend, the plan fails with BUDGET. Child graphs of npu.if and npu.while count, too: they are
+   planned first, and have what they hold beside each other, but one arena, as one of them runs at a time. Of a child
+   graph, the capacity that would do is what it needs alone.
    -------------------------------------------------------------------------------------------------------- */
 
 typedef struct npu_memory {        /* bytes, of one backend */
@@ -25343,18 +25344,27 @@ static npu_value npu__masked_scores(npu__compose *c, npu_value scores)
                                               : NPU__MAKE(NPU_ATEN_ADD, "%v %v", scores, mask);
 }
 
+/* weights NULL: nobody needs them, and without a mask no scores are held. */
 static npu_value npu__heads_attention(npu__compose *c, const npu_value x[3], int64_t heads, npu_value *weights)
 {
-    npu_value parts[3], y;
+    npu_value parts[3], y, scores;
     int64_t width;
     for (int i = 0; i < 3; i++) {
         parts[i] = npu__head_input(c, x[i], i, heads);
     }
-    width = npu__dim_of(c, parts[0], -1);
-    y = NPU__MAKE(NPU_ATEN_MUL_SCALAR, "%v %f", parts[0], 1 / sqrt((double)(width ? width : 1)));
-    y = NPU__MAKE(NPU_ATEN_MATMUL, "%v %v", y, NPU__MAKE(NPU_ATEN_TRANSPOSE, "%v 2 3", parts[1]));
-    *weights = NPU__MAKE(NPU_ATEN_SOFTMAX, "%v -1", npu__masked_scores(c, y));
-    y = NPU__MAKE(NPU_ATEN_TRANSPOSE, "%v 1 2", NPU__MAKE(NPU_ATEN_MATMUL, "%v %v", *weights, parts[2]));
+    if (!weights && !npu__operand(c, "mask").id) {
+        y = NPU__MAKE(NPU_ATEN_SCALED_DOT_PRODUCT_ATTENTION, "%v %v %v", parts[0], parts[1], parts[2]);
+    } else {
+        width = npu__dim_of(c, parts[0], -1);
+        y = NPU__MAKE(NPU_ATEN_MUL_SCALAR, "%v %f", parts[0], 1 / sqrt((double)(width ? width : 1)));
+        y = NPU__MAKE(NPU_ATEN_MATMUL, "%v %v", y, NPU__MAKE(NPU_ATEN_TRANSPOSE, "%v 2 3", parts[1]));
+        scores = NPU__MAKE(NPU_ATEN_SOFTMAX, "%v -1", npu__masked_scores(c, y));
+        y = NPU__MAKE(NPU_ATEN_MATMUL, "%v %v", scores, parts[2]);
+        if (weights) {
+            *weights = scores;
+        }
+    }
+    y = NPU__MAKE(NPU_ATEN_TRANSPOSE, "%v 1 2", y);
     return NPU__MAKE(NPU_ATEN_LINEAR, "%v proj_weight proj_bias", NPU__MAKE(NPU_ATEN_FLATTEN, "%v 2 3", y));
 }
 
@@ -25364,8 +25374,9 @@ NPU__COLD static void npu__compose_multi_head(npu__compose *c)
     static const int64_t heads_dim = 1, none = 0;
     npu_value x[3] = { npu__operand(c, "query"), npu__operand(c, "key"), npu__operand(c, "value") }, weights;
     npu_dtype t = npu__dtype_at(c, x[0]);
-    npu__yield(c, npu__heads_attention(c, x, npu_op_int(c->op, "num_head", 1), &weights));
-    if (!npu_op_int(c->op, "need_weights", 1)) {
+    bool has_weights = npu_op_int(c->op, "need_weights", 1) != 0;
+    npu__yield(c, npu__heads_attention(c, x, npu_op_int(c->op, "num_head", 1), has_weights ? &weights : NULL));
+    if (!has_weights) {
         weights = NPU__MAKE(NPU_ATEN_ZEROS, "%L %t", &none, 1u, (int)t);
     } else if (npu_op_int(c->op, "average_attn_weights", 1)) {
         weights = NPU__MAKE(NPU_ATEN_MEAN_DIM, "%v %L", weights, &heads_dim, 1u);
@@ -25383,9 +25394,9 @@ static npu_value npu__encoder_norm(npu__compose *c, npu_value x, int which)
 NPU__COLD static void npu__compose_encoder_layer(npu__compose *c)
 {
     bool first = npu_op_int(c->op, "norm_first", 0) != 0;
-    npu_value src = npu__operand(c, "src"), x = first ? npu__encoder_norm(c, src, 1) : src, in[3], weights, y;
+    npu_value src = npu__operand(c, "src"), x = first ? npu__encoder_norm(c, src, 1) : src, in[3], y;
     in[0] = in[1] = in[2] = x;
-    x = NPU__MAKE(NPU_ATEN_ADD, "%v %v", npu__heads_attention(c, in, npu_op_int(c->op, "num_heads", 1), &weights), src);
+    x = NPU__MAKE(NPU_ATEN_ADD, "%v %v", npu__heads_attention(c, in, npu_op_int(c->op, "num_heads", 1), NULL), src);
     x = first ? x : npu__encoder_norm(c, x, 1);
     y = NPU__MAKE(NPU_ATEN_LINEAR, "%v ffn_weight_1 ffn_bias_1", first ? npu__encoder_norm(c, x, 2) : x);
     y = npu_op_int(c->op, "use_gelu", 0) ? NPU__MAKE(NPU_ATEN_GELU, "%v", y) : NPU__MAKE(NPU_ATEN_RELU, "%v", y);
@@ -47590,7 +47601,8 @@ static npu__shares npu__region_bodies(const npu_plan *plan, uint32_t b, uint32_t
     npu__shares s = { 0, 0, 0 }, in;
     for (uint32_t i = 0; NPU__HAS_CONTROL && i < plan->num_bodies; i++) {
         const npu_plan *body = plan->bodies[i].plan;
-        if (body != but && plan->targets[plan->bodies[i].op].backend >= plan->num_given && b < npu__num_backends(body)) {
+        bool runs = body != but && plan->targets[plan->bodies[i].op].backend >= plan->num_given;
+        if (runs && b < npu__num_backends(body)) {
             uint64_t arena = npu__region_arena(body, b, r);
             in = npu__region_bodies(body, b, r, NULL);
             s.held = npu__add_clamped(s.held, npu__add_clamped(npu__region_held(body, b, r), in.held));
@@ -51913,7 +51925,8 @@ static void npu__exec_lent(npu_exec *e, uint32_t b)
 
 /* Child graphs take turns, and leave nothing in their arenas: so that of one before this is its own, too, and the first
    one's has room for each of them. */
-static void npu__exec_share(npu_exec *e, uint32_t b, uint32_t r, npu_buffer *arena, uint64_t *bytes, uint32_t *alignment)
+static void npu__exec_share(npu_exec *e, uint32_t b, uint32_t r, npu_buffer *arena, uint64_t *bytes,
+                            uint32_t *alignment)
 {
     const npu_exec *parent = NPU__HAS_CONTROL ? e->parent : NULL;
     for (uint32_t i = 0; parent && i < parent->program->num_bodies && !arena->size; i++) {
@@ -58127,7 +58140,7 @@ static npu_status npu__sync_program(npu__tiles *t, const npu_graph *g, const npu
         status = npu_tile_plan(g, &t->desc, t->places, diag);
     }
     if (status) {
-        return npu__fail(diag, status, "synchronisation: %s", npu_status_text(status));
+        return status;
     }
     npu__tiles_order(t); /* tells pipes and numbers; no flag is there to wait for */
     npu__tiles_scan_all(t);
@@ -58138,7 +58151,7 @@ static npu_status npu__sync_program(npu__tiles *t, const npu_graph *g, const npu
             npu__sync_op(t, op);
         }
     }
-    return t->no_memory ? npu__fail(diag, NPU_ERR_NO_MEMORY, "synchronisation: out of memory") : NPU_OK;
+    return t->no_memory ? NPU_ERR_NO_MEMORY : NPU_OK;
 }
 
 /* desc with what the launches of child `index` say where it says nothing. */
@@ -58218,7 +58231,7 @@ static npu_status npu__sync_all(npu_graph **out, const npu_graph *bare, const np
     npu_status status;
     s.num_programs = bare->num_children;
     s.programs = (npu__tiles *)npu__alloc_zero(&bare->allocator, size);
-    status = s.programs ? NPU_OK : npu__fail(diag, NPU_ERR_NO_MEMORY, "synchronisation: out of memory");
+    status = s.programs ? NPU_OK : NPU_ERR_NO_MEMORY;
     for (uint32_t i = 0; i < s.num_programs && status == NPU_OK; i++) {
         npu_tile_desc d;
         if (bare->children[i]->level == NPU_LEVEL_TILE) {
@@ -58268,7 +58281,7 @@ NPU__COLD NPU_IR_API npu_status npu_tile_sync(npu_graph **out, const npu_graph *
     status = npu__rewrite_run(&rw, NULL, NULL, &bare);
     status = status ? status : npu__sync_all(out, bare, desc, diag);
     npu_graph_destroy(bare);
-    return status;
+    return status ? npu__fail(diag, status, "synchronisation: %s", npu_status_text(status)) : NPU_OK;
 }
 #endif /* NPU_IR_NO_REWRITE */
 #endif /* NPU_IR_NO_TILES */

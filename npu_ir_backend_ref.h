@@ -14670,7 +14670,7 @@ static npu_status npu__ref_attention_launch(const npu_launch *l, uint32_t part, 
     }
     for (int64_t i = items * part / parts; i < items * (part + 1) / parts; i++) {
         npu__ref_attention_rows(s, l, i / s->blocks, i % s->blocks,
-                                (char *)l->workspace + part * s->part_bytes);
+                                (char *)l->worker_workspace);
     }
     return NPU_OK;
 }
@@ -14733,7 +14733,8 @@ NPU__REF_COLD static npu_status npu__ref_attention_state(npu_prepare *p, bool pl
     numbers = (size_t)s->scores.m * (NPU__REF_ATTENTION_KEYS + 2 * (size_t)s->mix.n + 3);
     s->part_bytes = (s->gemm_bytes + numbers * size + 63) / 64 * 64;
     p->parts = (uint32_t)npu__ref_max(npu__ref_min(s->batch * s->blocks, 32), 1);
-    return npu_size_mul(s->part_bytes, p->parts, &p->workspace) ? NPU_OK : NPU_ERR_OVERFLOW;
+    p->worker_workspace = s->batch * s->blocks ? s->part_bytes : 0;
+    return NPU_OK;
 }
 
 NPU__REF_COLD static npu_status npu__ref_attention_prepare(npu_prepare *p)

@@ -596,18 +596,31 @@ static void test_integer(void)
     NPU_CHECK(fail_each(made_integer) > 50);
 }
 
+static bool measures;
+
+static void quantise_report(void *ctx, const npu_quantize_report *report)
+{
+    npu_text text = npu_text_init((const npu_allocator *)ctx);
+    npu_quantize_report_print(report, &text);
+    npu_text_free(&text);
+}
+
 static npu_status quantised_graph(const npu_allocator *a)
 {
     static const char text[] = "graph main\ninput x : f32[1,2,3,3]\nconst w : f32[2,2,1,1] {1, 2, 3, 4}\n"
         "c = aten.conv2d.default(x, w)\nr = aten.clamp.default(c, 0.0, 6.0)\ns = aten.add.Tensor(r, x)\noutput y = s\n";
+    static const char one[] = "graph main\ninput x : f32[1,2,3,3]\nconst w : f32[2,2,1,1] {1, 2, 3, 4}\n"
+        "c = aten.conv2d.default(x, w)\noutput c = c\n";
     npu_graph_desc desc = { .registry = shared, .allocator = a };
     const npu_backend *cpu = npu_ref_backend();
     float x[18];
     npu_array sample = { .spec = F32(1, 2, 3, 3), .data = x };
-    npu_quantize_desc quantise = { .backends = &cpu, .num_backends = 1, .inputs = &sample, .num_samples = 1 };
+    npu_quantize_desc quantise = { .backends = &cpu, .num_backends = 1, .inputs = &sample, .num_samples = 1,
+                                   .correct_bias = measures, .num_measured = measures, .report = measures ? quantise_report : NULL };
     npu_graph *g = NULL, *now = NULL;
     npu_diag diag = { 0 };
-    npu_status status = npu_graph_parse(&g, text, sizeof text - 1, &desc, &diag);
+    npu_status status = npu_graph_parse(&g, measures ? one : text, measures ? sizeof one - 1 : sizeof text - 1, &desc, &diag);
+    quantise.report_ctx = (void *)(uintptr_t)a;
     for (int i = 0; i < 18; i++) {
         x[i] = (float)(i - 9);
     }
@@ -618,7 +631,14 @@ static npu_status quantised_graph(const npu_allocator *a)
     return status;
 }
 
-static void test_quantize(void) { NPU_CHECK(fail_each(quantised_graph) > 100); }
+/* What the report is printed to may have no memory: then it alone says so. */
+static void test_quantize(void)
+{
+    for (int i = 0; i < 2; i++) {
+        measures = i;
+        NPU_CHECK(npu_test_fail_each(quantised_graph, measures) > 100);
+    }
+}
 
 /* ---- everything that is done with a file ------------------------------------------------------------------------ */
 
@@ -1186,6 +1206,106 @@ static void test_written(void)
     again_end();
 }
 
+/* Both forms of a branch and of a loop whose end is known. */
+static const char flow[] =
+    "graph flow\nchild more\ninput i : i64[]\ninput x : f32[2]\nc = aten.lt.Scalar(i, 3)\noutput c = c\nend\n"
+    "child turn\ninput i : i64[]\ninput x : f32[2]\nj = aten.add.Scalar(i, 1)\ny = aten.relu.default(x)\n"
+    "output j = j\noutput y = y\nend\n"
+    "child yes\ninput x : f32[2]\ny = aten.relu.default(x)\noutput y = y\nend\n"
+    "child no\ninput x : f32[2]\noutput y = x\nend\n"
+    "input b : bool[]\ninput x : f32[2]\nconst zero : i64[] {0}\nv = npu.if(b, [x], then_body=graph 2, else_body=graph 3)\n"
+    "i, y = npu.while([zero, v], [], condition=graph 0, body=graph 1, max_iterations=4)\noutput y = y\n";
+
+static void test_written_flow(void)
+{
+    npu_sim_desc desc = { 0 };
+    again_start(flow, &desc);
+    NPU_CHECK(fail_again(step_write, false) > 100);
+    again_end();
+}
+
+/* ---- what two programs have in common, and what is compared ---- */
+
+/* A second program beside that of again.r: its weights, and the states of its exec. */
+static npu_status step_share(void)
+{
+    npu_plan_desc desc = again.r.desc;
+    npu_exec_desc exec_desc = again.r.exec_desc;
+    npu_plan *plan = NULL;
+    npu_program *program = NULL;
+    npu_exec *exec = NULL;
+    npu_diag diag = { 0 };
+    desc.weights_of = again.r.program;
+    exec_desc.states_of = again.r.exec;
+    npu_status status = npu_plan_create(&plan, again.r.graph, &desc, &diag);
+    status = status ? status : npu_program_create(&program, plan, &diag);
+    status = status ? status : npu_exec_create(&exec, program, &exec_desc, &diag);
+    NPU_CHECK_THAT(status == diag.status && (diag.message[0] != 0) == (status != NPU_OK), "'%s'", diag.message);
+    status = status ? status : run_zeros(exec);
+    status = status ? status : npu_exec_compare(exec, again.r.exec, NULL, NULL, NULL, &diag);
+    npu_exec_destroy(exec);
+    npu_program_destroy(program);
+    npu_plan_destroy(plan);
+    return status;
+}
+
+/* Each result of the graph as an output, on both sides. */
+static npu_status step_find_wrong(void)
+{
+    static const float zeros[24];
+    const npu_array x = { NULL, F32(4, 6), zeros };
+    npu_op op;
+    npu_diag diag = { 0 };
+    npu_status status = npu_graph_find_wrong_op(again.r.graph, again.r.backends, 3, npu_ref_backend(), &x, 1, NULL, &op,
+                                                NULL, &diag);
+    NPU_CHECK_THAT((status != NPU_OK) == (diag.message[0] != 0) && op.id == 0, "'%s'", diag.message);
+    return status;
+}
+
+static void test_shared(void)
+{
+    npu_sim_desc desc = { .keeps_weights = true };
+    again_start(parted, &desc);
+    NPU_CHECK_STATUS(rig_make(&again.r), NPU_OK);
+    NPU_CHECK_STATUS(run_zeros(again.r.exec), NPU_OK);
+    NPU_CHECK(fail_again(step_share, false) > 100);
+    NPU_CHECK(fail_again(step_find_wrong, false) > 100);
+    again_end();
+}
+
+/* ---- tile programs ---- */
+
+static const char tiles[] =
+    "graph main\n"
+    "child tiles tile\ninput x : f32[4,8]\ninput out : f32[4,8]\ni = block.get_block_idx()\n"
+    "a = block.load(x, [i, 0], [1, 8])\nb = block.add(a, a)\n"
+    "y = block.store(b, [i, 0], [1, 8], out)\noutput y = y\nend\ninput x : f32[4,8]\ninput d : f32[4,8]\n"
+    "y = npu.launch([x, d], blocks=4, body=graph 0)\noutput y = y\n";
+
+static npu_status step_tiles(void)
+{
+    npu_tile_desc desc = { .blocks = 4, .overlapping = ~0u, .allocator = &again.a };
+    npu_tile_place places[16];
+    npu_graph *synced = NULL;
+    npu_diag diag = { 0 };
+    const npu_graph *program = npu_graph_child(again.r.graph, 0);
+    npu_status status = npu_tile_plan(program, &desc, places, &diag);
+    status = status ? status : npu_tile_sync(&synced, again.r.graph, &desc, &diag);
+    NPU_CHECK_THAT(status == diag.status && (diag.message[0] != 0) == (status != NPU_OK), "'%s'", diag.message);
+    status = status ? status : npu_tile_check(npu_graph_child(synced, 0), &desc, NULL, NULL);
+    npu_graph_destroy(synced);
+    return status;
+}
+
+static void test_tiles(void)
+{
+    npu_sim_desc desc = { 0 };
+    again_start(tiles, &desc);
+    NPU_CHECK_THAT(again.r.graph != NULL, "%s", again.r.diag.message);
+    NPU_CHECK(fail_again(step_tiles, false) > 20);
+    again_end();
+}
+
 /* A constant is there with its data or not at all: what is built before a failure can be printed and read. */
 static npu_status constants(const npu_allocator *a)
 {
@@ -1234,6 +1354,9 @@ int main(void)
     NPU_RUN(test_control);
     NPU_RUN(test_reports);
     NPU_RUN(test_written);
+    NPU_RUN(test_written_flow);
+    NPU_RUN(test_shared);
+    NPU_RUN(test_tiles);
     npu_registry_destroy(shared);
     return npu_test_done();
 }

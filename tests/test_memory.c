@@ -873,6 +873,25 @@ static void test_large_state(void)
     NPU_CHECK_EQ(counter.live_bytes, 0);
 }
 
+/* Attention whose weights nobody needs holds no scores: of 256 x 256 by 2 heads they would be 512 KiB. */
+static void test_attention_without_scores(void)
+{
+    static const char text[] =
+        "graph main\ninput x : f32[1,256,8]\ninput w : f32[24,8]\ninput b : f32[24]\ninput p : f32[8,8]\ninput c : f32[8]\n"
+        "y, a = aten._native_multi_head_attention.default(x, x, x, 8, 2, w, b, p, c, none, false)\n"
+        "z = aten._transformer_encoder_layer_fwd.default(x, 8, 2, w, b, p, c, false, false, 1e-5, c, c, c, c, p, c, p, c)\n"
+        "output y = y\noutput z = z\n";
+    rig r = rig_start(NULL, 0);
+    npu_memory m = { 0 };
+    npu_graph_destroy(r.graph);
+    r.graph = NULL;
+    NPU_CHECK_THAT(npu_graph_parse(&r.graph, text, strlen(text), NULL, &r.diag) == NPU_OK, "%s", r.diag.message);
+    NPU_CHECK_THAT(rig_make(&r) == NPU_OK, "%s", r.diag.message);
+    NPU_CHECK_STATUS(npu_plan_memory(npu_program_plan(r.program), 0, &m), NPU_OK);
+    NPU_CHECK_THAT(m.activations < 300000, "%llu bytes", (unsigned long long)m.activations);
+    rig_end(&r);
+}
+
 int main(void)
 {
     NPU_RUN(test_random);
@@ -895,5 +914,6 @@ int main(void)
     NPU_RUN(test_states);
     NPU_RUN(test_states_replayed);
     NPU_RUN(test_large_state);
+    NPU_RUN(test_attention_without_scores);
     return npu_test_done();
 }
