@@ -632,7 +632,7 @@ static rig start_random(npu_graph *g, uint64_t *seed, uint64_t capacity)
         descs[i].emulate_all = true;
         descs[i].deny = deny + i;
         descs[i].num_deny = pick(seed, 3);
-        descs[i].virtual_time = descs[i].async = true;
+        descs[i].virtual_time = true;
         descs[i].is_late = pick(seed, 2);
         descs[i].op_ns = 1000;
         descs[i].transfer_ns = 300;
