@@ -14733,7 +14733,7 @@ NPU__REF_COLD static npu_status npu__ref_attention_state(npu_prepare *p, bool pl
     numbers = (size_t)s->scores.m * (NPU__REF_ATTENTION_KEYS + 2 * (size_t)s->mix.n + 3);
     s->part_bytes = (s->gemm_bytes + numbers * size + 63) / 64 * 64;
     p->parts = (uint32_t)npu__ref_max(npu__ref_min(s->batch * s->blocks, 32), 1);
-    p->worker_workspace = s->batch * s->blocks ? s->part_bytes : 0;
+    p->worker_workspace = s->batch * s->blocks > 0 ? s->part_bytes : 0;
     return NPU_OK;
 }
 
