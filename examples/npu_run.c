@@ -294,22 +294,44 @@ static size_t leading_bytes(const npu_bytes *b, const char *among)
     return n;
 }
 
-/* The first dim of --dim that an ONNX model has nowhere: field 2 of a dim is its name. NULL = it has them all. */
-static const char *unknown_dim(const run_state *s)
+/* Is a field 1 or 2 of some message of an ONNX model this text? Longer texts than 127 bytes pass. */
+static bool has_text(const npu_bytes *b, uint32_t number, const char *text, size_t len)
+{
+    char field[2 + 128] = { (char)(number << 3 | 2), (char)len };
+    size_t at = 0;
+    memcpy(field + 2, text, len < 128 ? len : 0);
+    while (len < 128 && at + 2 + len <= b->size && memcmp((const char *)b->data + at, field, 2 + len)) {
+        at++;
+    }
+    return len >= 128 || at + 2 + len <= b->size;
+}
+
+/* A dim's name is its field 2; one without a name is called by its input's, which is a field 1, and its number. */
+static bool has_dim(const npu_bytes *b, const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    bool is_numbered = dot && dot[1] && dot[1 + strspn(dot + 1, "0123456789")] == 0;
+    return has_text(b, 2, name, strlen(name)) || (is_numbered && has_text(b, 1, name, (size_t)(dot - name)));
+}
+
+/* Says which name of --dim or --known the model has nowhere. */
+static int check_names(const run_state *s, bool is_onnx)
 {
     const npu_bytes *b = &s->model_map.bytes;
     for (uint32_t i = 0; i < s->num_dims; i++) {
-        size_t len = strlen(s->dims[i].name), at = 0;
-        char field[2 + 128] = { 0x12, (char)len };
-        memcpy(field + 2, s->dims[i].name, len < 128 ? len : 0);
-        while (len < 128 && at + 2 + len <= b->size && memcmp((const char *)b->data + at, field, 2 + len)) {
-            at++;
-        }
-        if (len < 128 && at + 2 + len > b->size) {
-            return s->dims[i].name;
+        if (!is_onnx || !has_dim(b, s->dims[i].name)) {
+            fprintf(stderr, "npu_run: --dim %s: the model has no dim of this name\n", s->dims[i].name);
+            return RUN_USAGE;
         }
     }
-    return NULL;
+    for (uint32_t i = 0; i < s->known.count; i++) {
+        const run_file *f = &s->known.files[i];
+        if (!is_onnx || !f->name || !has_text(b, 1, f->name, strlen(f->name))) {
+            fprintf(stderr, "npu_run: --known %s=%s: the model has no input of this name\n", f->name ? f->name : "", f->path);
+            return RUN_USAGE;
+        }
+    }
+    return RUN_OK;
 }
 
 /* By its suffix, or, where that says nothing, by what it begins with: a field of protobuf, a brace, a word. */
@@ -324,8 +346,7 @@ static int read_model(run_state *s)
     size_t first = leading_bytes(b, " \t\r\n");
     char c = (char)(first < b->size ? ((const char *)b->data)[first] : 0);
     bool is_onnx = ends_with(s->model, ".onnx") || (c > 0 && c < ' ');
-    if (s->num_dims && (!is_onnx || unknown_dim(s))) {
-        fprintf(stderr, "npu_run: --dim %s: the model has no dim of this name\n", is_onnx ? unknown_dim(s) : s->dims[0].name);
+    if (check_names(s, is_onnx)) {
         return RUN_USAGE;
     }
     npu_status status = is_onnx ? read_onnx(s)

@@ -636,6 +636,9 @@ run_npu_run() {
 --dim batch|--dim NAME=N
 --threads 0|--threads N
 --dim batc=2|--dim batc: the model has no dim of this name
+--dim z.0=2|--dim z.0: the model has no dim of this name
+--known z=$OUT/y.npy|--known z=.*y.npy: the model has no input of this name
+--known $OUT/y.npy|--known =.*y.npy: the model has no input of this name
 --dim batch=2 --input X=$OUT/y.npy|--input X=.*y.npy: the model has no such value; the model.s are x
 --dim batch=2 --output none=$OUT/z.npy|--output none=.*z.npy: the model has no such value; the model.s are y
 --dim batch=2 --input x=$OUT/y.npy --input x=$OUT/y.npy|--input x=.*y.npy: given twice
