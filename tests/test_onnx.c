@@ -1049,7 +1049,9 @@ static void test_forms(void)
     pb_bytes(&bias, 7, "\0\0\0\x3f", 4); /* 0.5 */
     pb_str(&circle, 1, "mode");
     pb_str(&circle, 4, "circular");
+    const pb least = pb_attr_ints("starts", (const int64_t[]){ INT64_MIN }, 1);
     const form rows[] = {
+        { "Slice", "x", 9, { least, pb_attr_ints("ends", (const int64_t[]){ 1 }, 1) }, "f32[1,2,2]", { 1, -2, 3, -4 }, 4 },
         { "Add", "x c", 6, { pb_attr_int("broadcast", 1), pb_attr_int("axis", 1) }, "f32[1,2,2]", { 3, 0, 13, 6 }, 4 },
         { "Add", "x c", 7, { { .len = 0 } }, "f32[1,2,2]", { 3, 8, 5, 6 }, 4 },
         { "PRelu", "x c", 6, { { .len = 0 } }, "f32[1,2,2]", { 1, -4, 3, -40 }, 4 },

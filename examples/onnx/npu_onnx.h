@@ -1317,7 +1317,11 @@ static npu_arg onnx_listed(char letter, const char *name, va_list *list)
     npu_arg arg = npu_arg_none(name);
     switch (letter) {
     case 'v': arg = npu_arg_tensor(name, va_arg(*list, npu_value)); break;
-    case 'i': arg = npu_arg_int(name, va_arg(*list, int64_t)); break;
+    case 'i': {
+        int64_t x = va_arg(*list, int64_t); /* the least stands for what a value says, and is as far out as its neighbour */
+        arg = npu_arg_int(name, x + (x == INT64_MIN));
+        break;
+    }
     case 'f': arg = npu_arg_float(name, va_arg(*list, double)); break;
     case 'b': arg = npu_arg_bool(name, va_arg(*list, int) != 0); break;
     case 't': arg = npu_arg_dtype(name, (npu_dtype)va_arg(*list, int)); break;
@@ -3889,7 +3893,7 @@ static void onnx_resize_sizes(onnx_reader *r, const onnx_node *n, npu_value x, n
     for (uint32_t i = 0; i < count && r->status == NPU_OK; i++) {
         int64_t size = onnx_is_kept(r, x, axes[i], sizes.id ? 0 : scale[i]) ? 1 : onnx_dim(r, x, (uint32_t)axes[i]);
         scale[i] = sizes.id ? (double)given[i] / (double)size : scale[i];
-        out[i] = sizes.id ? given[i] : onnx_whole_size((double)size * scale[i]);
+        out[i] = sizes.id ? given[i] : onnx_whole_size((double)((float)size * (float)scale[i])); /* 5 times 2.6 is 13 in f32 */
         ratio = i == 0 || (larger ? scale[i] < ratio : scale[i] > ratio) ? scale[i] : ratio;
     }
     for (uint32_t i = 0; i < count && sizes.id && keeps && r->status == NPU_OK; i++) {
