@@ -3746,7 +3746,7 @@ static double onnx_position(const onnx_resize *z, double i, double size, double 
         return i / scale;
     }
     if (onnx_is(z->transform, "align_corners")) {
-        return out > 1 ? i * (size - 1) / (scale * size - 1) : 0; /* a size may be a fraction here: the node tests have it so */
+        return out > 1 ? i * (size - 1) / (out - 1) : 0;
     }
     if (onnx_is(z->transform, "pytorch_half_pixel")) {
         return out > 1 ? (i + 0.5) / scale - 0.5 : 0;
@@ -3918,7 +3918,8 @@ static bool onnx_resize_image(onnx_reader *r, const onnx_resize *z, npu_value *x
     bool is_half = onnx_is(z->transform, "half_pixel") || (onnx_is(z->transform, "pytorch_half_pixel"));
     for (uint32_t i = 0; i < count; i++) {
         int64_t size = onnx_is_kept(r, *x, axes[i], scale[i]) ? 1 : onnx_dim(r, *x, (uint32_t)axes[i]);
-        is_spatial = is_spatial && (axes[i] >= 2 || out[i] == size) && (double)out[i] == (double)size * scale[i] && (axes[i] < 2 || out[i] > 1);
+        is_spatial = is_spatial && (axes[i] >= 2 || out[i] == size) && (axes[i] < 2 || out[i] > 1) &&
+                     (is_corners || (double)out[i] == (double)size * scale[i]);
     }
     if (!is_spatial || count < 2 || axes[count - 1] != 3 || axes[count - 2] != 2) {
         return false;
