@@ -414,7 +414,10 @@ static void run_all(const npu_graph *g, const void *const *inputs, const float *
         NPU_CHECK_STATUS(npu_exec_set_input_at(exec, i, &in), NPU_OK);
     }
     NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
-    NPU_CHECK_BYTES(npu_exec_output(exec, 0, NULL), want, len * sizeof *want);
+    size_t size = 0;
+    const void *got = npu_exec_output(exec, 0, &size);
+    NPU_CHECK_EQ(size, len * sizeof *want);
+    NPU_CHECK_BYTES(got, want, len * sizeof *want);
     npu_exec_destroy(exec);
 }
 
@@ -573,13 +576,13 @@ static pb doubling(bool has_scan)
     pb_value(&g, 11, "turns", 7, "");
     pb_value(&g, 11, "x", 1, "2");
     pb_value(&g, 11, "limit", 1, "");
-    pb_value(&g, 12, "last", 1, "2");
+    pb_value(&g, 12, has_scan ? "all" : "last", 1, has_scan ? "n" : "2");
     return pb_model(&g, 13);
 }
 
 static void test_loop_of_data(void)
 {
-    static const float x[2] = { 1, 3 };
+    static const float x[2] = { 1, 3 }, seven = 7;
     static const struct { int64_t turns; float limit, y[2]; } rows[] = {
         { 10, 20, { 8, 24 } }, { 2, 1000, { 4, 12 } }, { 0, 1000, { 1, 3 } }, { 10, 1, { 2, 6 } },
     };
@@ -600,7 +603,14 @@ static void test_loop_of_data(void)
     run_all(g, (const void *const[]){ x, &rows[0].limit }, rows[0].y, 2);
     run_all(g, (const void *const[]){ x, &rows[3].limit }, rows[3].y, 2);
     npu_graph_destroy(g);
-    m = doubling(true);
+    m = doubling(true); /* what each turn gives out, of at most three */
+    g = read_from(m.at, m.len, &desc, &diag);
+    NPU_CHECK_THAT(g, "%s", diag.message);
+    run_all(g, (const void *const[]){ x, &rows[1].limit }, (const float[]){ 6, 12, 24 }, 3);
+    run_all(g, (const void *const[]){ x, &seven }, (const float[]){ 6, 12 }, 2);
+    run_all(g, (const void *const[]){ x, &rows[3].limit }, (const float[]){ 6 }, 1);
+    npu_graph_destroy(g);
+    desc.num_inputs = 0;
     NPU_CHECK(!read_from(m.at, m.len, &desc, &diag) && diag.status == NPU_ERR_UNSUPPORTED && strstr(diag.message, "gives out something in each turn"));
 }
 

@@ -11,7 +11,8 @@
    Ops are read into ops of the registry; an op whose operands are all known is computed at once, and the graph has its
    result: shapes that an exporter computes become numbers, an If whose condition is then known one of its branches, and a
    Loop with a known number of turns its turns one after the other. What data decides becomes npu.if and npu.while, where all
-   dims are known and a loop gives out its last turn alone. A dim with a name is what the desc says, else a symbol.
+   dims are known and a loop gives out its last turn, or at most a known number of turns. A dim with a name is what the
+   desc says, else a symbol.
    Floats of 8 and 4 bits are f16 in the graph, integers of 4 and 2 bits u8 and i8, of the same numbers: inputs and
    outputs, too.
    Quantised models, with QuantizeLinear and DequantizeLinear or QLinear ops, become ops of quantized_decomposed, as PyTorch
@@ -4711,13 +4712,17 @@ static onnx_level onnx_close_child(onnx_reader *r, const npu_value *out, uint32_
     return level;
 }
 
-/* The results of an op of control flow, but the first `skip`. */
-static npu_value onnx_flow_results(onnx_reader *r, onnx_node *n, npu_op op, uint32_t skip)
+/* The results of an op of control flow: of a loop what is carried, behind two of its own, and, cut to the turns that there
+   were, what each turn gave out. */
+static npu_value onnx_flow_results(onnx_reader *r, onnx_node *n, npu_op op, uint32_t skip, uint32_t carried)
 {
-    npu_value first = op.id ? npu_op_result(r->g, op, skip) : onnx_none();
+    npu_value first = onnx_none();
     onnx_check(r);
-    for (uint32_t i = 1; i < n->num_y && op.id; i++) {
-        onnx_result(r, n, i, npu_op_result(r->g, op, skip + i));
+    for (uint32_t i = 0; i < n->num_y && op.id; i++) {
+        npu_value v = npu_op_result(r->g, op, skip + i);
+        v = i < carried ? v : onnx_emit(r, n, "aten.slice.Tensor(v, i, i, v)", v, (int64_t)0, (int64_t)0, npu_op_result(r->g, op, 0));
+        first = i ? first : v;
+        onnx_result(r, n, i ? i : UINT32_MAX, v);
     }
     return first;
 }
@@ -4801,7 +4806,7 @@ static npu_value onnx_run_if(onnx_reader *r, onnx_node *n)
     list[1] = npu_arg_tensors(NULL, taken[1].captured.outer, taken[1].captured.count);
     list[2] = npu_arg_graph("then_body", index[0]);
     list[3] = npu_arg_graph("else_body", index[1]);
-    return onnx_flow_results(r, n, npu_emit_name(r->g, "npu.if", list, 4), 0);
+    return onnx_flow_results(r, n, npu_emit_name(r->g, "npu.if", list, 4), 0, n->num_y);
 }
 
 /* Only the branch that is taken is built, where that is known. */
@@ -4875,19 +4880,26 @@ static npu_value onnx_flat(onnx_reader *r, npu_value v)
     return onnx_rank(r, v) ? onnx_reshape(r, v, &none, 0) : v;
 }
 
-/* The graph that makes the next turn of this one: its number, the condition, and what is carried. */
-static uint32_t onnx_loop_body(onnx_reader *r, onnx_node *n, const npu_value *args, uint32_t carried, onnx_level *taken)
+/* The graph that makes the next turn of this one: its number, the condition, and what is carried, of which the last are what
+   all turns give out: a turn writes its row. */
+static uint32_t onnx_loop_body(onnx_reader *r, onnx_node *n, const npu_value *args, uint32_t carried, uint32_t num_scans,
+                               onnx_level *taken)
 {
     onnx_body body = onnx_graph_attr(r, n, "body");
     npu_value *in = onnx_values(r, (size_t)carried + 3), *out = onnx_values(r, (size_t)carried + 2);
     uint32_t index = onnx_open_child(r, "body", NULL);
+    int64_t one = 1;
     if (r->status || !in || !out) {
         return 0;
     }
     onnx_loop_inputs(r, args, carried + 3, in);
-    if (onnx_build(r, &body, n->caller, in, carried + 2, out + 1, carried + 1)) {
+    if (onnx_build(r, &body, n->caller, in, carried - num_scans + 2, out + 1, carried + 1)) {
         out[0] = onnx_emit(r, n, "aten.add.Scalar(v, i)", in[0], (int64_t)1);
         out[1] = onnx_flat(r, out[1]);
+        for (uint32_t i = carried - num_scans + 2; i < carried + 2; i++) {
+            out[i] = onnx_emit(r, n, "aten.unsqueeze.default(v, i)", out[i], (int64_t)0);
+            out[i] = onnx_emit(r, n, "aten.index_copy.default(v, i, v, v)", in[i], (int64_t)0, onnx_reshape(r, in[0], &one, 1), out[i]);
+        }
         *taken = onnx_close_child(r, out, carried + 2);
     }
     return index;
@@ -4909,38 +4921,57 @@ static uint32_t onnx_loop_condition(onnx_reader *r, onnx_node *n, const npu_valu
     return index;
 }
 
-/* A loop that data ends, from turn `turn` on; in[1] is the condition, behind it what is carried. */
-static npu_value onnx_run_loop(onnx_reader *r, onnx_node *n, const npu_value *in, uint32_t carried, int64_t turn)
+/* Room for what `most` turns give out, with what the first ones did. */
+static npu_value onnx_scan_room(onnx_reader *r, const onnx_scans *scans, uint32_t i, int64_t most)
+{
+    npu_value rows[2];
+    int64_t dims[NPU_MAX_RANK], turns = scans->turns;
+    uint32_t rank;
+    rows[0] = onnx_scanned(r, scans, i, 0, false);
+    rank = onnx_rank(r, rows[0]);
+    for (uint32_t k = 0; k < rank; k++) {
+        dims[k] = k ? onnx_dim(r, rows[0], k) : most - turns;
+    }
+    rows[1] = onnx_expand_to(r, onnx_slice(r, rows[0], 0, 0, 1), dims, rank);
+    return onnx_emit(r, NULL, "aten.cat.default(V)", rows, (uint32_t)2);
+}
+
+/* A loop that data ends, from turn `turn` on, with at most `most`; in[1] is the condition, behind it what is carried. */
+static npu_value onnx_run_loop(onnx_reader *r, onnx_node *n, const npu_value *in, const onnx_scans *scans, int64_t turn, int64_t most)
 {
     static const int64_t endless = INT64_MAX;
     npu_spec number = npu_spec_tensor(NPU_I64, 0, NULL);
-    npu_value *args = onnx_values(r, (size_t)carried + 3), *extra;
+    npu_value *args = onnx_values(r, (size_t)n->num_y + 3), *extra;
+    uint32_t carried = n->num_y - scans->count, body, condition;
     onnx_level taken;
     npu_arg list[4];
-    uint32_t body, condition;
     memset(&taken, 0, sizeof taken);
-    if (n->num_y > carried || !args) {
-        return onnx_refuse(r, "a loop that data ends, and that gives out something in each turn, is not supported");
+    if (!args || (scans->count && (!turn || most > ONNX_MAX_LIST))) {
+        return onnx_refuse(r, "a loop that data ends, and that gives out something in each turn, must have a number of turns "
+                              "and a first condition that are known");
     }
     args[0] = npu_constant(r->g, NULL, number, &turn);
     args[1] = onnx_flat(r, in[1]);
     memcpy(args + 2, in + 2, carried * sizeof *args);
-    args[carried + 2] = onnx_x(n, 0).id ? onnx_flat(r, onnx_x(n, 0)) : npu_constant(r->g, NULL, number, &endless);
-    body = onnx_loop_body(r, n, args, carried, &taken);
-    condition = r->status ? 0 : onnx_loop_condition(r, n, args, carried, &taken);
+    for (uint32_t i = 0; i < scans->count; i++) {
+        args[2 + carried + i] = onnx_scan_room(r, scans, i, most);
+    }
+    args[n->num_y + 2] = onnx_x(n, 0).id ? onnx_flat(r, onnx_x(n, 0)) : npu_constant(r->g, NULL, number, &endless);
+    body = onnx_loop_body(r, n, args, n->num_y, scans->count, &taken);
+    condition = r->status ? 0 : onnx_loop_condition(r, n, args, n->num_y, &taken);
     extra = onnx_values(r, (size_t)taken.captured.count + 1);
     if (r->status || !extra) {
         return onnx_none();
     }
-    extra[0] = args[carried + 2];
+    extra[0] = args[n->num_y + 2];
     for (uint32_t i = 0; i < taken.captured.count; i++) {
         extra[i + 1] = taken.captured.outer[i];
     }
-    list[0] = npu_arg_tensors(NULL, args, carried + 2);
+    list[0] = npu_arg_tensors(NULL, args, n->num_y + 2);
     list[1] = npu_arg_tensors(NULL, extra, taken.captured.count + 1);
     list[2] = npu_arg_graph("condition", condition);
     list[3] = npu_arg_graph("body", body);
-    return onnx_flow_results(r, n, npu_emit_name(r->g, "npu.while", list, 4), 2);
+    return onnx_flow_results(r, n, npu_emit_name(r->g, "npu.while", list, 4), 2, carried);
 }
 
 /* Turn by turn, while the condition is known to hold; from there on as a loop. */
@@ -4974,7 +5005,7 @@ static npu_value onnx_loop(onnx_reader *r, onnx_node *n)
         memcpy(in + 1, out, (carried + 1) * sizeof *in);
     }
     if (!is_known && r->status == NPU_OK) {
-        return onnx_run_loop(r, n, in, carried, turn);
+        return onnx_run_loop(r, n, in, &scans, turn, most);
     }
     for (uint32_t i = 0; i < n->num_y && r->status == NPU_OK; i++) {
         out[i] = i < carried ? in[2 + i] : n->y[i].at == n->y[i].end ? onnx_none()
