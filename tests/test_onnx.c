@@ -964,7 +964,7 @@ static void test_long_and_short(void)
 /* ---- forms of one op --------------------------------------------------------------------------------------------- */
 
 /* x f32[1,2,2] is 1 -2 3 -4, of dims that a converter wrote as -1; c f32[2] 2 10; e f32[0,2]; w 4 bits [2,3], s its
-   scales; p f32[1,1,1,2] a picture, o offsets in it; i its identity; u and t the picture's numbers in other dims; n1,
+   scales; row f32[3], more, wider: what it and x are made larger by; p f32[1,1,1,2] a picture, o offsets in it; i its identity; u and t the picture's numbers in other dims; n1,
    n2 .. sizes. */
 static pb form_model(const char *op, const char *in, int64_t opset, const pb *attrs)
 {
@@ -972,12 +972,14 @@ static pb form_model(const char *op, const char *in, int64_t opset, const pb *at
     static const uint8_t nibbles[3] = { 0x21, 0x7f, 0x38 }; /* 1 2 -1, 7 -8 3: without a gap between the rows */
     static const float picture[2] = { 2, 4 }, three = 3, offsets[4] = { 0, 0, 0.5f, -1 };
     static const float identity[6] = { 1, 0, 0, 0, 1, 0 };
+    static const float row[3] = { 1, 2, 3 }, more = 5.0f / 3, wider[3] = { 1, 1, 1.75f };
     static const int64_t sizes[4] = { 1, 1, 1, 2 }, pair[2] = { 1, 3 };
     const pb values[] = {
         pb_floats("p", "1112", picture, 2), pb_floats("k", "1111", &three, 1),
         pb_floats("o", "1212", offsets, 4), pb_floats("i", "123", identity, 6),
         pb_ints("n1112", sizes, 4), pb_ints("n13", pair, 2), pb_ints("n3", pair + 1, 1), pb_ints("n2", sizes + 3, 1),
         pb_floats("c", "2", c, 2), pb_floats("e", "02", c, 0), pb_tensor("w", 22, "23", nibbles, 3),
+        pb_floats("row", "3", row, 3), pb_floats("more", "1", &more, 1), pb_floats("wider", "3", wider, 3),
         pb_floats("s", "22", scales, 4), pb_floats("u", "112", picture, 2), pb_floats("t", "121", picture, 2)
     };
     pb g = { .len = 0 }, n = { .len = 0 }, dim = { .len = 0 }, shape = { .len = 0 }, tensor = { .len = 0 };
@@ -1059,9 +1061,16 @@ static void test_forms(void)
     pb_bytes(&bias, 7, "\0\0\0\x3f", 4); /* 0.5 */
     pb_str(&circle, 1, "mode");
     pb_str(&circle, 4, "circular");
+    pb linear = { .len = 0 }, corners = { .len = 0 };
+    pb_str(&linear, 1, "mode");
+    pb_str(&linear, 4, "linear");
+    pb_str(&corners, 1, "coordinate_transformation_mode");
+    pb_str(&corners, 4, "align_corners");
     const pb least = pb_attr_ints("starts", (const int64_t[]){ INT64_MIN }, 1);
     const form rows[] = {
         { "Slice", "x", 9, { least, pb_attr_ints("ends", (const int64_t[]){ 1 }, 1) }, "f32[1,2,2]", { 1, -2, 3, -4 }, 4 },
+        { "Resize", "row - more", 13, { { .len = 0 } }, "f32[5]", { 1, 1, 2, 3, 3 }, 5 },
+        { "Resize", "x - wider", 13, { linear, corners }, "f32[1,2,3]", { 1, -0.5f, -2, 3, -0.5f, -4 }, 6 },
         { "Add", "x c", 6, { pb_attr_int("broadcast", 1), pb_attr_int("axis", 1) }, "f32[1,2,2]", { 3, 0, 13, 6 }, 4 },
         { "Add", "x c", 7, { { .len = 0 } }, "f32[1,2,2]", { 3, 8, 5, 6 }, 4 },
         { "PRelu", "x c", 6, { { .len = 0 } }, "f32[1,2,2]", { 1, -4, 3, -40 }, 4 },
