@@ -831,6 +831,24 @@ static void test_byte_products(void)
 /* A convolution of bytes with three filters. */
 typedef struct long_row { const char *x, *w; int64_t group, pads[6], stride, dilation; bool x_signed, w_signed; char x_zero, w_zero; } long_row;
 
+/* Rows of bytes of more bytes than there are addresses: what fails first has no dims that could be gone by. */
+static void test_too_many_bytes(void)
+{
+    static const uint8_t w[4] = { 1, 2, 3, 4 };
+    const npu_onnx_dim huge = { "a", (int64_t)1 << 62 };
+    npu_onnx_desc desc = reading();
+    npu_diag diag;
+    pb g = { .len = 0 }, weight = pb_tensor("w", 3, "22", w, sizeof w);
+    desc.dims = &huge;
+    desc.num_dims = 1;
+    pb_node(&g, "MatMulInteger", "x w", "y", NULL, NULL);
+    pb_put(&g, 5, &weight);
+    pb_value(&g, 11, "x", 2, "a2");
+    pb_value(&g, 12, "y", 6, "22");
+    pb m = pb_model(&g, 17);
+    NPU_CHECK_THAT(!read_from(m.at, m.len, &desc, &diag) && diag.status == NPU_ERR_OVERFLOW, "%s", diag.message);
+}
+
 static uint8_t long_byte(size_t i) { return (uint8_t)(i * 2654435761u >> 13); }
 
 static int64_t digit(const char *dims, size_t i) { return i < strlen(dims) ? dims[i] - '0' : 1; }
@@ -1924,6 +1942,7 @@ int main(void)
     NPU_RUN(test_function);
     NPU_RUN(test_quantised);
     NPU_RUN(test_byte_products);
+    NPU_RUN(test_too_many_bytes);
     NPU_RUN(test_long_convolutions);
     NPU_RUN(test_long_and_short);
     NPU_RUN(test_forms);

@@ -2737,7 +2737,7 @@ static npu_value onnx_byte_product(onnx_reader *r, const onnx_node *n)
 {
     npu_value a = onnx_signed_bytes(r, onnx_x(n, 0)), b = onnx_signed_bytes(r, onnx_x(n, 1)), y, sums;
     npu_value p = onnx_byte_offset(r, onnx_x(n, 0), onnx_x(n, 2)), q = onnx_byte_offset(r, onnx_x(n, 1), onnx_x(n, 3));
-    uint32_t rank = onnx_rank(r, a);
+    uint32_t rank = onnx_rank(r, onnx_x(n, 0)); /* a may have failed, and have none */
     int64_t dims[NPU_MAX_RANK] = { -1, 1 }, len = onnx_dim(r, b, 0);
     dims[1] = len;
     y = rank == 2 ? a : onnx_reshape(r, a, dims, 2);
