@@ -7077,7 +7077,10 @@ static inline uint32_t npu_planned_add(uint32_t a, uint32_t b) { return a > 0xff
     X(45, elements)                                                                                \
     X(46, reduce)                                                                                  \
     X(47, pair_math)                                                                               \
-    X(48, linear_packed_f32)
+    X(48, linear_packed_f32)                                                                       \
+    X(49, grid_f32)                                                                                \
+    X(50, top_k)                                                                                   \
+    X(51, fft_f32)
 enum {
 #define NPU_X(id, name) NPU_PLANNED_##name = id,
     NPU_IR_PLANNED_KERNELS(NPU_X)
@@ -60168,12 +60171,14 @@ NPU_IR_API bool npu_planned_fold_clamp(npu_planned_writer *w, float low, float h
     return true;
 }
 
-/* A view is its operand's memory, and so is a copy, a slice of all, or a cast to the same dtype. */
+/* A view is its operand's memory, and so is a copy, a slice of all, a cast to the same dtype, or what takes complex
+   numbers as pairs. */
 static bool npu__planned_lower_view(npu_planned_writer *w, const npu_op_info *info)
 {
     bool is_view = info->num_in && info->num_out == 1 && info->in[0] &&
-                   ((info->traits & NPU_VIEW && info->num_in == 1) ||
-                    (info->traits & (NPU_SLICE | NPU_KEEPS) && npu_spec_equal(info->in[0], info->out[0])));
+                   ((info->traits & NPU_VIEW && info->num_in <= 2) || /* a second one only says the dims */
+                    (info->traits & (NPU_SLICE | NPU_KEEPS) && npu_spec_equal(info->in[0], info->out[0])) ||
+                    info->kind == NPU_ATEN_VIEW_AS_REAL || info->kind == NPU_ATEN_VIEW_AS_COMPLEX);
     if (is_view) {
         npu__planned_share(w, npu_op_result(w->g, w->op, 0), npu_planned_operand(w, 0));
     }
@@ -60452,12 +60457,14 @@ NPU__COLD static void npu__planned_compose_buckets(npu__compose *c)
     npu_value edges = npu__operand(c, is_bucketize ? "boundaries" : "sorted_sequence");
     bool is_right = npu_op_int(c->op, "right", 0) || npu_op_str_is(c->op, "side", "right");
     npu_value x = NPU__MAKE(NPU_ATEN_UNSQUEEZE, "self -1");
-    npu_value rest = NPU__MAKE(is_right ? NPU_ATEN_GT : NPU_ATEN_GE, "%v %v", edges, x);
     int64_t last = -1;
-    if (npu__spec_of(c, edges)->rank != 1 || npu__operand(c, "sorter").id) {
+    npu_value rest;
+    if (npu__operand(c, "sorter").id) {
         npu__graph_fail(c->g, NPU_ERR_UNSUPPORTED, "there is no other way");
         return;
     }
+    edges = npu__spec_of(c, edges)->rank > 1 ? NPU__MAKE(NPU_ATEN_UNSQUEEZE, "%v -2", edges) : edges;
+    rest = NPU__MAKE(is_right ? NPU_ATEN_GT : NPU_ATEN_GE, "%v %v", edges, x);
     npu__yield(c, NPU__MAKE(NPU_ATEN_SUM_DIM, "%v %L", NPU__MAKE(NPU_ATEN_LOGICAL_NOT, "%v", rest), &last, 1u));
 }
 
@@ -60472,6 +60479,209 @@ NPU__COLD static void npu__planned_compose_cross(npu__compose *c)
         part[i] = NPU__MAKE(NPU_ATEN_MUL, "%v %v", a, b);
     }
     npu__yield(c, NPU__MAKE(NPU_ATEN_SUB, "%v %v", part[0], part[1]));
+}
+
+/* The k-th least along a dim, behind which NaN stands; but it is the median of all that have some. */
+NPU__COLD static void npu__planned_compose_kth(npu__compose *c)
+{
+    bool is_kth = c->op->kind == NPU_ATEN_KTHVALUE, keeps = npu_op_int(c->op, "keepdim", 0) != 0;
+    npu_value x = c->op->num_out == 1 ? NPU__MAKE(NPU_ATEN_FLATTEN, "self") : npu__operand(c, "self");
+    int64_t dim = npu_op_int(c->op, "dim", -1), n = npu__dim_of(c, x, dim);
+    int64_t k = npu_op_int(c->op, "k", (n + 1) / 2);
+    npu_op least = npu__do(c, NPU_ATEN_TOPK, "%v %i %i false true", x, k, dim);
+    npu_op largest = is_kth ? least : npu__do(c, NPU_ATEN_MAX_DIM, "%v %i true", x, dim);
+    npu_value first = npu__result_of(c, largest, 0), y;
+    npu_value is_nan = is_kth ? first : NPU__MAKE(NPU_ATEN_NE, "%v %v", first, first);
+    for (uint32_t i = 0; i < c->op->num_out; i++) {
+        y = npu__part(c, npu__result_of(c, least, i), dim, k - 1, k);
+        y = is_kth ? y : NPU__MAKE(NPU_ATEN_WHERE, "%v %v %v", is_nan, npu__result_of(c, largest, i), y);
+        npu__yield(c, keeps ? y : NPU__MAKE(NPU_ATEN_SQUEEZE_DIM, "%v %i", y, dim));
+    }
+}
+
+/* A transform over several dims: one after another, the one that is real on a side on that side. */
+NPU__COLD static void npu__planned_compose_transforms(npu__compose *c)
+{
+    npu_kind kind = c->op->kind;
+    npu_value x = npu__operand(c, "self");
+    uint32_t num = npu_op_list_len(c->op, "dim");
+    bool is_back = kind == NPU_ATEN_FFT_C2R || !npu_op_int(c->op, "forward", 1);
+    if (num < 2) {
+        npu__graph_fail(c->g, NPU_ERR_UNSUPPORTED, "there is no other way");
+        return;
+    }
+    for (uint32_t i = 0; i < num; i++) {
+        int64_t axis = npu_op_int_at(c->op, "dim", kind == NPU_ATEN_FFT_R2C ? num - 1 - i : i);
+        if (kind == NPU_ATEN_FFT_R2C && i == 0) {
+            x = NPU__MAKE(kind, "%v %L normalization onesided", x, &axis, 1u);
+        } else if (kind == NPU_ATEN_FFT_C2R && i == num - 1) {
+            x = NPU__MAKE(kind, "%v %L normalization last_dim_size", x, &axis, 1u);
+        } else {
+            x = NPU__MAKE(NPU_ATEN_FFT_C2C, "%v %L normalization %b", x, &axis, 1u, (int)!is_back);
+        }
+    }
+    npu__yield(c, x);
+}
+
+/* Of complex numbers, or of one and a real one. */
+NPU__COLD static void npu__planned_compose_product(npu__compose *c)
+{
+    npu_value a = npu__operand(c, "self"), b = npu__operand(c, "other"), part[2], swap = a;
+    if (!npu_dtype_is_complex(npu__dtype_at(c, a))) {
+        a = b;
+        b = swap;
+    }
+    if (npu_dtype_is_complex(npu__dtype_at(c, b))) {
+        npu__yield(c, npu__complex_product(c, NPU_ATEN_MUL, a, b, false));
+        return;
+    }
+    for (int i = 0; i < 2; i++) { /* of what is not complex there is no imaginary part: this fails then */
+        part[i] = NPU__MAKE(NPU_ATEN_MUL, "%v %v", npu__part_of(c, a, i), b);
+    }
+    npu__yield(c, NPU__MAKE(NPU_ATEN_COMPLEX, "%v %v", part[0], part[1]));
+}
+
+/* A row as a diagonal: each element with n zeros behind it, in rows of n. */
+NPU__COLD static void npu__planned_compose_diagonal(npu__compose *c)
+{
+    npu_value x = npu__operand(c, "self");
+    int64_t n = npu__dim_of(c, x, -1), border[2] = { 0, n };
+    bool is_plain = npu_op_int(c->op, c->op->kind == NPU_ATEN_DIAG ? "diagonal" : "offset", 0) == 0 &&
+                    npu_op_int(c->op, "dim1", -2) == -2 && npu_op_int(c->op, "dim2", -1) == -1;
+    if (!is_plain || (c->op->kind == NPU_ATEN_DIAG && npu__spec_of(c, x)->rank != 1)) {
+        npu__graph_fail(c->g, NPU_ERR_UNSUPPORTED, "there is no other way");
+        return;
+    }
+    x = NPU__MAKE(NPU_ATEN_CONSTANT_PAD_ND, "%v %L", NPU__MAKE(NPU_ATEN_UNSQUEEZE, "%v -1", x), border, 2u);
+    x = npu__part(c, NPU__MAKE(NPU_ATEN_FLATTEN, "%v -2", x), -1, 0, n * n);
+    npu__yield(c, npu__reshaped(c, x, c->op->out[0]->rank, c->op->out[0]->dims));
+}
+
+/* Columns added up where their windows were: which places those are tells im2col of the image's places. */
+NPU__COLD static void npu__planned_compose_col2im(npu__compose *c)
+{
+    const npu_spec *y = c->op->out[0];
+    int64_t dims[4] = { 1, 1, 0, 0 }, crop[4], flat[2], rows[2] = { 0, -1 }, all = -1;
+    npu_value x = npu__operand(c, "self"), places;
+    flat[0] = rows[0] = y->rank == 4 ? y->dims[0] * y->dims[1] : y->dims[0];
+    for (uint32_t i = 0; i < 2; i++) { /* with the padding, which is taken off */
+        int64_t pad = npu_op_int_at(c->op, "padding", i);
+        dims[2 + i] = npu_op_int_at(c->op, "output_size", i) + 2 * pad;
+        crop[2 - 2 * i] = crop[3 - 2 * i] = -pad;
+    }
+    flat[1] = dims[2] * dims[3];
+    if (flat[1] > 1 << 24) {
+        npu__graph_fail(c->g, NPU_ERR_UNSUPPORTED, "f32 has no numbers for so many places");
+        return;
+    }
+    places = npu__reshaped(c, NPU__MAKE(NPU_ATEN_ARANGE, "%i %t", flat[1], (int)NPU_F32), 4, dims);
+    places = NPU__MAKE(NPU_ATEN_IM2COL, "%v kernel_size dilation 0 stride", places);
+    places = npu__cast(c, npu__reshaped(c, places, 1, &all), NPU_I64);
+    x = NPU__MAKE(NPU_ATEN_INDEX_ADD, "%v 1 %v %v", NPU__MAKE(NPU_ATEN_ZEROS, "%L %t", flat, 2u, (int)y->dtype), places,
+                  npu__reshaped(c, x, 2, rows));
+    dims[1] = flat[0];
+    x = NPU__MAKE(NPU_ATEN_CONSTANT_PAD_ND, "%v %L", npu__reshaped(c, x, 4, dims), crop, 4u);
+    npu__yield(c, npu__reshaped(c, x, y->rank, y->dims));
+}
+
+/* Neighbours from each other, n times. */
+NPU__COLD static void npu__planned_compose_diff(npu__compose *c)
+{
+    npu_value x = npu__operand(c, "self");
+    int64_t dim = npu_op_int(c->op, "dim", -1);
+    if (npu__operand(c, "prepend").id || npu__operand(c, "append").id) {
+        npu__graph_fail(c->g, NPU_ERR_UNSUPPORTED, "there is no other way");
+        return;
+    }
+    for (int64_t i = npu_op_int(c->op, "n", 1); i > 0 && !npu_graph_status(c->g); i--) {
+        int64_t n = npu__dim_of(c, x, dim);
+        x = NPU__MAKE(NPU_ATEN_SUB, "%v %v", npu__part(c, x, dim, 1, n), npu__part(c, x, dim, 0, n - 1));
+    }
+    npu__yield(c, x);
+}
+
+/* What is no number, or infinite, by numbers; the largest of f32 where none are given. */
+NPU__COLD static void npu__planned_compose_nan_to_num(npu__compose *c)
+{
+    double high = npu_op_float(c->op, "posinf", 3.4028234663852886e38);
+    double low = npu_op_float(c->op, "neginf", -3.4028234663852886e38);
+    npu_value y = NPU__MAKE(NPU_ATEN_MASKED_FILL_SCALAR, "self %v %f", NPU__MAKE(NPU_ATEN_NE, "self self"),
+                            npu_op_float(c->op, "nan", 0.0));
+    y = NPU__MAKE(NPU_ATEN_MASKED_FILL_SCALAR, "%v %v %f", y, NPU__MAKE(NPU_ATEN_EQ_SCALAR, "self 1.0e999"), high);
+    npu__yield(c, NPU__MAKE(NPU_ATEN_MASKED_FILL_SCALAR, "%v %v %f", y, NPU__MAKE(NPU_ATEN_EQ_SCALAR, "self -1.0e999"),
+                            low));
+}
+
+/* log(x / (1 - x)), with eps of x between that and 1 less that. */
+NPU__COLD static void npu__planned_compose_logit(npu__compose *c)
+{
+    double eps = npu_op_float(c->op, "eps", -1.0);
+    npu_value x = eps < 0.0 ? npu__operand(c, "self") : NPU__MAKE(NPU_ATEN_CLAMP, "self %f %f", eps, 1.0 - eps);
+    npu_value rest = NPU__MAKE(NPU_ATEN_RSUB_SCALAR, "%v 1.0", x);
+    npu__yield(c, NPU__MAKE(NPU_ATEN_LOG, "%v", NPU__MAKE(NPU_ATEN_DIV, "%v %v", x, rest)));
+}
+
+/* Elements of self that are named and do not count become what changes nothing; a mean is a sum by their number. */
+NPU__COLD static void npu__planned_compose_scatter_reduce(npu__compose *c)
+{
+    static const struct { const char *word; double nothing; } words[] = {
+        { "sum", 0.0 }, { "mean", 0.0 }, { "prod", 1.0 }, { "amax", -HUGE_VAL }, { "amin", HUGE_VAL }
+    };
+    bool counts = npu_op_int(c->op, "include_self", 1) != 0, is_mean = npu_op_str_is(c->op, "reduce", "mean");
+    npu_value x = npu__operand(c, "self"), num, y;
+    uint32_t i = 0;
+    while (i + 1 < NPU__COUNT(words) && !npu_op_str_is(c->op, "reduce", words[i].word)) {
+        i++;
+    }
+    if (counts && !is_mean) {
+        npu__graph_fail(c->g, NPU_ERR_UNSUPPORTED, "there is no other way");
+        return;
+    }
+    x = counts ? x : NPU__MAKE(NPU_ATEN_SCATTER_VALUE, "self dim index %f", words[i].nothing);
+    y = NPU__MAKE(NPU_ATEN_SCATTER_REDUCE, "%v dim index src %s", x, is_mean ? "sum" : words[i].word);
+    if (is_mean) {
+        num = NPU__MAKE(NPU_ATEN_ONES_LIKE, "self");
+        num = counts ? num : NPU__MAKE(NPU_ATEN_SCATTER_VALUE, "%v dim index 0.0", num);
+        num = NPU__MAKE(NPU_ATEN_SCATTER_ADD, "%v dim index %v", num, NPU__MAKE(NPU_ATEN_ONES_LIKE, "src"));
+        y = NPU__MAKE(NPU_ATEN_DIV, "%v %v", y, NPU__MAKE(NPU_ATEN_CLAMP_MIN, "%v 1.0", num));
+    }
+    npu__yield(c, y);
+}
+
+/* Places by several indices are places of one dim, found in lists of all so that each is within its own; those of a
+   mask are a choice. */
+NPU__COLD static void npu__planned_compose_index_put(npu__compose *c)
+{
+    const npu_bound_arg *list = npu_op_arg(c->op, "indices");
+    npu_value at = npu__operand(c, "indices"), x = npu__operand(c, "self"), values, index;
+    npu_spec self = *npu__spec_of(c, x), to = *npu__spec_of(c, at);
+    bool adds = npu_op_int(c->op, "accumulate", 0) != 0, is_mask = list->count == 1 && to.dtype == NPU_BOOL;
+    int64_t flat = -1;
+    if (is_mask && to.rank == self.rank && npu__spec_of(c, npu__operand(c, "values"))->rank == 0 && !adds) {
+        npu__yield(c, NPU__MAKE(NPU_ATEN_WHERE, "%v values self", at));
+        return;
+    }
+    for (uint32_t i = 0; i < list->count; i++) {
+        index = npu__operand_at(c, "indices", i);
+        if (!index.id || npu__dtype_at(c, index) == NPU_BOOL || (list->count == 1 && !adds)) {
+            npu__graph_fail(c->g, NPU_ERR_UNSUPPORTED, "there is no other way");
+            return;
+        }
+        index = NPU__MAKE(NPU_ATEN_INDEX, "%v %V", NPU__MAKE(NPU_ATEN_ARANGE, "%i", self.dims[i]), &index, 1u);
+        at = i ? NPU__MAKE(NPU_ATEN_ADD, "%v %v", NPU__MAKE(NPU_ATEN_MUL_SCALAR, "%v %i", at, self.dims[i]), index)
+               : index;
+    }
+    to = *npu__spec_of(c, at);
+    for (uint32_t i = list->count; i < self.rank && to.rank < NPU_MAX_RANK; i++) {
+        to.dims[to.rank++] = self.dims[i];
+    }
+    values = NPU__MAKE(NPU_ATEN_FLATTEN, "%v 0 %i", NPU__MAKE(NPU_ATEN_EXPAND, "values %L", to.dims, (uint32_t)to.rank),
+                       (int64_t)list->count - 1 - self.rank);
+    x = NPU__MAKE(NPU_ATEN_FLATTEN, "%v 0 %i", x, (int64_t)list->count - 1);
+    at = npu__reshaped(c, at, 1, &flat);
+    x = adds ? NPU__MAKE(NPU_ATEN_INDEX_ADD, "%v 0 %v %v", x, at, values)
+             : NPU__MAKE(NPU_ATEN_INDEX_PUT, "%v %V %v", x, &at, 1u, values);
+    npu__yield(c, npu__reshaped(c, x, self.rank, self.dims));
 }
 
 /* Ops that have kernels elsewhere, as those that have kernels of planned models. */
@@ -60520,11 +60730,38 @@ static const npu__composition npu__planned_compositions[] = {
                               "sub.Tensor self $d; exp $e; sum.dim_IntList $f dim keepdim; log $g; "
                               "amax $d dim keepdim; add.Tensor $h $i"), /* an infinite largest one is not taken off */
     NPU_X(NPU_ATEN_WHERE, "sub.Tensor self other; mul.Tensor $a condition; add.Tensor other $b"), /* whole numbers */
+    NPU_X(NPU_ATEN_ABS, "real self; imag self; hypot $a $b"), /* of complex numbers; others have no imaginary part */
     NPU_X(NPU_ATEN_ABS, "neg self; maximum self $a"),
     NPU_X(NPU_ATEN_NEG, "rsub.Scalar self 0"),
+    { NPU_ATEN_MUL, (npu_kind)0, NULL, npu__planned_compose_product },
+    NPU_X(NPU_ATEN_MUL, "logical_and self other"), /* of truth values */
+    NPU_X(NPU_ATEN_ADD, "view_as_real self; view_as_real other; add.Tensor $a $b alpha; view_as_complex $c"),
+    NPU_X(NPU_ATEN_SUB, "view_as_real self; view_as_real other; sub.Tensor $a $b alpha; view_as_complex $c"),
+    NPU_X(NPU_ATEN_MUL_SCALAR, "view_as_real self; mul.Scalar $a other; view_as_complex $b"),
+    NPU_X(NPU_ATEN_POLAR, "cos angle; mul.Tensor abs $a; sin angle; mul.Tensor abs $c; complex $b $d"),
+    NPU_X(NPU_ATEN_CONJ, "real self; imag self; neg $b; complex $a $c"),
+    NPU_X(NPU_ATEN_CONJ_RAW, "real self; imag self; neg $b; complex $a $c"),
+    NPU_X(NPU_ATEN_CONJ_PHYSICAL, "real self; imag self; neg $b; complex $a $c"),
+    NPU_X(NPU_ATEN_ANGLE, "imag self; real self; atan2 $a $b"),
+    NPU_X(NPU_ATEN_TO_COPY, "zeros_like self; complex self $a"),
+    NPU_X(NPU_ATEN_TO_DTYPE, "zeros_like self; complex self $a"),
+    NPU_X(NPU_ATEN_HEAVISIDE, "gt.Scalar self 0; mul.Scalar $a 1.0; eq.Scalar self 0; where.self $c values $b"),
+    NPU_X(NPU_ATEN_SAFE_SOFTMAX, "amax self dim true; eq.Scalar $a -1.0e999; softmax.int self dim; "
+                                 "masked_fill.Scalar $c $b 0.0"),
+    NPU_X(NPU_ATEN_AMINMAX, "amin self dim keepdim; amax self dim keepdim"),
+    NPU_X(NPU_ATEN_INDEX_ADD, "mul.Scalar source alpha; index_add self dim index $a"),
+    NPU_X(NPU_ATEN_TAKE_ALONG_DIM, "gather self dim indices"),
+    NPU_X(NPU_ATEN_PAIRWISE_DISTANCE, "sub.Tensor x1 x2; add.Scalar $a eps; norm.ScalarOpt_dim $b p -1 keepdim"),
+    NPU_X(NPU_ATEN_MATRIX_TRANSPOSE, "transpose.int self -2 -1"),
+    NPU_X(NPU_ATEN_VSTACK, "cat tensors 0"),
+    NPU_X(NPU_ATEN_HSTACK, "cat tensors 1"),
+    NPU_X(NPU_ATEN_COLUMN_STACK, "cat tensors 1"),
+    NPU_X(NPU_ATEN_DSTACK, "cat tensors 2"),
     NPU_X(NPU_ATEN_COUNT_NONZERO, "ne.Scalar self 0; sum.dim_IntList $a dim"),
     NPU_X(NPU_ATEN_COUNT_NONZERO_DIM_INTLIST, "ne.Scalar self 0; sum.dim_IntList $a dim"),
     NPU_X(NPU_ATEN_DIAG, "diagonal self diagonal"),
+    { NPU_ATEN_DIAG, (npu_kind)0, NULL, npu__planned_compose_diagonal },
+    { NPU_ATEN_DIAG_EMBED, (npu_kind)0, NULL, npu__planned_compose_diagonal },
     NPU_X(NPU_ATEN_SGN, "sign self"),
     NPU_X(NPU_ATEN_DEG2RAD, "mul.Scalar self 0.0174532925199432958"),
     NPU_X(NPU_ATEN_RAD2DEG, "mul.Scalar self 57.2957795130823209"),
@@ -60549,6 +60786,19 @@ static const npu__composition npu__planned_compositions[] = {
     { NPU_ATEN_BUCKETIZE, (npu_kind)0, NULL, npu__planned_compose_buckets },
     { NPU_ATEN_SEARCHSORTED, (npu_kind)0, NULL, npu__planned_compose_buckets },
     { NPU_ATEN_LINALG_CROSS, (npu_kind)0, NULL, npu__planned_compose_cross },
+    { NPU_ATEN_KTHVALUE, (npu_kind)0, NULL, npu__planned_compose_kth },
+    { NPU_ATEN_MEDIAN, (npu_kind)0, NULL, npu__planned_compose_kth },
+    { NPU_ATEN_MEDIAN_DIM, (npu_kind)0, NULL, npu__planned_compose_kth },
+    { NPU_ATEN_FFT_R2C, (npu_kind)0, NULL, npu__planned_compose_transforms },
+    { NPU_ATEN_FFT_C2R, (npu_kind)0, NULL, npu__planned_compose_transforms },
+    { NPU_ATEN_FFT_C2C, (npu_kind)0, NULL, npu__planned_compose_transforms },
+    { NPU_ATEN_COL2IM, (npu_kind)0, NULL, npu__planned_compose_col2im },
+    { NPU_ATEN_DIFF, (npu_kind)0, NULL, npu__planned_compose_diff },
+    { NPU_ATEN_NAN_TO_NUM, (npu_kind)0, NULL, npu__planned_compose_nan_to_num },
+    { NPU_ATEN_LOGIT, (npu_kind)0, NULL, npu__planned_compose_logit },
+    { NPU_ATEN_SCATTER_REDUCE, (npu_kind)0, NULL, npu__planned_compose_scatter_reduce },
+    { NPU_ATEN_INDEX_PUT, (npu_kind)0, NULL, npu__planned_compose_index_put },
+    { NPU_ATEN_UNSAFE_INDEX_PUT, (npu_kind)0, NULL, npu__planned_compose_index_put },
     { NPU_ATEN_AMAX, (npu_kind)0, NULL, npu__planned_compose_dims },
     { NPU_ATEN_AMIN, (npu_kind)0, NULL, npu__planned_compose_dims },
     { NPU_ATEN_SUM_DIM, (npu_kind)0, NULL, npu__planned_compose_dims },
@@ -60892,7 +61142,7 @@ static const char *npu__planned_advice(const npu_op_info *info)
         const npu_spec *x = i < info->num_in ? info->in[i] : info->out[i - info->num_in];
         npu_dtype dtype = x ? (npu_dtype)x->dtype : NPU_F32;
         if (npu_dtype_is_complex(dtype)) {
-            return "no kernel of planned models has complex numbers: compute with both parts as f32";
+            return "no kernel of planned models for such an op of complex numbers: compute with both parts as f32";
         }
         if (npu_dtype_is_float(dtype) && dtype != NPU_F32) {
             return "kernels of planned models have f32, i8 and whole numbers: make the model one of f32";

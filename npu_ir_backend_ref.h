@@ -490,6 +490,24 @@ typedef struct npu_planned_resize_i8_words {
 typedef struct npu_planned_top_k_words {
     uint32_t y, index, x, outer, n, inner, k, index_size, is_least;
 } npu_planned_top_k_words;
+/* The same of elements of that dtype. */
+typedef struct npu_planned_top_k_of_words {
+    npu_planned_top_k_words top;
+    uint32_t dtype;
+} npu_planned_top_k_of_words;
+/* y [images, channels, points] of x [images, channels, in]: what is at the columns and rows of the grid
+   [images, points, 2], -1 and 1 being the edges, or with at_corners the centres of the outer elements; from the four
+   around it or the nearest. Beside x: 0 (padding 0), the element at its edge (1), or its mirror image (2). */
+typedef struct npu_planned_grid_words {
+    uint32_t y, x, grid, images, channels, points, in[2], is_nearest, padding, at_corners;
+} npu_planned_grid_words;
+/* y [outer, y_n, inner] of x [outer, x_n, inner], the Fourier transform of n complex numbers, which are pairs of f32,
+   times scale; of real ones, or to them, the real parts alone. What x lacks is the mirror image of what it has,
+   conjugate. turns f32[n, 2]: e to the -2 pi i k / n; scratch f32[2, n, 2]. */
+typedef struct npu_planned_fft_words {
+    uint32_t y, x, turns, scratch, outer, n, inner, x_n, y_n, is_real_x, is_real_y, is_inverse;
+    float scale;
+} npu_planned_fft_words;
 enum { NPU_PLANNED_EQ = 1, NPU_PLANNED_NE, NPU_PLANNED_LT, NPU_PLANNED_LE, NPU_PLANNED_GT, NPU_PLANNED_GE,
        NPU_PLANNED_AND, NPU_PLANNED_OR };
 typedef struct npu_planned_compare_words { /* y u8, 0 or 1; a, b of one dtype: bool, u8, i8, i32, i64 or f32 */
@@ -36214,35 +36232,49 @@ NPU__PLANNED(layer_norm_i8)
 }
 
 /* NaN stands before all others, of is_least 2 behind them. */
-static bool npu__planned_before(const npu_planned_top_k_words *s, float a, float b)
+static bool npu__planned_before(uint32_t is_least, float a, float b)
 {
-    return s->is_least == 2 && (a != a || b != b) ? a == a && b != b : a != a ? b == b : s->is_least ? a < b : a > b;
+    return is_least == 2 && (a != a || b != b) ? a == a && b != b : a != a ? b == b : is_least ? a < b : a > b;
+}
+
+/* Does element i of x stand before element k? */
+static inline bool npu__planned_leads(const npu_planned_top_k_words *s, uint32_t dtype, const void *x, uint32_t i,
+                                      uint32_t k)
+{
+    int64_t a, b;
+    if (dtype == NPU_F32) {
+        return npu__planned_before(s->is_least, ((const float *)x)[i], ((const float *)x)[k]);
+    }
+    a = npu__planned_load(x, dtype, i);
+    b = npu__planned_load(x, dtype, k);
+    return s->is_least ? a < b : a > b;
 }
 
 /* The next one behind element `last`, or the first where last is n: scanned anew for each, as k is small. */
-static uint32_t npu__planned_best(const npu_planned_top_k_words *s, const float *x, uint32_t last)
+static inline uint32_t npu__planned_best(const npu_planned_top_k_words *s, uint32_t dtype, const void *x,
+                                         uint32_t first, uint32_t last)
 {
-    float of = last < s->n ? x[last * s->inner] : 0.0f;
-    uint32_t best = s->n;
+    uint32_t best = s->n, of = first + last * s->inner;
     for (uint32_t i = 0; i < s->n; i++) {
-        float e = x[i * s->inner];
-        bool is_left = last == s->n || npu__planned_before(s, of, e) ||
-                       (!npu__planned_before(s, e, of) && i > last);
-        if (is_left && (best == s->n || npu__planned_before(s, e, x[best * s->inner]))) {
+        uint32_t at = first + i * s->inner;
+        bool is_left = last == s->n || npu__planned_leads(s, dtype, x, of, at) ||
+                       (i > last && !npu__planned_leads(s, dtype, x, at, of));
+        if (is_left && (best == s->n || npu__planned_leads(s, dtype, x, at, first + best * s->inner))) {
             best = i;
         }
     }
     return best;
 }
 
-NPU__PLANNED(top_k_f32)
+static inline npu_status npu__planned_top(const npu_planned *m, const npu_planned_top_k_words *s, uint32_t dtype,
+                                          uint32_t *work)
 {
-    NPU__PLANNED_WORDS(npu_planned_top_k_words)
     uint32_t kept = npu_planned_mul(s->outer, s->inner), all = npu_planned_mul(kept, s->n);
     uint32_t out = npu_planned_mul(kept, s->k), size = s->index_size == 8 ? 8 : 4;
+    uint32_t element = dtype == NPU_F32 ? 4 : npu__planned_dtype_size(dtype);
     bool has_y = s->y != NPU_PLANNED_NONE, has_index = s->index != NPU_PLANNED_NONE;
-    const float *x = (const float *)npu_planned_read(m, s->x, all, 4);
-    float *y = has_y ? (float *)npu_planned_write(m, s->y, out, 4) : NULL;
+    const void *x = element ? npu_planned_read(m, s->x, all, element) : NULL;
+    void *y = has_y && element ? npu_planned_write(m, s->y, out, element) : NULL;
     void *index = has_index ? npu_planned_write(m, s->index, out, size) : NULL;
     if (!x || (has_y && !y) || (has_index && !index) || !out || s->k > s->n || size != s->index_size) {
         return NPU_ERR_RANGE;
@@ -36251,12 +36283,14 @@ NPU__PLANNED(top_k_f32)
         return npu__planned_count(work, npu_planned_mul(all, s->k));
     }
     for (uint32_t o = 0; o < kept; o++) {
-        const float *from = x + o / s->inner * s->n * s->inner + o % s->inner;
+        uint32_t from = o / s->inner * s->n * s->inner + o % s->inner;
         uint32_t best = s->n, at = o / s->inner * s->k * s->inner + o % s->inner;
         for (uint32_t k = 0; k < s->k; k++, at += s->inner) {
-            best = npu__planned_best(s, from, best);
-            if (y) {
-                y[at] = from[best * s->inner];
+            best = npu__planned_best(s, dtype, x, from, best);
+            if (y && dtype == NPU_F32) {
+                ((float *)y)[at] = ((const float *)x)[from + best * s->inner];
+            } else if (y) {
+                npu__planned_store(y, dtype, at, npu__planned_load(x, dtype, from + best * s->inner));
             }
             if (index) {
                 npu__planned_store(index, size == 8 ? NPU_I64 : NPU_I32, at, best);
@@ -36264,6 +36298,18 @@ NPU__PLANNED(top_k_f32)
         }
     }
     return NPU_OK;
+}
+
+NPU__PLANNED(top_k_f32)
+{
+    NPU__PLANNED_WORDS(npu_planned_top_k_words)
+    return npu__planned_top(m, s, NPU_F32, work);
+}
+
+NPU__PLANNED(top_k)
+{
+    NPU__PLANNED_WORDS(npu_planned_top_k_of_words)
+    return s->dtype == NPU_F32 ? NPU_ERR_PARSE : npu__planned_top(m, &s->top, s->dtype, work);
 }
 
 /* ---- planned: images of other sizes ---- */
@@ -36985,6 +37031,170 @@ NPU__PLANNED(pair_math)
                 return NPU_ERR_NUMERICAL;
             }
             npu__planned_store(y, s->dtype, i, npu__planned_divided(s->mode, npu__planned_load(a, s->dtype, k), by));
+        }
+    }
+    return NPU_OK;
+}
+
+/* ---- planned: images at the points of a grid ---- */
+
+/* The elements of an axis around a point, at most two; n or more: none. */
+typedef struct npu__planned_near { uint32_t at[2]; float weight[2]; } npu__planned_near;
+
+/* Between the edges, reflected there as often as it takes. */
+static double npu__planned_mirrored(double x, uint32_t n, bool at_corners)
+{
+    double first = at_corners ? 0.0 : -0.5, span = at_corners ? (double)(n - 1) : (double)n, rest;
+    if (span == 0.0 || !(x < 1e300 && x > -1e300)) {
+        return 0.0;
+    }
+    rest = npu__planned_rest(x < first ? first - x : x - first, 2.0 * span);
+    return (rest > span ? 2.0 * span - rest : rest) + first;
+}
+
+static npu__planned_near npu__planned_nearby(const npu_planned_grid_words *s, float point, uint32_t n)
+{
+    double x = s->at_corners ? ((double)point + 1.0) / 2.0 * (double)(n - 1)
+                             : (((double)point + 1.0) * (double)n - 1.0) / 2.0;
+    double low = s->padding ? 0.0 : -2.0, high = s->padding ? (double)(n - 1) : (double)n + 1.0;
+    npu__planned_near near;
+    int32_t first;
+    x = s->padding == 2 ? npu__planned_mirrored(x, n, s->at_corners != 0) : x;
+    x = x > low ? x < high ? x : high : low; /* also what is no number */
+    first = (int32_t)x;
+    first -= x < (double)first;
+    x -= (double)first;
+    if (s->is_nearest) {
+        first += x > 0.5 || (x == 0.5 && (first & 1));
+        x = 0.0;
+    }
+    near.at[0] = (uint32_t)first;
+    near.at[1] = s->is_nearest ? n : (uint32_t)first + 1u;
+    near.weight[0] = (float)(1.0 - x);
+    near.weight[1] = (float)x;
+    return near;
+}
+
+NPU__PLANNED(grid_f32)
+{
+    NPU__PLANNED_WORDS(npu_planned_grid_words)
+    uint32_t points = npu_planned_mul(s->images, s->points), planes = npu_planned_mul(s->images, s->channels);
+    uint32_t area = npu_planned_mul(s->in[0], s->in[1]), len = npu_planned_mul(planes, s->points);
+    float *y = (float *)npu_planned_write(m, s->y, len, 4);
+    const float *x = (const float *)npu_planned_read(m, s->x, npu_planned_mul(planes, area), 4);
+    const float *grid = (const float *)npu_planned_read(m, s->grid, npu_planned_mul(points, 2), 4);
+    if (!x || !y || !grid || !len || s->in[0] - 1 >= 0x7fff || s->in[1] - 1 >= 0x7fff) {
+        return NPU_ERR_RANGE;
+    }
+    if (work) {
+        return npu__planned_count(work, npu_planned_add(points, npu_planned_mul(len, 4)));
+    }
+    for (uint32_t i = 0; i < points; i++) {
+        npu__planned_near column = npu__planned_nearby(s, grid[2 * i], s->in[1]);
+        npu__planned_near row = npu__planned_nearby(s, grid[2 * i + 1], s->in[0]);
+        uint32_t first = i / s->points * s->channels;
+        for (uint32_t c = first; c < first + s->channels; c++) {
+            float sum = 0.0f;
+            for (uint32_t k = 0; k < 4; k++) {
+                if (row.at[k / 2] < s->in[0] && column.at[k % 2] < s->in[1]) {
+                    sum += row.weight[k / 2] * column.weight[k % 2] *
+                           x[c * area + row.at[k / 2] * s->in[1] + column.at[k % 2]];
+                }
+            }
+            y[c * s->points + i % s->points] = sum;
+        }
+    }
+    return NPU_OK;
+}
+
+/* ---- planned: Fourier transforms ---- */
+
+static uint32_t npu__planned_factor(uint32_t n)
+{
+    uint32_t factor = 2;
+    while (n % factor) {
+        factor++;
+    }
+    return factor;
+}
+
+/* A factor of the transform: of n / stride numbers, each of stride ones beside another, a `radix`-th is one group. */
+static void npu__planned_fft_pass(const npu_planned_fft_words *s, const float *turns, const float *x, float *y,
+                                  uint32_t radix, uint32_t stride)
+{
+    uint32_t groups = s->n / stride / radix, apart = groups * stride;
+    for (uint32_t i = 0; i < s->n; i++) {
+        uint32_t q = i % stride, k = i / stride % radix, group = i / stride / radix;
+        uint32_t turn = group * k * stride, step = apart * k % s->n;
+        const float *from = x + 2 * (q + stride * group);
+        float re = 0.0f, im = 0.0f;
+        for (uint32_t j = 0; j < radix; j++, from += 2 * apart) {
+            float c = turns[2 * turn], e = s->is_inverse ? -turns[2 * turn + 1] : turns[2 * turn + 1];
+            re += from[0] * c - from[1] * e;
+            im += from[0] * e + from[1] * c;
+            turn += step;
+            turn -= turn >= s->n ? s->n : 0;
+        }
+        y[2 * i] = re;
+        y[2 * i + 1] = im;
+    }
+}
+
+/* The line of numbers, in the first half of scratch; returns the half where its transform is. */
+static const float *npu__planned_fft_line(const npu_planned_fft_words *s, const float *turns, float *scratch)
+{
+    float *from = scratch, *to = scratch + 2 * s->n, *other;
+    for (uint32_t stride = 1, radix; stride < s->n; stride *= radix) {
+        radix = npu__planned_factor(s->n / stride);
+        npu__planned_fft_pass(s, turns, from, to, radix, stride);
+        other = from;
+        from = to;
+        to = other;
+    }
+    return from;
+}
+
+static uint32_t npu__planned_fft_work(const npu_planned_fft_words *s)
+{
+    uint32_t sum = 1;
+    for (uint32_t left = s->n, factor; left > 1; left /= factor) {
+        factor = npu__planned_factor(left);
+        sum += 4 * factor;
+    }
+    return npu_planned_mul(npu_planned_mul(s->outer, s->inner), npu_planned_mul(s->n, sum));
+}
+
+NPU__PLANNED(fft_f32)
+{
+    NPU__PLANNED_WORDS(npu_planned_fft_words)
+    uint32_t lines = npu_planned_mul(s->outer, s->inner);
+    uint32_t x_parts = s->is_real_x ? 1 : 2, y_parts = s->is_real_y ? 1 : 2;
+    bool ok = s->n - 1 < 0x7fff && s->x_n <= s->n && s->y_n <= s->n && lines && 2 * s->x_n > s->n;
+    float *y = ok ? (float *)npu_planned_write(m, s->y, npu_planned_mul(lines, s->y_n * y_parts), 4) : NULL;
+    const float *x = ok ? (const float *)npu_planned_read(m, s->x, npu_planned_mul(lines, s->x_n * x_parts), 4) : NULL;
+    const float *turns = ok ? (const float *)npu_planned_constant(m, s->turns, 2 * s->n, 4) : NULL, *out;
+    float *scratch = ok ? (float *)npu_planned_write(m, s->scratch, 4 * s->n, 4) : NULL;
+    if (!x || !y || !turns || !scratch) {
+        return NPU_ERR_RANGE;
+    }
+    if (work) {
+        return npu__planned_count(work, npu__planned_fft_work(s));
+    }
+    for (uint32_t line = 0; line < lines; line++) {
+        const float *from = x + (line / s->inner * s->x_n * s->inner + line % s->inner) * x_parts;
+        float *to = y + (line / s->inner * s->y_n * s->inner + line % s->inner) * y_parts;
+        for (uint32_t k = 0; k < s->n; k++) {
+            bool is_there = k < s->x_n;
+            const float *e = from + (is_there ? k : s->n - k) * s->inner * x_parts;
+            scratch[2 * k] = e[0];
+            scratch[2 * k + 1] = s->is_real_x ? 0.0f : is_there ? e[1] : -e[1];
+        }
+        out = npu__planned_fft_line(s, turns, scratch);
+        for (uint32_t k = 0; k < s->y_n; k++, to += s->inner * y_parts) {
+            to[0] = out[2 * k] * s->scale;
+            if (!s->is_real_y) {
+                to[1] = out[2 * k + 1] * s->scale;
+            }
         }
     }
     return NPU_OK;
@@ -37833,9 +38043,9 @@ NPU__REF_COLD static npu_status npu__ref_plan_addmm(npu_planned_writer *w, const
     bool is_row = op->in[0]->rank == 1 && alpha == 1.0f && beta == 1.0f &&
                   npu__ref_plan_len(op->in[0]) == npu__ref_plan_dims(b, b->rank - 1u, b->rank);
     npu_status status;
-    if (!npu__ref_plan_is(op, NPU_F32) || (alpha != 1.0f && beta != 1.0f) || a->rank != b->rank || a->rank < 2 ||
-        npu__ref_plan_len(y) == 0 || !npu__ref_plan_pair(y, beta == 1.0f ? op->in[0] : y, beta == 1.0f ? y : op->in[0],
-                                                         &sum.pair)) {
+    if (!npu__ref_plan_is(op, NPU_F32) || (alpha != 1.0f && beta != 1.0f && beta != 0.0f) || a->rank != b->rank ||
+        a->rank < 2 || npu__ref_plan_len(y) == 0 ||
+        !npu__ref_plan_pair(y, beta == 1.0f ? op->in[0] : y, beta == 1.0f ? y : op->in[0], &sum.pair)) {
         return NPU_ERR_UNSUPPORTED;
     }
     memset(&s, 0, sizeof s);
@@ -37850,8 +38060,11 @@ NPU__REF_COLD static npu_status npu__ref_plan_addmm(npu_planned_writer *w, const
     s.a_batch = s.m * s.k;
     s.b_batch = s.k * s.n;
     status = npu__ref_plan_matmul(w, &s);
-    if (status || is_row) {
+    if (status || is_row || (beta == 0.0f && alpha == 1.0f)) {
         return status;
+    }
+    if (beta == 0.0f) { /* c is not read: it may hold anything */
+        return npu__ref_plan_times(w, y, s.y, s.y, alpha);
     }
     return beta == 1.0f ? npu__ref_plan_join(w, &sum, NPU_PLANNED_ADD, alpha, s.y, npu_planned_operand(w, 0), s.y)
                         : npu__ref_plan_join(w, &sum, NPU_PLANNED_ADD, beta, s.y, s.y, npu_planned_operand(w, 0));
@@ -38379,13 +38592,15 @@ NPU__REF_COLD static npu_status npu__ref_plan_binary(npu_planned_writer *w, cons
 static npu_status npu__ref_plan_map_of(npu_planned_writer *w, const npu_op_info *op, uint32_t mode, float a, float b)
 {
     npu_planned_map_words s;
-    if (!npu__ref_plan_is(op, NPU_F32) || !npu__ref_plan_alone(w, op, 1) ||
+    if (op->out[0]->dtype != NPU_F32 || !npu__ref_plan_can_be_f32(op, 0) || !npu__ref_plan_alone(w, op, 1) ||
         npu__ref_plan_len(op->in[0]) != npu__ref_plan_len(op->out[0])) {
         return NPU_ERR_UNSUPPORTED;
     }
-    npu_planned_overwrite(w, 0);
+    s.x = npu__ref_plan_f32(w, op, 0);
+    if (op->in[0]->dtype == NPU_F32) {
+        npu_planned_overwrite(w, 0);
+    }
     s.y = npu_planned_result(w, 0);
-    s.x = npu_planned_operand(w, 0);
     s.count = npu__ref_plan_len(op->out[0]);
     s.mode = mode;
     s.a = a;
@@ -38857,15 +39072,25 @@ static uint32_t npu__ref_plan_source(const npu_op_info *op, uint32_t i)
 NPU__REF_COLD static npu_status npu__ref_plan_permute(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_copy_words s;
-    uint32_t x_strides[NPU_MAX_RANK], y_strides[NPU_MAX_RANK], at = 5;
+    uint32_t x_strides[NPU_MAX_RANK], y_strides[NPU_MAX_RANK], at = 5, times = 1;
     bool ok = npu__ref_plan_copy(op, &s);
+    npu_status status = NPU_OK;
     npu__ref_plan_strides(op->in[0], x_strides);
     npu__ref_plan_strides(op->out[0], y_strides);
     for (uint32_t i = op->out[0]->rank; i-- > 0 && ok;) {
-        ok = npu__ref_plan_dim(&s, &at, npu__ref_plan_dims(op->out[0], i, i + 1), y_strides[i],
-                               x_strides[npu__ref_plan_source(op, i)]);
+        uint32_t n = npu__ref_plan_dims(op->out[0], i, i + 1);
+        ok = npu__ref_plan_dim(&s, &at, n, y_strides[i], x_strides[npu__ref_plan_source(op, i)]);
+        if (!ok && i == 0 && n <= 16) { /* a sixth dim: a copy for each of its few indices */
+            times = n;
+            ok = true;
+        }
     }
-    return ok ? npu__ref_plan_emit_copy(w, &s, 0) : NPU_ERR_UNSUPPORTED;
+    for (uint32_t i = 0; i < times && ok && status == NPU_OK; i++) {
+        s.y_first = i ? i * y_strides[0] : 0;
+        s.x_first = i ? i * x_strides[npu__ref_plan_source(op, 0)] : 0;
+        status = npu__ref_plan_emit_copy(w, &s, 0);
+    }
+    return ok ? status : NPU_ERR_UNSUPPORTED;
 }
 
 /* slice and select: a stride times a step, from a first element on. */
@@ -39239,6 +39464,31 @@ NPU__REF_COLD static npu_status npu__ref_plan_resize(npu_planned_writer *w, cons
     return npu_planned_emit(w, NPU_PLANNED_resize_i8, &q, sizeof q, 4, 0);
 }
 
+NPU__REF_COLD static npu_status npu__ref_plan_grid(npu_planned_writer *w, const npu_op_info *op)
+{
+    const npu_spec *x = op->in[0], *y = op->out[0];
+    npu_planned_grid_words s;
+    if (!npu__ref_plan_is(op, NPU_F32) || x->rank != 4 || npu_op_int(op, "interpolation_mode", 0) > 1 ||
+        npu__ref_plan_len(y) == 0) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    s.images = npu__ref_plan_dims(x, 0, 1);
+    s.channels = npu__ref_plan_dims(x, 1, 2);
+    s.points = npu__ref_plan_dims(y, 2, 4);
+    s.in[0] = npu__ref_plan_dims(x, 2, 3);
+    s.in[1] = npu__ref_plan_dims(x, 3, 4);
+    s.is_nearest = npu_op_int(op, "interpolation_mode", 0) == 1;
+    s.padding = (uint32_t)npu_op_int(op, "padding_mode", 0);
+    s.at_corners = npu_op_int(op, "align_corners", 0) != 0;
+    if ((s.in[0] | s.in[1]) > 0x7fff) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    s.y = npu_planned_result(w, 0);
+    s.x = npu_planned_operand(w, 0);
+    s.grid = npu_planned_operand(w, 1);
+    return npu_planned_emit(w, NPU_PLANNED_grid_f32, &s, sizeof s, 3, 0);
+}
+
 /* ---- planned: lowering of what moves along a dim ---- */
 
 /* y [outer, count, inner] = x [outer, rows, inner] at constant indices along the middle; row: the bytes of inner. With
@@ -39266,6 +39516,7 @@ static int64_t npu__ref_plan_from(const npu_op_info *op, uint32_t axis, int64_t 
     const char *name = pads ? "padding" : "pad";
     int64_t n = op->in[0]->dims[axis], at = o;
     bool is_mirror = op->kind == NPU_ATEN_REFLECTION_PAD1D || op->kind == NPU_ATEN_REFLECTION_PAD2D ||
+                     op->kind == NPU_ATEN_REFLECTION_PAD3D ||
                      npu_op_str_is(op, "mode", "reflect");
     switch (op->kind) {
     case NPU_ATEN_FLIP: case NPU_ATEN_ROLL:
@@ -39936,12 +40187,13 @@ NPU__REF_COLD static npu_status npu__ref_plan_clamp_int(npu_planned_writer *w, c
 /* The largest, or least, elements along a dim, their places, or both. */
 NPU__REF_COLD static npu_status npu__ref_plan_top_k(npu_planned_writer *w, const npu_op_info *op)
 {
+    npu_planned_top_k_of_words of;
     npu_planned_top_k_words s;
     npu_planned_rows_words rows;
     npu_kind kind = (npu_kind)op->kind;
     bool is_arg = kind == NPU_ATEN_ARGMAX || kind == NPU_ATEN_ARGMIN, is_all = is_arg && !npu_op_has(op, "dim");
     bool is_amin = kind == NPU_ATEN_AMIN || kind == NPU_ATEN_MIN;
-    bool ok = op->in[0]->dtype == NPU_F32 &&
+    bool ok = npu__ref_plan_can_convert(op->in[0]->dtype) &&
               (is_all    ? npu__ref_plan_rows(op, 0, op->in[0]->rank, &rows)
                : is_amin ? npu__ref_plan_mean(op, &rows)
                          : npu__ref_plan_along(op, &rows));
@@ -39962,7 +40214,10 @@ NPU__REF_COLD static npu_status npu__ref_plan_top_k(npu_planned_writer *w, const
     s.index = is_arg ? npu_planned_result(w, 0)
               : is_amin || !npu_planned_is_used(w, 1) ? NPU_PLANNED_NONE : npu_planned_result(w, 1);
     s.x = npu_planned_operand(w, 0);
-    return npu_planned_emit(w, NPU_PLANNED_top_k_f32, &s, sizeof s, 3, 0);
+    of.top = s;
+    of.dtype = op->in[0]->dtype;
+    return of.dtype == NPU_F32 ? npu_planned_emit(w, NPU_PLANNED_top_k_f32, &s, sizeof s, 3, 0)
+                               : npu_planned_emit(w, NPU_PLANNED_top_k, &of, sizeof of, 3, 0);
 }
 
 /* max along a dim: as amax, where nobody asks for the place. */
@@ -40107,7 +40362,33 @@ NPU__REF_COLD static npu_status npu__ref_plan_cumsum(npu_planned_writer *w, cons
     return npu__ref_plan_matmul(w, &s);
 }
 
-/* Bags of equal length, known: rows of the table, then their mean, sum or largest. */
+/* Bags of any length: a product with what each row is in each bag's sum, or mean. */
+static npu_status npu__ref_plan_uneven_bags(npu_planned_writer *w, const npu_op_info *op, uint32_t rows, uint32_t bags,
+                                            uint32_t count)
+{
+    const npu_spec *offsets = op->in[2], *table = op->in[0];
+    npu_planned_matmul_words s;
+    float *share;
+    memset(&s, 0, sizeof s);
+    s.a = npu_planned_add_data(w, NPU_F32, (size_t)bags * count, NULL);
+    share = (float *)npu_planned_edit_data(w, s.a);
+    for (uint32_t i = 0; share && i < bags; i++, share += count) {
+        int64_t first = npu__planned_load(op->in_data[2], offsets->dtype, i);
+        int64_t end = i + 1 < offsets->dims[0] ? npu__planned_load(op->in_data[2], offsets->dtype, i + 1) : count;
+        for (int64_t k = first < 0 ? 0 : first; k < end && k < count; k++) {
+            share[k] = npu_op_int(op, "mode", 0) == 1 ? 1.0f / (float)(end - first) : 1.0f;
+        }
+    }
+    s.b = rows;
+    s.bias = NPU_PLANNED_NONE;
+    s.batch = s.b_n = 1;
+    s.m = bags;
+    s.k = count;
+    s.n = s.b_k = npu__ref_plan_dims(table, 1, 2);
+    return npu__ref_plan_matmul(w, &s);
+}
+
+/* Bags of known length: rows of the table, then their mean, sum or, where all are as long, largest. */
 NPU__REF_COLD static npu_status npu__ref_plan_bags(npu_planned_writer *w, const npu_op_info *op)
 {
     const npu_spec *table = op->in[0], *index = op->in[1], *offsets = op->in[2];
@@ -40118,18 +40399,18 @@ NPU__REF_COLD static npu_status npu__ref_plan_bags(npu_planned_writer *w, const 
     npu_planned_gather_words s;
     npu_planned_rows_words rows;
     npu_status status;
+    bool is_even;
     bags -= bags && npu_op_int(op, "include_last_offset", 0);
     each = bags ? count / bags : 0;
-    if (table->dtype != NPU_F32 || index->rank != 1 || !data || !each || each * bags != count || mode > 2 ||
+    is_even = each * bags == count;
+    for (uint32_t i = 0; i < bags && data && is_even; i++) {
+        is_even = npu__planned_load(data, offsets->dtype, i) == (int64_t)i * each;
+    }
+    if (table->dtype != NPU_F32 || index->rank != 1 || !data || !bags || !count || mode > (is_even ? 2 : 1) ||
         (op->num_in > 3 && op->in[3]) || npu_op_int(op, "padding_idx", -1) >= 0 || !npu__ref_plan_alone(w, op, 1) ||
         (index->dtype != NPU_I32 && index->dtype != NPU_I64) ||
         (offsets->dtype != NPU_I32 && offsets->dtype != NPU_I64)) {
         return NPU_ERR_UNSUPPORTED;
-    }
-    for (uint32_t i = 0; i < bags; i++) {
-        if (npu__planned_load(data, offsets->dtype, i) != (int64_t)i * each) {
-            return NPU_ERR_UNSUPPORTED;
-        }
     }
     s.x = npu_planned_operand(w, 0);
     s.index = npu_planned_operand(w, 1);
@@ -40140,6 +40421,9 @@ NPU__REF_COLD static npu_status npu__ref_plan_bags(npu_planned_writer *w, const 
     s.index_size = npu_dtype_bits((npu_dtype)index->dtype) / 8;
     scratch = s.y = npu_planned_scratch(w, (size_t)count * s.row);
     status = npu_planned_emit(w, NPU_PLANNED_gather, &s, sizeof s, 3, 0);
+    if (status || !is_even) {
+        return status ? status : npu__ref_plan_uneven_bags(w, op, scratch, bags, count);
+    }
     memset(&rows, 0, sizeof rows);
     rows.x = scratch;
     rows.y = npu_planned_result(w, 0);
@@ -40147,8 +40431,8 @@ NPU__REF_COLD static npu_status npu__ref_plan_bags(npu_planned_writer *w, const 
     rows.outer = bags;
     rows.n = each;
     rows.inner = s.row / 4;
-    if (status || mode == 2) {
-        return status ? status : npu__ref_plan_largest(w, &rows);
+    if (mode == 2) {
+        return npu__ref_plan_largest(w, &rows);
     }
     status = npu_planned_emit(w, NPU_PLANNED_mean_f32, &rows, sizeof rows, 3, 0);
     return status || mode == 1 ? status : npu__ref_plan_times(w, op->out[0], rows.y, rows.y, (float)each);
@@ -40266,6 +40550,66 @@ NPU__REF_COLD static npu_status npu__ref_plan_cell(npu_planned_writer *w, const 
     return npu_planned_emit(w, npu__ref_plan_recurrent_kernel((npu_kind)op->kind), &s, sizeof s, 11, 0);
 }
 
+/* Along one dim. */
+NPU__REF_COLD static npu_status npu__ref_plan_fft(npu_planned_writer *w, const npu_op_info *op)
+{
+    const npu_spec *x = op->in[0], *y = op->out[0];
+    uint32_t axis = x->rank ? npu__ref_axis(npu_op_int_at(op, "dim", 0), x->rank) : 0;
+    int64_t normalization = npu_op_int(op, "normalization", 0);
+    npu_planned_fft_words s;
+    float *turns;
+    s.is_real_x = x->dtype == NPU_F32;
+    s.is_real_y = y->dtype == NPU_F32;
+    if (!x->rank || npu_op_list_len(op, "dim") != 1 || npu__ref_plan_len(y) == 0 ||
+        (!s.is_real_x && x->dtype != NPU_C64) || (!s.is_real_y && y->dtype != NPU_C64)) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    s.outer = npu__ref_plan_dims(x, 0, axis);
+    s.x_n = npu__ref_plan_dims(x, axis, axis + 1u);
+    s.y_n = npu__ref_plan_dims(y, axis, axis + 1u);
+    s.inner = npu__ref_plan_dims(x, axis + 1u, x->rank);
+    s.n = s.is_real_y ? s.y_n : s.x_n;
+    if (s.n > 0x7fff || s.x_n > s.n || 2 * s.x_n <= s.n) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    s.is_inverse = s.is_real_y || !npu_op_int(op, "forward", 1);
+    s.scale = (float)(normalization == 1 ? 1.0 / npu__math_sqrt((double)s.n) : normalization == 2 ? 1.0 / (double)s.n
+                                                                                                   : 1.0);
+    s.y = npu_planned_result(w, 0);
+    s.x = npu_planned_operand(w, 0);
+    s.scratch = npu_planned_scratch(w, (size_t)s.n * 16);
+    s.turns = npu_planned_add_data(w, NPU_F32, 2 * (size_t)s.n, NULL);
+    turns = (float *)npu_planned_edit_data(w, s.turns);
+    for (uint32_t k = 0; turns && k < s.n; k++) {
+        double angle = 6.28318530717958647693 * (double)k / (double)s.n;
+        turns[2 * k] = 4 * k == s.n || 4 * k == 3 * s.n ? 0.0f : (float)npu__math_cos(angle);
+        turns[2 * k + 1] = 2 * k == s.n ? 0.0f : (float)-npu__math_sin(angle);
+    }
+    return npu_planned_emit(w, NPU_PLANNED_fft_f32, &s, sizeof s, 4, 0);
+}
+
+/* complex, real and imag: every other number of pairs. */
+NPU__REF_COLD static npu_status npu__ref_plan_parts(npu_planned_writer *w, const npu_op_info *op)
+{
+    const npu_spec *y = op->out[0];
+    npu_planned_copy_words s = { 0, 0, 4, 0, 0, { 1, 1, 1, 1, 1 }, { 0, 0, 0, 0, 1 }, { 0, 0, 0, 0, 1 } };
+    npu_status status = NPU_OK;
+    bool is_pair = op->kind == NPU_ATEN_COMPLEX;
+    for (uint32_t i = 0; i < op->num_in; i++) {
+        status = op->in[i]->dtype == (is_pair ? NPU_F32 : NPU_C64) &&
+                         npu__ref_plan_len(op->in[i]) == npu__ref_plan_len(y) ? status : NPU_ERR_UNSUPPORTED;
+    }
+    s.dims[4] = npu__ref_plan_len(y);
+    s.y_steps[4] = is_pair ? 2 : 1;
+    s.x_steps[4] = is_pair ? 1 : 2;
+    for (uint32_t i = 0; i < op->num_in && status == NPU_OK && s.dims[4]; i++) {
+        s.y_first = is_pair ? i : 0;
+        s.x_first = op->kind == NPU_ATEN_IMAG ? 1 : 0;
+        status = npu__ref_plan_emit_copy(w, &s, i);
+    }
+    return status;
+}
+
 typedef npu_status (*npu__ref_lower_fn)(npu_planned_writer *w, const npu_op_info *op);
 
 NPU_IR_API const npu_planned_library *npu_ref_planned(void)
@@ -40312,6 +40656,9 @@ NPU_IR_API const npu_planned_library *npu_ref_planned(void)
         "elements y x index dims:4 y_steps:4 x_steps:4 index_steps:4 n step index_size mode dtype",
         "reduce y x outer n inner mode dtype is_running", "binary_int " NPU__PAIR "mode dtype",
         "linear_packed y x w factors rows n k group bits has_offsets",
+        "grid y x grid images channels points in:2 is_nearest padding at_corners",
+        "top_k_of top.y top.index top.x top.outer top.n top.inner top.k top.index_size top.is_least dtype",
+        "fft y x turns scratch outer n inner x_n y_n is_real_x is_real_y is_inverse scale:f",
     };
 #define NPU_X(kind, lower) { kind, NPU_IR_HAS_OP(kind) ? lower : (npu__ref_lower_fn)0 }
     static const npu_planned_lowering lowerings[] = {
@@ -40507,6 +40854,16 @@ NPU_IR_API const npu_planned_library *npu_ref_planned(void)
         NPU_X(NPU_ATEN_BITWISE_XOR_TENSOR, npu__ref_plan_binary_int),
         NPU_X(NPU_ATEN_BITWISE_XOR_SCALAR, npu__ref_plan_binary_int),
         NPU_X(NPU_ATEN_AS_STRIDED, npu__ref_plan_strided), NPU_X(NPU_ATEN_DIAGONAL, npu__ref_plan_strided),
+        NPU_X(NPU_ATEN_REFLECTION_PAD3D, npu__ref_plan_moved), NPU_X(NPU_ATEN_REPLICATION_PAD3D, npu__ref_plan_moved),
+        NPU_X(NPU_ATEN_UNSAFE_INDEX, npu__ref_plan_index_select),
+        NPU_X(NPU_ATEN_UNSAFE_INDEX, npu__ref_plan_index_many),
+        NPU_X(NPU_ATEN_UNSAFE_INDEX_PUT, npu__ref_plan_index_copy),
+        NPU_X(NPU_ATEN_TENSOR_SPLIT, npu__ref_plan_split), NPU_X(NPU_ATEN_TENSOR_SPLIT_INDICES, npu__ref_plan_split),
+        NPU_X(NPU_ATEN_UNSAFE_CHUNK, npu__ref_plan_split), NPU_X(NPU_ATEN_GRID_SAMPLER, npu__ref_plan_grid),
+        NPU_X(NPU_ATEN_GRID_SAMPLER_2D, npu__ref_plan_grid),
+        NPU_X(NPU_ATEN_FFT_R2C, npu__ref_plan_fft), NPU_X(NPU_ATEN_FFT_C2R, npu__ref_plan_fft),
+        NPU_X(NPU_ATEN_FFT_C2C, npu__ref_plan_fft), NPU_X(NPU_ATEN_COMPLEX, npu__ref_plan_parts),
+        NPU_X(NPU_ATEN_REAL, npu__ref_plan_parts), NPU_X(NPU_ATEN_IMAG, npu__ref_plan_parts),
         NPU_X(NPU_ATEN_TRIL, npu__ref_plan_triangle), NPU_X(NPU_ATEN_TRIU, npu__ref_plan_triangle),
     };
 #undef NPU_X

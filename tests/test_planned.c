@@ -779,6 +779,87 @@ static void test_float_ops(void)
         "input i : i64[1]\nparam e : f32[9,4]\nconst o : i64[3] {0,2,4}\nconst n : i64[6] {1,8,0,1,2,2}\n"
         "k = aten.mul.Scalar(i, 0)\nj = aten.add.Tensor(n, k)\n"
         "a, b, c, d = aten._embedding_bag.default(e, j, o, false, 2)\noutput a = a\n",
+        /* points of a grid: within x, beside it, nowhere */
+        X4 "input z : f32[2,5,3,2]\ng = aten.mul.Scalar(z, 5.0)\na = aten.grid_sampler_2d.default(x, z, 0, 0, false)\n"
+        "b = aten.grid_sampler_2d.default(x, g, 0, 0, true)\nc = aten.grid_sampler_2d.default(x, g, 1, 1, true)\n"
+        "d = aten.grid_sampler_2d.default(x, g, 0, 2, false)\ne = aten.grid_sampler.default(x, g, 0, 2, true)\n"
+        "f = aten.grid_sampler_2d.default(x, g, 1, 2, false)\noutput a = a\noutput b = b\noutput c = c\noutput d = d\n"
+        "output e = e\noutput f = f\n",
+        "const c : f32[1,1,9,2] {-1, 1, 1, -1, -1.0001, 1e30, inf, 0, nan, 0.5, 0, 0.25, -inf, -inf, 0.125, -0.875, 3, -3}\n"
+        "input x : f32[1,2,4,8]\ninput z : f32[1]\nk = aten.mul.Scalar(z, 0.0)\ng = aten.add.Tensor(c, k)\n"
+        "a = aten.grid_sampler_2d.default(x, g, 0, 0, false)\nb = aten.grid_sampler_2d.default(x, g, 0, 1, false)\n"
+        "d = aten.grid_sampler_2d.default(x, g, 1, 0, true)\ne = aten.grid_sampler_2d.default(x, g, 1, 1, false)\n"
+        "output a = a\noutput b = b\noutput d = d\noutput e = e\n",
+        /* transforms of 12, 7 and 1 numbers, and what is done with complex ones */
+        "input x : f32[2,12,3]\na = aten._fft_r2c.default(x, [1], 1, true)\nb = aten._fft_c2r.default(a, [1], 2, 12)\n"
+        "c = aten.abs.default(a)\nd = aten.view_as_real.default(a)\ne = aten._fft_r2c.default(x, [2,0,1], 0, true)\n"
+        "f = aten._fft_c2r.default(e, [2,0,1], 1, 12)\ng = aten._fft_r2c.default(x, [-1,1], 2, false)\n"
+        "h = aten._fft_c2c.default(g, [1,2], 0, false)\ni = aten.view_as_real.default(h)\noutput b = b\noutput c = c\n"
+        "output d = d\noutput f = f\noutput i = i\n",
+        "input x : f32[7]\ninput z : f32[3,1]\na = aten._fft_r2c.default(x, [0], 0, true)\n"
+        "b = aten._fft_c2r.default(a, [0], 0, 7)\nc = aten._fft_r2c.default(z, [1], 1, false)\n"
+        "d = aten.mul.Tensor(a, c)\ne = aten.mul.Tensor(z, a)\nf = aten._conj.default(d)\ng = aten.add.Tensor(f, e)\n"
+        "h = aten.sub.Tensor(a, g)\ni = aten.mul.Scalar(h, 0.5)\nj = aten.transpose.int(i, 0, 1)\n"
+        "k = aten.view_as_real.default(j)\nl = aten.polar.default(x, x)\nm = aten.angle.default(l)\n"
+        "n = aten.imag.default(g)\no = aten.real.default(f)\np = aten._to_copy.default(x, dtype=c64)\n"
+        "q = aten.cat.default([p, l], 0)\nr = aten.view_as_real.default(q)\nt = aten.view_as_complex.default(r)\n"
+        "u = aten._fft_c2c.default(t, [0], 0, true)\nv = aten.abs.default(u)\noutput b = b\noutput k = k\noutput m = m\n"
+        "output n = n\noutput o = o\noutput v = v\n",
+        /* orders of whole numbers, and what stands in the middle */
+        "input x : i32[3,7]\nv, i = aten.topk.default(x, 3)\ns, j = aten.sort.default(x, -1, true)\n"
+        "m = aten.argmax.default(x, 1)\na, b = aten.max.dim(x, 0)\nc, d = aten.kthvalue.default(x, 2, 0, true)\n"
+        "e = aten.median.default(x)\nf, g = aten.median.dim(x, 1)\noutput v = v\noutput i = i\noutput s = s\noutput j = j\n"
+        "output m = m\noutput a = a\noutput b = b\noutput c = c\noutput d = d\noutput e = e\noutput f = f\noutput g = g\n",
+        X4 "a, b = aten.kthvalue.default(x, 3, 2)\nc = aten.median.default(x)\nd, e = aten.median.dim(x, 1, true)\n"
+        "f = aten.diff.default(x, 2, 2)\ng, h = aten.aminmax.default(x, dim=1, keepdim=true)\n"
+        "i = aten._safe_softmax.default(x, 1)\noutput a = a\noutput b = b\noutput c = c\noutput d = d\noutput e = e\n"
+        "output f = f\noutput g = g\noutput h = h\noutput i = i\n",
+        SPECIAL("{0, -0.5, 1, 0.25, inf, -inf, 0.3, nan, 0.6}")
+        "a = aten.nan_to_num.default(v)\nb = aten.nan_to_num.default(v, 1.5, 2.0, -3.0)\no = aten.median.default(v)\n"
+        "d = aten.isnan.default(o)\ne, f = aten.kthvalue.default(v, 2)\ng, h = aten.kthvalue.default(v, 8)\n"
+        "i = aten.heaviside.default(v, z)\nj = aten.clamp.default(v, 0.1, 0.9)\nk = aten.nan_to_num.default(j, 0.2)\n"
+        "l = aten.logit.default(k)\nm = aten.logit.default(k, 0.25)\noutput a = a\noutput b = b\noutput d = d\n"
+        "output e = e\noutput f = f\noutput g = g\noutput h = h\noutput i = i\noutput l = l\noutput m = m\n",
+        "const c : f32[2,3] {-inf, -inf, -inf, -inf, 1, 2}\ninput x : f32[1]\nz = aten.mul.Scalar(x, 0.0)\n"
+        "v = aten.add.Tensor(c, z)\ny = aten._safe_softmax.default(v, -1)\n" OUT,
+        /* places by indices */
+        "input x : f32[4,5,3]\ninput v : f32[2,3,3]\ninput w : f32[3]\ninput k : i32[3,3]\n"
+        "o = aten.slice.Tensor(k, 0, 0, 2)\np = aten.slice.Tensor(o, 1, 0, 1)\ni = aten.clamp.default(p, -4, 3)\n"
+        "l = aten.select.int(k, 0, 2)\nj = aten.clamp.default(l, -5, 4)\n"
+        "a = aten.index_put.default(x, [i, j], v, true)\nb = aten.index_put.default(x, [i, j], w, true)\n"
+        "c = aten.index_put.default(x, [i], w, true)\nd = aten.gt.Scalar(x, 0.1)\nm = aten.select.int(w, 0, 1)\n"
+        "e = aten.index_put.default(x, [d], m)\nf = aten._unsafe_index.Tensor(x, [none, j])\n"
+        "output a = a\noutput b = b\noutput c = c\noutput e = e\noutput f = f\n",
+        "input x : f32[4,5]\ninput s : f32[3,5]\ninput r : i32[3,5]\ninput k : i32[3]\ni = aten.clamp.default(r, 0, 3)\n"
+        "p = aten._to_copy.default(i, dtype=i64)\na = aten.scatter_reduce.two(x, 0, p, s, 'mean')\n"
+        "b = aten.scatter_reduce.two(x, 0, p, s, 'mean', include_self=false)\n"
+        "c = aten.scatter_reduce.two(x, 0, p, s, 'amax', include_self=false)\n"
+        "d = aten.scatter_reduce.two(x, 0, p, s, 'prod', include_self=false)\nj = aten.clamp.default(k, 0, 3)\n"
+        "e = aten.index_add.default(x, 0, j, s, alpha=0.5)\nf = aten.take_along_dim.default(x, p, 0)\noutput a = a\n"
+        "output b = b\noutput c = c\noutput d = d\noutput e = e\noutput f = f\n",
+        "input k : i32[7]\nparam e : f32[9,4]\nconst o : i64[4] {0,2,2,6}\ni = aten.clamp.default(k, 0, 8)\n"
+        "a, b, c, d = aten._embedding_bag.default(e, i, o)\nf, g, h, j = aten._embedding_bag.default(e, i, o, false, 1)\n"
+        "output a = a\noutput f = f\n",
+        /* sums in a few steps */
+        "input c : f32[2,3,5]\ninput x : f32[2,3,4]\ninput z : f32[2,4,5]\n"
+        "a = aten.baddbmm.default(c, x, z, beta=0.0, alpha=0.25)\nb = aten.baddbmm.default(c, x, z, beta=0.0)\n"
+        "d = aten.pairwise_distance.default(x, x)\ne = aten.mT.default(x)\nf = aten.diag_embed.default(x)\n"
+        "r = aten.exp.default(x)\ns = aten.cumsum.default(r, 2)\n"
+        "g = aten.searchsorted.Tensor(s, r, right=true)\nh = aten.vstack.default([x, x])\ni = aten.hstack.default([x, x])\n"
+        "j = aten.dstack.default([x, x])\nk, l, m = aten.tensor_split.indices(x, [1, 3], 2)\n"
+        "o, p, q = aten.tensor_split.sections(x, 3, 2)\noutput a = a\noutput b = b\noutput d = d\noutput e = e\n"
+        "output f = f\noutput g = g\noutput h = h\noutput i = i\noutput j = j\noutput k = k\noutput l = l\noutput m = m\n"
+        "output o = o\noutput p = p\noutput q = q\n",
+        "input x : f32[2,12,4]\na = aten.col2im.default(x, [4,6], [2,3], [2,1], [0,0], [1,2])\n"
+        "input z : f32[8,9]\nb = aten.col2im.default(z, [5,5], [2,2], [1,1], [1,1], [2,2])\noutput a = a\noutput b = b\n",
+        "input x : f32[2,3,2,3,2,2]\na = aten.permute.default(x, [0,5,1,3,2,4])\nb = aten.permute.default(x, [4,0,5,2,1,3])\n"
+        "output a = a\noutput b = b\n",
+        X5 "a = aten.reflection_pad3d.default(x, [2,1,3,0,1,4])\nb = aten.replication_pad3d.default(x, [0,3,1,1,2,2])\n"
+        "output a = a\noutput b = b\n",
+        "input x : i32[3,5]\na = aten.sigmoid.default(x)\nb = aten.sin.default(x)\nc = aten.gt.Scalar(x, 1)\n"
+        "d = aten.lt.Scalar(x, 3)\ne = aten.mul.Tensor(c, d)\nf = aten.sqrt.default(c)\ninput z : f32[15]\n"
+        "g = aten.view_as.default(z, x)\nh = aten.diag.default(z)\noutput a = a\noutput b = b\noutput e = e\noutput f = f\n"
+        "output g = g\noutput h = h\n",
         /* outputs that are inputs, constants, views and each other */
         X4 "param w : f32[3]\nv = aten.view.default(x, [504])\noutput x = x\noutput v = v\noutput w = w\noutput u = v\n",
         X4 "input z : f32[3]\noutput y = x\n", /* no step, and an input that nobody reads */
@@ -1808,6 +1889,8 @@ static void test_accelerator_in_loop(void)
    says the same. */
 #define BY_INDEX(dtype, op) "input i : " dtype "[2]\nparam w : f32[5,6]\nparam v : f32[2,6]\n" op OUT
 #define OF_INDEX "y = aten.index.Tensor(w, [i])\n"
+#define PUT_PAIR "r = aten.select.int(v, 1, 0)\nu = aten.index_put.default(w, [i, i], r)\noutput u = u\n" \
+    "y = aten.index_put.default(w, [i, i], r, true)\n"
 #define PUT_INDEX "y = aten.index_put.default(w, [i], v)\n"
 #define EMBED "y = aten.embedding.default(w, i)\n"
 #define SELECT "y = aten.index_select.default(w, 0, i)\n"
@@ -1830,6 +1913,8 @@ static void test_index(void)
         { BY_INDEX("i64", OF_INDEX), 8, { 0x100000001, 0 }, NPU_ERR_RANGE },
         { BY_INDEX("i32", PUT_INDEX), 4, { -1, 2 }, NPU_OK }, { BY_INDEX("i64", PUT_INDEX), 8, { 0, -5 }, NPU_OK },
         { BY_INDEX("i64", PUT_INDEX), 8, { 0, -6 }, NPU_ERR_RANGE },
+        { BY_INDEX("i64", PUT_PAIR), 8, { 4, -5 }, NPU_OK }, { BY_INDEX("i64", PUT_PAIR), 8, { 0, 5 }, NPU_ERR_RANGE },
+        { BY_INDEX("i32", PUT_PAIR), 4, { -6, 0 }, NPU_ERR_RANGE },
         { BY_INDEX("i64", GATHER), 8, { 0, 5 }, NPU_OK }, { BY_INDEX("i64", GATHER), 8, { 6, 0 }, NPU_ERR_RANGE },
         { BY_INDEX("i64", GATHER), 8, { 0, -1 }, NPU_ERR_RANGE },
         { BY_INDEX("i64", GATHER), 8, { 0x100000000, 0 }, NPU_ERR_RANGE },
