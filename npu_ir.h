@@ -7162,6 +7162,9 @@ NPU_IR_API uint32_t npu_planned_add_data(npu_planned_writer *w, npu_dtype dtype,
 NPU_IR_API void *npu_planned_edit_data(npu_planned_writer *w, uint32_t memory);
 /* Before npu_planned_result(w, 0): result 0 may lie where operand i does, if nothing reads that later. */
 NPU_IR_API void npu_planned_overwrite(npu_planned_writer *w, uint32_t i);
+/* After npu_planned_result(w, 0): operand i is made where that has it, so many bytes behind its begin. False = it cannot
+   be, as others read it, or not at an aligned place: it is to be copied. */
+NPU_IR_API bool npu_planned_make_part(npu_planned_writer *w, uint32_t i, size_t offset);
 /* A step. words: the first num_places are memory, the rest numbers of 32 bits. clamp: which word is the first of two,
    f32, between which the kernel keeps its results; 0 = it does not: a clamp that follows is folded into them. */
 NPU_IR_API npu_status npu_planned_emit(npu_planned_writer *w, uint32_t kernel, const void *words, size_t size,
@@ -59884,7 +59887,9 @@ NPU_IR_API npu_status npu_planned_run(npu_planned *m)
 typedef struct npu__planned_memory {
     size_t size, most;    /* bytes; of the first one of a chain: the largest size in it */
     uint32_t next;        /* 1 + the memory that overwrites this one */
-    bool is_over;         /* it overwrites another */
+    bool is_over;         /* it overwrites another, or is part of one */
+    uint32_t head;        /* the first of the chain that it is in */
+    size_t offset;        /* in the chain's memory */
     const void *data;     /* of a constant; NULL = in the arena */
     size_t owned;         /* bytes of data that are the writer's */
     uint32_t element;     /* bytes of the numbers in data */
@@ -59920,6 +59925,7 @@ struct npu_planned_writer {
     uint32_t overwritten;       /* memory that its result 0 may take; NPU_PLANNED_NONE */
     uint32_t open, depth, counters; /* control flow: 1 + the step that is open; loops around here; most of these */
     bool has_control;
+    bool may_part, has_parts;   /* operands of a cat may be made in its result; some are */
     uint64_t arena_size;
     uint32_t expanded;          /* ops around this one that stand for others */
     NPU__ARRAY(npu_graph *, bodies); /* what they stand for */
@@ -59967,6 +59973,7 @@ NPU__COLD static uint32_t npu__planned_add_memory(npu_planned_writer *w, size_t 
     m->data = data;
     m->element = element;
     m->first = NPU_NO_INDEX;
+    m->head = w->num_memories;
     return w->num_memories++;
 }
 
@@ -60039,6 +60046,20 @@ static void npu__planned_share(npu_planned_writer *w, npu_value v, uint32_t memo
     w->memories[memory].uses += npu__planned_uses(w->g, v);
 }
 
+static uint32_t npu__planned_align(const npu_planned_writer *w, uint64_t size)
+{
+    uint64_t a = w->desc->alignment ? w->desc->alignment : 8;
+    uint64_t end = (size + a - 1) & ~(a - 1); /* a is a power of two; this is asked for each pair of memories */
+    return end < NPU_PLANNED_ARENA ? (uint32_t)end : NPU_PLANNED_ARENA;
+}
+
+static void npu__planned_live(npu_planned_writer *w, uint32_t memory, uint32_t first, uint32_t last)
+{
+    npu__planned_memory *m = &w->memories[memory];
+    m->first = first < m->first ? first : m->first;
+    m->last = last > m->last ? last : m->last;
+}
+
 NPU_IR_API void npu_planned_overwrite(npu_planned_writer *w, uint32_t i)
 {
     uint32_t memory = npu_planned_operand(w, i);
@@ -60062,8 +60083,38 @@ NPU_IR_API uint32_t npu_planned_result(npu_planned_writer *w, uint32_t i)
         }
         w->memories[last].next = memory + 1;
         w->memories[memory].is_over = true;
+        w->memories[memory].offset = w->memories[w->overwritten].offset;
+        w->memories[memory].head = w->memories[w->overwritten].head;
     }
     return memory;
+}
+
+NPU_IR_API bool npu_planned_make_part(npu_planned_writer *w, uint32_t i, size_t offset)
+{
+    uint32_t y = npu_planned_result(w, 0), x = npu_planned_operand(w, i), first, tail;
+    npu__planned_memory *m = w->memories;
+    bool ok = w->status == NPU_OK && w->may_part && !w->open && y != NPU_PLANNED_NONE && x != NPU_PLANNED_NONE && !m[y].is_over &&
+              m[x].uses == 1 && !m[x].data && !m[x].is_state && m[x].size <= m[y].size &&
+              npu__planned_align(w, offset) == offset;
+    first = ok ? m[x].head : 0;
+    for (uint32_t k = first + 1; ok && k; k = m[k - 1].next) { /* what it overwrote, too, is no larger */
+        ok = m[k - 1].offset >= m[x].offset && m[k - 1].offset + m[k - 1].size <= m[x].offset + m[x].size;
+    }
+    if (!ok || first == y) {
+        return false;
+    }
+    for (tail = y; m[tail].next; tail = m[tail].next - 1) {}
+    m[tail].next = first + 1;
+    m[first].is_over = true;
+    offset -= m[x].offset;
+    for (uint32_t k = first + 1; k; k = m[k - 1].next) {
+        m[k - 1].offset += offset;
+        m[k - 1].head = y;
+    }
+    npu__planned_live(w, x, w->num_steps, w->num_steps); /* from here on they are one */
+    npu__planned_live(w, y, w->num_steps, w->num_steps);
+    w->has_parts = true;
+    return true;
 }
 
 NPU_IR_API bool npu_planned_is_used(const npu_planned_writer *w, uint32_t i)
@@ -60883,13 +60934,6 @@ NPU__COLD static uint32_t npu__planned_emit_copy(npu_planned_writer *w, uint32_t
    content at the end of each iteration. A value from outside is never overwritten in a child graph, nor is a clamp
    moved over its edge. */
 
-static void npu__planned_live(npu_planned_writer *w, uint32_t memory, uint32_t first, uint32_t last)
-{
-    npu__planned_memory *m = &w->memories[memory];
-    m->first = first < m->first ? first : m->first;
-    m->last = last > m->last ? last : m->last;
-}
-
 static npu_planned_control_words *npu__planned_control_of(const npu_planned_writer *w, uint32_t step)
 {
     return (npu_planned_control_words *)(void *)(w->words + w->steps[step].at + 1);
@@ -61245,13 +61289,6 @@ static npu_status npu__planned_keep(npu_planned_writer *w)
     return w->status;
 }
 
-static uint32_t npu__planned_align(const npu_planned_writer *w, uint64_t size)
-{
-    uint64_t a = w->desc->alignment ? w->desc->alignment : 8;
-    uint64_t end = (size + a - 1) & ~(a - 1); /* a is a power of two; this is asked for each pair of memories */
-    return end < NPU_PLANNED_ARENA ? (uint32_t)end : NPU_PLANNED_ARENA;
-}
-
 /* Inputs are there before step 0, outputs and states at the end. */
 static npu_status npu__planned_live_ports(npu_planned_writer *w)
 {
@@ -61278,17 +61315,19 @@ static bool npu__planned_larger(const npu__planned_memory *m, uint32_t a, uint32
     return m[a].most != m[b].most ? m[a].most > m[b].most : a < b;
 }
 
-/* Does memory b, which has its place, meet some of the chain from `a` on at that place? */
-static bool npu__planned_meets(const npu__planned_memory *m, uint32_t a, uint64_t place, uint32_t b)
+/* Does memory b, which has its place, meet some of the chain from `a` on at that place? Then the place from which on that
+   stands behind it, else 0. */
+static uint64_t npu__planned_meets(const npu__planned_memory *m, uint32_t a, uint64_t place, uint32_t b)
 {
     uint64_t begin = m[b].place, end = begin + m[b].size;
     for (uint32_t i = a + 1; i; i = m[i - 1].next) {
         const npu__planned_memory *it = &m[i - 1];
-        if (it->first <= m[b].last && m[b].first <= it->last && begin < place + it->size && place < end) {
-            return true;
+        uint64_t at = place + it->offset;
+        if (it->first <= m[b].last && m[b].first <= it->last && begin < at + it->size && at < end) {
+            return end - it->offset;
         }
     }
-    return false;
+    return 0;
 }
 
 /* The lowest place for a chain among memories that have theirs, by rising place: it moves behind what it meets. */
@@ -61298,15 +61337,14 @@ static uint32_t npu__planned_room(const npu_planned_writer *w, uint32_t i, const
     bool is_alone = !w->memories[i].next;
     for (uint32_t k = 0; k < num && at < NPU_PLANNED_ARENA; k++) {
         const npu__planned_memory *other = &w->memories[placed[k]];
+        uint32_t behind;
         if (is_alone && other->place >= at + w->memories[i].size) {
             break;
         }
-        if (npu__planned_meets(w->memories, i, at, placed[k])) {
-            uint32_t end = npu__planned_align(w, (uint64_t)other->place + other->size);
-            if (end > at) {
-                at = end;
-                k = is_alone ? k : NPU_NO_INDEX; /* those before may be in the way of parts of another size */
-            }
+        behind = npu__planned_align(w, npu__planned_meets(w->memories, i, at, placed[k]));
+        if (behind > at) {
+            at = behind;
+            k = is_alone ? k : NPU_NO_INDEX; /* those before may be in the way of parts of another size */
         }
     }
     return (uint32_t)at;
@@ -61329,7 +61367,8 @@ static uint32_t npu__planned_order(npu_planned_writer *w, uint32_t *order)
             continue;
         }
         for (uint32_t k = i + 1; k; k = m[k - 1].next) {
-            m[i].most = m[k - 1].size > m[i].most ? m[k - 1].size : m[i].most;
+            size_t end = m[k - 1].offset + m[k - 1].size;
+            m[i].most = end > m[i].most ? end : m[i].most;
         }
         while (at < end) { /* by halves: the list is sorted */
             uint32_t middle = at + (end - at) / 2;
@@ -61351,10 +61390,10 @@ static uint32_t npu__planned_put_chain(npu_planned_writer *w, uint32_t first, ui
     npu__planned_memory *m = w->memories;
     for (uint32_t k = first + 1; k; k = m[k - 1].next, num++) {
         uint32_t at = num;
-        uint64_t end = (uint64_t)place + m[k - 1].size;
-        m[k - 1].place = place;
+        uint64_t begin = (uint64_t)place + m[k - 1].offset, end = begin + m[k - 1].size;
+        m[k - 1].place = begin < NPU_PLANNED_ARENA ? (uint32_t)begin : NPU_PLANNED_ARENA;
         w->arena_size = end > w->arena_size ? end : w->arena_size;
-        while (at && m[placed[at - 1]].place > place) {
+        while (at && m[placed[at - 1]].place > m[k - 1].place) {
             at--;
         }
         npu__planned_insert(placed, num, at, k - 1);
@@ -62435,17 +62474,37 @@ static npu_status npu__planned_share_constants(npu_planned_writer *w)
     return table ? NPU_OK : npu__planned_fail(w, NPU_ERR_NO_MEMORY, "out of memory");
 }
 
-static npu_status npu__planned_all(npu_planned_writer *w, const npu_plan *plan, npu_text *file)
+/* Steps, and places for all that they touch. */
+NPU__COLD static npu_status npu__planned_steps(npu_planned_writer *w, const npu_plan *plan,
+                                               const npu_plan_write_desc *desc, npu_diag *diag, bool may_part)
+{
+    memset(w, 0, sizeof *w);
+    w->allocator = npu__allocator(desc->allocator);
+    w->g = npu_plan_graph(plan);
+    w->desc = desc;
+    w->diag = diag;
+    w->may_part = may_part;
+    w->overwritten = NPU_PLANNED_NONE;
+    w->names = npu_text_init(&w->allocator);
+    w->data = npu_text_init(&w->allocator);
+    w->memory_of = (uint32_t *)npu__alloc_zero(&w->allocator, w->g->num_values * sizeof *w->memory_of);
+    w->outputs = (uint32_t *)npu__alloc_zero(&w->allocator,
+                                             (w->g->num_outputs + w->g->num_updates) * sizeof *w->outputs);
+    w->live = (uint8_t *)npu__alloc_zero(&w->allocator, w->g->num_ops);
+    if (!w->memory_of || !w->outputs || !w->live) {
+        return npu__planned_fail(w, NPU_ERR_NO_MEMORY, "out of memory");
+    }
+    npu__mark_live(w->g, w->live);
+    return npu__planned_lower_steps(w, plan) || npu__planned_keep(w) || npu__planned_share_constants(w) ||
+           npu__planned_live_ports(w) || npu__planned_place(w) ? w->status : NPU_OK;
+}
+
+static npu_status npu__planned_write(npu_planned_writer *w, npu_text *file)
 {
     const npu_graph *g = w->g;
     size_t before = file->len, size;
     npu_planned_port *ports;
     uint32_t num;
-    npu__planned_lower_steps(w, plan);
-    if (w->status || npu__planned_keep(w) || npu__planned_share_constants(w) || npu__planned_live_ports(w) ||
-        npu__planned_place(w)) {
-        return w->status;
-    }
     num = g->num_inputs + g->num_outputs + npu__planned_num_states(w);
     size = (num + 1u) * sizeof *ports;
     ports = (npu_planned_port *)npu__alloc(&w->allocator, size);
@@ -62507,8 +62566,9 @@ static void npu__planned_writer_free(npu_planned_writer *w)
 NPU__COLD NPU_IR_API npu_status npu_plan_write(const npu_plan *plan, const npu_plan_write_desc *desc, npu_text *file,
                                                npu_diag *diag)
 {
-    npu_planned_writer w;
-    npu_diag local;
+    npu_planned_writer w, apart;
+    npu_diag local, other;
+    npu_status status;
     size_t before = file ? file->len : 0, code_before = desc && desc->code ? desc->code->len : 0,
            calls_before = desc && desc->calls ? desc->calls->len : 0;
     diag = diag ? diag : &local;
@@ -62520,24 +62580,19 @@ NPU__COLD NPU_IR_API npu_status npu_plan_write(const npu_plan *plan, const npu_p
                                  : "the desc has no libraries, as npu_ref_planned(), an alignment other than 8 to 64, "
                                    "a name that is no identifier, or is not zeroed");
     }
-    memset(&w, 0, sizeof w);
-    w.allocator = npu__allocator(desc->allocator);
-    w.g = npu_plan_graph(plan);
-    w.desc = desc;
-    w.diag = diag;
-    w.overwritten = NPU_PLANNED_NONE;
-    w.names = npu_text_init(&w.allocator);
-    w.data = npu_text_init(&w.allocator);
-    w.memory_of = (uint32_t *)npu__alloc_zero(&w.allocator, w.g->num_values * sizeof *w.memory_of);
-    w.outputs = (uint32_t *)npu__alloc_zero(&w.allocator, (w.g->num_outputs + w.g->num_updates) * sizeof *w.outputs);
-    w.live = (uint8_t *)npu__alloc_zero(&w.allocator, w.g->num_ops);
-    if (!w.memory_of || !w.outputs || !w.live) {
-        npu__planned_fail(&w, NPU_ERR_NO_MEMORY, "out of memory");
-    } else {
-        npu__mark_live(w.g, w.live);
-        npu__planned_all(&w, plan, file);
+    status = npu__planned_steps(&w, plan, desc, diag, true);
+    if (status == NPU_OK && w.has_parts) { /* they lie where all of them fit, which may take more than copies */
+        npu__planned_steps(&apart, plan, desc, npu__diag_clear(&other), false);
+        if (apart.status == NPU_OK && apart.arena_size < w.arena_size) {
+            npu_planned_writer more = w;
+            w = apart;
+            apart = more;
+            w.diag = diag;
+        }
+        npu__planned_writer_free(&apart);
     }
-    if (w.status) {
+    status = status ? status : npu__planned_write(&w, file);
+    if (status) {
         file->len = before;
         if (desc->code) {
             desc->code->len = code_before;
@@ -62547,7 +62602,7 @@ NPU__COLD NPU_IR_API npu_status npu_plan_write(const npu_plan *plan, const npu_p
         }
     }
     npu__planned_writer_free(&w);
-    return w.status;
+    return status;
 }
 #endif /* NPU_IR_RUNTIME_ONLY */
 

@@ -39028,6 +39028,9 @@ NPU__REF_COLD static npu_status npu__ref_plan_quantise(npu_planned_writer *w, co
     s.q.high = high > 127 ? 127 : (int32_t)high;
     s.q.is_twice = 0;
     s.scale = (float)(is_back ? scale : 1.0 / scale);
+    if (!is_back) {
+        npu_planned_overwrite(w, 0); /* a byte never stands behind the number that it is of */
+    }
     s.y = npu_planned_result(w, 0);
     s.x = npu_planned_operand(w, 0);
     s.count = npu__ref_plan_len(op->out[0]);
@@ -39162,7 +39165,7 @@ static npu_status npu__ref_plan_copy_of(npu_planned_writer *w, const npu_op_info
     return npu_planned_emit(w, NPU_PLANNED_copy, s, sizeof *s, 2, 0);
 }
 
-/* cat and stack: a part of the result for each operand. */
+/* cat and stack: a part of the result for each operand, which is made there where it can be. */
 NPU__REF_COLD static npu_status npu__ref_plan_cat(npu_planned_writer *w, const npu_op_info *op)
 {
     const npu_spec *y = op->out[0];
@@ -39181,7 +39184,11 @@ NPU__REF_COLD static npu_status npu__ref_plan_cat(npu_planned_writer *w, const n
         s.y_first = first * inner;
         npu__ref_plan_dim(&s, &at, n * inner, 1, 1);
         npu__ref_plan_dim(&s, &at, outer, row, n * inner);
-        status = npu__ref_plan_len(op->in[i]) ? npu__ref_plan_copy_of(w, op, &s, i) : NPU_OK;
+        if (npu__ref_plan_len(op->in[i]) &&
+            !(outer == 1 && npu__ref_plan_is_stored_alike(op, i) &&
+              npu_planned_make_part(w, i, (size_t)s.y_first * s.size))) {
+            status = npu__ref_plan_copy_of(w, op, &s, i);
+        }
         first += n;
     }
     return status;
