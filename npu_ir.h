@@ -7162,9 +7162,11 @@ NPU_IR_API uint32_t npu_planned_add_data(npu_planned_writer *w, npu_dtype dtype,
 NPU_IR_API void *npu_planned_edit_data(npu_planned_writer *w, uint32_t memory);
 /* Before npu_planned_result(w, 0): result 0 may lie where operand i does, if nothing reads that later. */
 NPU_IR_API void npu_planned_overwrite(npu_planned_writer *w, uint32_t i);
-/* After npu_planned_result(w, 0): operand i is made where that has it, so many bytes behind its begin. False = it cannot
-   be, as others read it, or not at an aligned place: it is to be copied. */
+/* Operand i is made where result 0 has it, so many bytes behind its begin. False = it cannot be, as others read it, or
+   at no aligned place: it is to be copied. */
 NPU_IR_API bool npu_planned_make_part(npu_planned_writer *w, uint32_t i, size_t offset);
+/* The other way round: result i lies in operand 0. False = it does not, and is to be copied. */
+NPU_IR_API bool npu_planned_take_part(npu_planned_writer *w, uint32_t i, size_t offset);
 /* A step. words: the first num_places are memory, the rest numbers of 32 bits. clamp: which word is the first of two,
    f32, between which the kernel keeps its results; 0 = it does not: a clamp that follows is folded into them. */
 NPU_IR_API npu_status npu_planned_emit(npu_planned_writer *w, uint32_t kernel, const void *words, size_t size,
@@ -59908,6 +59910,8 @@ typedef struct npu__planned_step {
     bool is_heavy;
 } npu__planned_step;
 
+enum { NPU__PLANNED_MADE = 1, NPU__PLANNED_TAKEN = 2 };
+
 struct npu_planned_writer {
     npu_allocator allocator;
     const npu_graph *g;
@@ -59925,7 +59929,7 @@ struct npu_planned_writer {
     uint32_t overwritten;       /* memory that its result 0 may take; NPU_PLANNED_NONE */
     uint32_t open, depth, counters; /* control flow: 1 + the step that is open; loops around here; most of these */
     bool has_control;
-    bool may_part, has_parts;   /* operands of a cat may be made in its result; some are */
+    uint32_t may_part, parts;   /* NPU__PLANNED_MADE and _TAKEN: which parts of tensors may lie in them, and which do */
     uint64_t arena_size;
     uint32_t expanded;          /* ops around this one that stand for others */
     NPU__ARRAY(npu_graph *, bodies); /* what they stand for */
@@ -60093,9 +60097,9 @@ NPU_IR_API bool npu_planned_make_part(npu_planned_writer *w, uint32_t i, size_t 
 {
     uint32_t y = npu_planned_result(w, 0), x = npu_planned_operand(w, i), first, tail;
     npu__planned_memory *m = w->memories;
-    bool ok = w->status == NPU_OK && w->may_part && !w->open && y != NPU_PLANNED_NONE && x != NPU_PLANNED_NONE && !m[y].is_over &&
-              m[x].uses == 1 && !m[x].data && !m[x].is_state && m[x].size <= m[y].size &&
-              npu__planned_align(w, offset) == offset;
+    bool ok = w->status == NPU_OK && w->may_part & NPU__PLANNED_MADE && !w->open && y != NPU_PLANNED_NONE &&
+              x != NPU_PLANNED_NONE && !m[y].is_over && m[x].uses == 1 && !m[x].data && !m[x].is_state &&
+              m[x].size <= m[y].size && npu__planned_align(w, offset) == offset;
     first = ok ? m[x].head : 0;
     for (uint32_t k = first + 1; ok && k; k = m[k - 1].next) { /* what it overwrote, too, is no larger */
         ok = m[k - 1].offset >= m[x].offset && m[k - 1].offset + m[k - 1].size <= m[x].offset + m[x].size;
@@ -60113,7 +60117,33 @@ NPU_IR_API bool npu_planned_make_part(npu_planned_writer *w, uint32_t i, size_t 
     }
     npu__planned_live(w, x, w->num_steps, w->num_steps); /* from here on they are one */
     npu__planned_live(w, y, w->num_steps, w->num_steps);
-    w->has_parts = true;
+    w->parts |= NPU__PLANNED_MADE;
+    return true;
+}
+
+NPU_IR_API bool npu_planned_take_part(npu_planned_writer *w, uint32_t i, size_t offset)
+{
+    uint32_t x = npu_planned_operand(w, 0), y, tail;
+    npu__planned_memory *m = w->memories;
+    if (w->status || !(w->may_part & NPU__PLANNED_TAKEN) || w->open || x == NPU_PLANNED_NONE || m[x].data ||
+        m[x].is_state || npu__planned_align(w, offset) != offset) {
+        return false;
+    }
+    y = npu_planned_result(w, i);
+    if (y == NPU_PLANNED_NONE) {
+        return false;
+    }
+    m = w->memories;
+    for (tail = x; m[tail].next; tail = m[tail].next - 1) {}
+    m[tail].next = y + 1;
+    m[y].is_over = true;
+    m[y].head = m[x].head;
+    m[y].offset = m[x].offset + offset;
+    m[x].uses++; /* for good: nothing overwrites one, as the other may still be read */
+    m[y].uses++;
+    npu__planned_live(w, x, w->num_steps, w->num_steps);
+    npu__planned_live(w, y, w->num_steps, w->num_steps);
+    w->parts |= NPU__PLANNED_TAKEN;
     return true;
 }
 
@@ -61315,8 +61345,8 @@ static bool npu__planned_larger(const npu__planned_memory *m, uint32_t a, uint32
     return m[a].most != m[b].most ? m[a].most > m[b].most : a < b;
 }
 
-/* Does memory b, which has its place, meet some of the chain from `a` on at that place? Then the place from which on that
-   stands behind it, else 0. */
+/* Does memory b, which has its place, meet some of the chain from `a` on at that place? Then the place from which on
+   that stands behind it, else 0. */
 static uint64_t npu__planned_meets(const npu__planned_memory *m, uint32_t a, uint64_t place, uint32_t b)
 {
     uint64_t begin = m[b].place, end = begin + m[b].size;
@@ -61367,8 +61397,8 @@ static uint32_t npu__planned_order(npu_planned_writer *w, uint32_t *order)
             continue;
         }
         for (uint32_t k = i + 1; k; k = m[k - 1].next) {
-            size_t end = m[k - 1].offset + m[k - 1].size;
-            m[i].most = end > m[i].most ? end : m[i].most;
+            size_t reach = m[k - 1].offset + m[k - 1].size;
+            m[i].most = reach > m[i].most ? reach : m[i].most;
         }
         while (at < end) { /* by halves: the list is sorted */
             uint32_t middle = at + (end - at) / 2;
@@ -62476,7 +62506,7 @@ static npu_status npu__planned_share_constants(npu_planned_writer *w)
 
 /* Steps, and places for all that they touch. */
 NPU__COLD static npu_status npu__planned_steps(npu_planned_writer *w, const npu_plan *plan,
-                                               const npu_plan_write_desc *desc, npu_diag *diag, bool may_part)
+                                               const npu_plan_write_desc *desc, npu_diag *diag, uint32_t may_part)
 {
     memset(w, 0, sizeof *w);
     w->allocator = npu__allocator(desc->allocator);
@@ -62566,9 +62596,10 @@ static void npu__planned_writer_free(npu_planned_writer *w)
 NPU__COLD NPU_IR_API npu_status npu_plan_write(const npu_plan *plan, const npu_plan_write_desc *desc, npu_text *file,
                                                npu_diag *diag)
 {
-    npu_planned_writer w, apart;
-    npu_diag local, other;
+    npu_planned_writer w, other;
+    npu_diag local, none;
     npu_status status;
+    uint32_t parts;
     size_t before = file ? file->len : 0, code_before = desc && desc->code ? desc->code->len : 0,
            calls_before = desc && desc->calls ? desc->calls->len : 0;
     diag = diag ? diag : &local;
@@ -62580,16 +62611,19 @@ NPU__COLD NPU_IR_API npu_status npu_plan_write(const npu_plan *plan, const npu_p
                                  : "the desc has no libraries, as npu_ref_planned(), an alignment other than 8 to 64, "
                                    "a name that is no identifier, or is not zeroed");
     }
-    status = npu__planned_steps(&w, plan, desc, diag, true);
-    if (status == NPU_OK && w.has_parts) { /* they lie where all of them fit, which may take more than copies */
-        npu__planned_steps(&apart, plan, desc, npu__diag_clear(&other), false);
-        if (apart.status == NPU_OK && apart.arena_size < w.arena_size) {
-            npu_planned_writer more = w;
-            w = apart;
-            apart = more;
-            w.diag = diag;
+    status = npu__planned_steps(&w, plan, desc, diag, NPU__PLANNED_MADE | NPU__PLANNED_TAKEN);
+    parts = status ? 0 : w.parts;
+    for (uint32_t may = parts; may-- > 0;) { /* parts lie where all of them fit, which may take more than copies */
+        if ((may & parts) == may) {
+            npu__planned_steps(&other, plan, desc, npu__diag_clear(&none), may);
+            if (other.status == NPU_OK && other.arena_size < w.arena_size) {
+                npu_planned_writer more = w;
+                w = other;
+                other = more;
+                w.diag = diag;
+            }
+            npu__planned_writer_free(&other);
         }
-        npu__planned_writer_free(&apart);
     }
     status = status ? status : npu__planned_write(&w, file);
     if (status) {

@@ -39096,7 +39096,7 @@ NPU__REF_COLD static npu_status npu__ref_plan_permute(npu_planned_writer *w, con
     return ok ? status : NPU_ERR_UNSUPPORTED;
 }
 
-/* slice and select: a stride times a step, from a first element on. */
+/* slice and select: a stride times a step, from a first element on; nothing, where all of them follow each other. */
 NPU__REF_COLD static npu_status npu__ref_plan_slice(npu_planned_writer *w, const npu_op_info *op)
 {
     const npu_spec *x = op->in[0], *y = op->out[0];
@@ -39111,6 +39111,10 @@ NPU__REF_COLD static npu_status npu__ref_plan_slice(npu_planned_writer *w, const
     first = first < 0 ? first + n : first;
     first = first < 0 ? 0 : first > n ? n : first;
     s.x_first = (uint32_t)first * x_strides[axis];
+    if (ok && step == 1 && npu__ref_plan_len(y) && npu__ref_plan_dims(x, 0, axis) == 1 &&
+        npu_planned_take_part(w, 0, (size_t)s.x_first * s.size)) {
+        return NPU_OK;
+    }
     for (uint32_t i = x->rank, o = y->rank; i-- > 0 && ok;) {
         if (is_select && i == axis) {
             continue;
@@ -39194,7 +39198,7 @@ NPU__REF_COLD static npu_status npu__ref_plan_cat(npu_planned_writer *w, const n
     return status;
 }
 
-/* split and what is like it, and unbind: a part of the operand for each result. */
+/* split and what is like it, and unbind: a part of the operand for each result, as it lies there or copied. */
 NPU__REF_COLD static npu_status npu__ref_plan_split(npu_planned_writer *w, const npu_op_info *op)
 {
     const npu_spec *x = op->in[0];
@@ -39206,6 +39210,10 @@ NPU__REF_COLD static npu_status npu__ref_plan_split(npu_planned_writer *w, const
         uint32_t n = op->kind == NPU_ATEN_UNBIND ? 1 : npu__ref_plan_dims(op->out[i], axis, axis + 1u), at = 5;
         npu__ref_plan_copy(op, &s);
         s.x_first = first * inner;
+        if (outer == 1 && n && npu_planned_take_part(w, i, (size_t)s.x_first * s.size)) {
+            first += n;
+            continue;
+        }
         npu__ref_plan_dim(&s, &at, n * inner, 1, 1);
         npu__ref_plan_dim(&s, &at, outer, n * inner, row);
         s.y = npu_planned_result(w, i);

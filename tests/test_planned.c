@@ -1233,6 +1233,9 @@ static void test_parts(void)
         { "input x : f32[1,2,8,8]\ninput z : f32[1,2,8,8]\na = aten.cat.default([x, z], 1)\nb = aten.sigmoid.default(a)\n"
           "c = aten.tanh.default(a)\nd = aten.stack.default([b, c], 0)\ne = aten.flatten.using_ints(d, 0, -1)\n"
           "k = aten.slice.Tensor(e, 0, 0, 64)\ny = aten.cat.default([k, e], 0)\n" OUT, 2304, 3 },
+        { "input x : f32[1,4,8,8]\na = aten.mul.Scalar(x, 0.5)\nb, c = aten.chunk.default(a, 2, 1)\n"
+          "d = aten.select.int(c, 1, 1)\ne = aten.slice.Tensor(b, 2, 2, 6)\nf = aten.neg.default(d)\ng = aten.abs.default(e)\n"
+          "output b = b\noutput f = f\noutput g = g\n", 1280, 4 },
         { "input x : f32[1,1,3,3]\na = aten.exp.default(x)\nb = aten.neg.default(x)\ny = aten.cat.default([a, b], 1)\n" OUT,
           112, 3 }, /* b would lie at byte 36 */
         { "input x : f32[2,2,8]\na = aten.exp.default(x)\nb = aten.neg.default(x)\ny = aten.cat.default([a, b], 1)\n" OUT,
