@@ -2169,12 +2169,12 @@ int main(void)
     NPU_RUN(test_shared_constants);
     NPU_RUN(test_bodies);
     NPU_RUN(test_flows);
+    NPU_RUN(test_parts);
     if (num_emitted) {
         save_emitted();
     }
     npu_text_free(&emitted_main);
     NPU_RUN(test_memory);
-    NPU_RUN(test_parts);
     NPU_RUN(test_spoiled);
     NPU_RUN(test_flow_work);
     NPU_RUN(test_spoiled_flows);
