@@ -7118,8 +7118,9 @@ typedef struct npu_planned_control_words {
 /* ---- writing them ----
 
    An op becomes steps by a row: its kind, and a function that says the steps' kernels and words. Views become nothing,
-   nor do ops that no output or state needs; ops whose operands are all known run on their backend now, and their
-   results are constants; npu.call, npu.fused and composites (npu_op_expand), where no row takes them, are the ops of
+   and, where that takes no more memory, slices and operands of a cat, which lie in the whole; ops that no output or
+   state needs become nothing, either; those whose operands are all known run on their backend now, and their results
+   are constants; npu.call, npu.fused and composites (npu_op_expand), where no row takes them, are the ops of
    their body. Rows of the library are those of npu_ref_planned(); for a kernel of your own add a row for the op that it
    runs. */
 
@@ -59910,7 +59911,9 @@ typedef struct npu__planned_step {
     bool is_heavy;
 } npu__planned_step;
 
-enum { NPU__PLANNED_MADE = 1, NPU__PLANNED_TAKEN = 2 };
+/* What may lie in the memory of something larger: operands of a cat, slices, what overwrites an operand that has wider
+   elements. */
+enum { NPU__PLANNED_MADE = 1, NPU__PLANNED_TAKEN = 2, NPU__PLANNED_NARROWED = 4, NPU__PLANNED_ALL = 7 };
 
 struct npu_planned_writer {
     npu_allocator allocator;
@@ -59929,7 +59932,7 @@ struct npu_planned_writer {
     uint32_t overwritten;       /* memory that its result 0 may take; NPU_PLANNED_NONE */
     uint32_t open, depth, counters; /* control flow: 1 + the step that is open; loops around here; most of these */
     bool has_control;
-    uint32_t may_part, parts;   /* NPU__PLANNED_MADE and _TAKEN: which parts of tensors may lie in them, and which do */
+    uint32_t may_part, parts;   /* NPU__PLANNED_MADE and so on: which may, and which do */
     uint64_t arena_size;
     uint32_t expanded;          /* ops around this one that stand for others */
     NPU__ARRAY(npu_graph *, bodies); /* what they stand for */
@@ -60068,9 +60071,13 @@ NPU_IR_API void npu_planned_overwrite(npu_planned_writer *w, uint32_t i)
 {
     uint32_t memory = npu_planned_operand(w, i);
     size_t size = 0;
-    npu_value y = npu_op_result(w->g, w->op, 0);
+    npu_value y = npu_op_result(w->g, w->op, 0), x = npu_op_operand_value(w->g, w->op, i);
+    bool narrows = x.id && y.id && npu_dtype_bits((npu_dtype)npu__planned_spec_of(w, y)->dtype) <
+                                       npu_dtype_bits((npu_dtype)npu__planned_spec_of(w, x)->dtype);
     if (memory != NPU_PLANNED_NONE && w->memories[memory].uses == 1 && !w->memories[memory].data &&
-        !npu_spec_size(npu__planned_spec_of(w, y), &size) && size <= w->memories[memory].size) {
+        !npu_spec_size(npu__planned_spec_of(w, y), &size) && size <= w->memories[memory].size &&
+        (!narrows || w->may_part & NPU__PLANNED_NARROWED)) {
+        w->parts |= narrows ? NPU__PLANNED_NARROWED : 0;
         w->overwritten = memory;
     }
 }
@@ -62611,7 +62618,7 @@ NPU__COLD NPU_IR_API npu_status npu_plan_write(const npu_plan *plan, const npu_p
                                  : "the desc has no libraries, as npu_ref_planned(), an alignment other than 8 to 64, "
                                    "a name that is no identifier, or is not zeroed");
     }
-    status = npu__planned_steps(&w, plan, desc, diag, NPU__PLANNED_MADE | NPU__PLANNED_TAKEN);
+    status = npu__planned_steps(&w, plan, desc, diag, NPU__PLANNED_ALL);
     parts = status ? 0 : w.parts;
     for (uint32_t may = parts; may-- > 0;) { /* parts lie where all of them fit, which may take more than copies */
         if ((may & parts) == may) {

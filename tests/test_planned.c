@@ -1245,6 +1245,9 @@ static void test_parts(void)
           "f = aten.exp.default(e)\ny = aten.cat.default([f, d], 0)\n" OUT, 256, 5 },
         { "input x : f32[1,4,8,8]\ny = quantized_decomposed.quantize_per_tensor.default(x, 0.01, 3, -128, 127, dtype=i8)\n" OUT,
           1024, 1 },
+        { "input x : f32[1,1,8,8]\nq = quantized_decomposed.quantize_per_tensor.default(x, 0.01, 3, -128, 127, dtype=i8)\n"
+          "r = aten.repeat.default(q, [1,16,1,1])\n"
+          "y = npu.qmax_pool(r, [2,2], in_scales=[0.01], in_zeros=[3], scale=0.01, zero=3)\n" OUT, 1088, 3 }, /* not q */
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         npu_graph *g = graph_of(rows[i].lines);
