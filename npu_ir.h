@@ -62620,9 +62620,13 @@ NPU__COLD NPU_IR_API npu_status npu_plan_write(const npu_plan *plan, const npu_p
     }
     status = npu__planned_steps(&w, plan, desc, diag, NPU__PLANNED_ALL);
     parts = status ? 0 : w.parts;
-    for (uint32_t may = parts; may-- > 0;) { /* parts lie where all of them fit, which may take more than copies */
+    for (uint32_t may = parts; status == NPU_OK && may-- > 0;) { /* in one place parts may take more than copies */
         if ((may & parts) == may) {
             npu__planned_steps(&other, plan, desc, npu__diag_clear(&none), may);
+            if (other.status == NPU_ERR_NO_MEMORY) {
+                status = other.status;
+                *diag = none;
+            }
             if (other.status == NPU_OK && other.arena_size < w.arena_size) {
                 npu_planned_writer more = w;
                 w = other;
