@@ -267,7 +267,8 @@ macros() {
 
 # ---- tests on other compilers and machines ------------------------------------------------------------------------
 
-# Vectors run all their ways in make test; elsewhere the first three will do, on emulators the CPU alone. Where threads are looked at, only the tests
+# Vectors run all their ways in make test; elsewhere the first three will do, on emulators and under sanitizers, where
+# the other ways take what the tests of devices take, the CPU alone. Where threads are looked at, only the tests
 # that have some run, and no vectors, because each runs on one.
 tests_with() { # build folder, compiler, flags, emulator, ways, tests
     $MAKE -j "$JOBS" BUILD="$BUILD/$1" CC="$2" CFLAGS="$3" RUN="$4" JOBS="$JOBS" WAYS="${5:-three}" ${6:+TESTS="$6"} test
@@ -286,10 +287,10 @@ sanitizer() { # name, flags, runner, ways, tests
 # Clang finds more than gcc, and takes minutes to compile this when it optimises.
 sanitizers() {
     if has clang; then
-        CC=clang sanitizer address,undefined,float-cast-overflow "-fno-sanitize-recover=all -DNPU_IR_DEBUG -O0" "" "" \
+        CC=clang sanitizer address,undefined,float-cast-overflow "-fno-sanitize-recover=all -DNPU_IR_DEBUG -O0" "" cpu \
             "$(tests_but scale)"
     else
-        sanitizer address,undefined "-fno-sanitize-recover=all -DNPU_IR_DEBUG" "" "" "$(tests_but scale)"
+        sanitizer address,undefined "-fno-sanitize-recover=all -DNPU_IR_DEBUG" "" cpu "$(tests_but scale)"
     fi
 }
 
