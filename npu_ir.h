@@ -43364,6 +43364,13 @@ typedef struct npu__moved {
     uint32_t next; /* index + 1 of the next record of the same value */
 } npu__moved;
 
+/* Bytes of a region that child graphs take: what their programs hold, the arena that they have in common, the largest
+   but one of those in it, and the arenas of child graphs in them. Of what a device does, which takes the op of control
+   flow itself, nothing is known. */
+typedef struct npu__shares {
+    uint64_t held, arena, arena_but_one, inner;
+} npu__shares;
+
 /* What a plan takes of a region. */
 typedef struct npu__room {
     uint64_t capacity;             /* what it may: less than the region says where a device did not give it */
@@ -43371,6 +43378,7 @@ typedef struct npu__room {
     /* Of a child graph's plan: bytes that its parent and the other child graphs take, and the arena of those, which it
        has in common with them, as one of them runs at a time. */
     uint64_t beside, shared;
+    npu__shares bodies;            /* of the child graphs that are planned, or have programs, by now */
 } npu__room;
 
 /* Memory of one value on one backend: see the memory planner. */
@@ -47600,23 +47608,43 @@ static uint64_t npu__region_arenas(const npu_plan *plan, uint32_t b, uint32_t r)
     return npu__of_execs(plan, bytes > shared ? bytes : shared);
 }
 
-/* Bytes of a region that child graphs take: what their programs hold, the arena that they have in common, and those of
-   child graphs in them. Of what a device does, which takes the op of control flow itself, nothing is known. */
-typedef struct npu__shares {
-    uint64_t held, arena, inner;
-} npu__shares;
-static npu__shares npu__region_bodies(const npu_plan *plan, uint32_t b, uint32_t r, const npu_plan *but)
+static npu__shares npu__region_bodies(const npu_plan *plan, uint32_t b, uint32_t r);
+
+static void npu__shares_add(npu__shares *s, const npu_plan *body, uint32_t b, uint32_t r)
 {
-    npu__shares s = { 0, 0, 0 }, in;
+    if (b < npu__num_backends(body)) {
+        npu__shares in = npu__region_bodies(body, b, r);
+        uint64_t arena = npu__region_arena(body, b, r), less = arena > s->arena ? s->arena : arena;
+        s->held = npu__add_clamped(s->held, npu__add_clamped(npu__region_held(body, b, r), in.held));
+        s->inner = npu__add_clamped(s->inner, npu__add_clamped(in.arena, in.inner));
+        s->arena = arena > s->arena ? arena : s->arena;
+        s->arena_but_one = less > s->arena_but_one ? less : s->arena_but_one;
+    }
+}
+
+static void npu__shares_take_off(npu__shares *s, const npu_plan *body, uint32_t b, uint32_t r)
+{
+    if (b < npu__num_backends(body)) {
+        npu__shares in = npu__region_bodies(body, b, r);
+        uint64_t held = npu__add_clamped(npu__region_held(body, b, r), in.held);
+        uint64_t inner = npu__add_clamped(in.arena, in.inner);
+        s->held -= s->held == UINT64_MAX ? 0 : held;
+        s->inner -= s->inner == UINT64_MAX ? 0 : inner;
+        s->arena = npu__region_arena(body, b, r) == s->arena ? s->arena_but_one : s->arena;
+    }
+}
+
+static bool npu__body_runs(const npu_plan *plan, uint32_t i)
+{
+    return plan->targets[plan->bodies[i].op].backend >= plan->num_given;
+}
+
+static npu__shares npu__region_bodies(const npu_plan *plan, uint32_t b, uint32_t r)
+{
+    npu__shares s = { 0, 0, 0, 0 };
     for (uint32_t i = 0; NPU__HAS_CONTROL && i < plan->num_bodies; i++) {
-        const npu_plan *body = plan->bodies[i].plan;
-        bool runs = body != but && plan->targets[plan->bodies[i].op].backend >= plan->num_given;
-        if (runs && b < npu__num_backends(body)) {
-            uint64_t arena = npu__region_arena(body, b, r);
-            in = npu__region_bodies(body, b, r, NULL);
-            s.held = npu__add_clamped(s.held, npu__add_clamped(npu__region_held(body, b, r), in.held));
-            s.arena = arena > s.arena ? arena : s.arena;
-            s.inner = npu__add_clamped(s.inner, npu__add_clamped(in.arena, in.inner));
+        if (npu__body_runs(plan, i)) {
+            npu__shares_add(&s, plan->bodies[i].plan, b, r);
         }
     }
     return s;
@@ -47625,7 +47653,7 @@ static npu__shares npu__region_bodies(const npu_plan *plan, uint32_t b, uint32_t
 /* Bytes of a region that are not the plan's own. */
 static uint64_t npu__region_others(const npu_plan *plan, uint32_t b, uint32_t r)
 {
-    npu__shares s = npu__region_bodies(plan, b, r, NULL);
+    npu__shares s = npu__region_bodies(plan, b, r);
     return npu__add_clamped(npu__add_clamped(s.held, plan->room[b][r].beside),
                             npu__of_execs(plan, npu__add_clamped(s.arena, s.inner)));
 }
@@ -47637,19 +47665,36 @@ static uint64_t npu__region_required(const npu_plan *plan, uint32_t b, uint32_t 
                             npu__region_others(plan, b, r));
 }
 
-/* A child graph has what its parent's plan and the other child graphs leave of each region. `but`: itself, as it is
-   among them already. */
+/* A child graph has what its parent's plan and the other child graphs so far leave of each region. `but`: itself, as it
+   is among them already; NULL = it is not. */
 static void npu__plan_beside(npu_plan *body, const npu_plan *of, const npu_plan *but)
 {
     for (uint32_t b = 0; b < of->num_given; b++) {
         for (uint32_t r = 0; r < npu__num_regions(of->backends[b]); r++) {
-            npu__shares s = npu__region_bodies(of, b, r, but);
+            npu__shares s = of->room[b][r].bodies;
             npu__room *room = &body->room[b][r];
+            if (but) {
+                npu__shares_take_off(&s, but, b, r);
+            }
             room->capacity = of->room[b][r].capacity;
             room->shared = s.arena;
             room->beside = npu__add_clamped(of->room[b][r].beside, npu__region_arenas(of, b, r));
             room->beside = npu__add_clamped(room->beside, npu__region_held(of, b, r));
             room->beside = npu__add_clamped(room->beside, npu__add_clamped(s.held, npu__of_execs(of, s.inner)));
+        }
+    }
+}
+
+/* Child graph i is planned, or its program made: in place of `old`, NULL = it was not counted. */
+static void npu__count_body(npu_plan *plan, uint32_t i, const npu_plan *old)
+{
+    for (uint32_t b = 0; b < plan->num_given && npu__body_runs(plan, i); b++) {
+        for (uint32_t r = 0; r < npu__num_regions(plan->backends[b]); r++) {
+            npu__shares *s = &plan->room[b][r].bodies;
+            if (old) {
+                npu__shares_take_off(s, old, b, r);
+            }
+            npu__shares_add(s, plan->bodies[i].plan, b, r);
         }
     }
 }
@@ -49427,6 +49472,8 @@ static npu_status npu__plan_bodies(npu_plan *plan, const npu_plan_desc *desc, np
             if (status == NPU_OK && !npu__add_body(plan, id, k, body, false)) {
                 npu_plan_destroy(body);
                 status = npu__fail(diag, NPU_ERR_NO_MEMORY, "plan: out of memory");
+            } else if (status == NPU_OK) {
+                npu__count_body(plan, plan->num_bodies - 1, NULL);
             }
         }
     }
@@ -51120,10 +51167,16 @@ static npu_status npu__make_bodies(npu_program *p, npu_diag *diag)
     npu_plan *plan = p->plan;
     npu_status status = NPU_OK;
     uint32_t kept = 0;
+    for (uint32_t b = 0; b < plan->num_given && plan->num_bodies; b++) {
+        for (uint32_t r = 0; r < npu__num_regions(plan->backends[b]); r++) {
+            plan->room[b][r].bodies = npu__region_bodies(plan, b, r);
+        }
+    }
     for (uint32_t i = 0; i < plan->num_bodies && status == NPU_OK; i++) {
         npu__body_plan *b = &plan->bodies[i];
+        const npu_plan *old;
         npu_program *made = NULL;
-        if (plan->targets[b->op].backend < plan->num_given) {
+        if (!npu__body_runs(plan, i)) {
             b->plan = NULL;
             continue;
         }
@@ -51135,7 +51188,9 @@ static npu_status npu__make_bodies(npu_program *p, npu_diag *diag)
             p->bodies[p->num_bodies].op = b->op;
             p->bodies[p->num_bodies].body = b->body;
             p->bodies[p->num_bodies++].program = made;
+            old = b->plan;
             b->plan = made->plan;
+            npu__count_body(plan, i, old);
         }
     }
     for (uint32_t i = 0; i < plan->num_bodies && status == NPU_OK; i++) {
