@@ -4,6 +4,7 @@
        make onnx [NODES=dir]      prints what fails, then how many passed, failed, and were refused by name
 
    -v names all that is refused; NAME... runs only these. */
+#define _FILE_OFFSET_BITS 64 /* places in a folder have as many on some file systems */
 #define NPU_ONNX_IMPLEMENTATION
 #include "../examples/onnx/npu_onnx.h"
 #include "../npu_ir_backend_ref.h"

@@ -2,6 +2,7 @@
    says, it says it by status and message, the graph stays usable, and no memory outside the tensors is touched (the
    sanitizers run this too). What each type rule refuses in detail is in test_deduce.c. */
 #define _POSIX_C_SOURCE 200809L /* opendir, fork */
+#define _FILE_OFFSET_BITS 64 /* places in a folder have as many on some file systems */
 #include "../npu_ir_backend_ref.h"
 #include "conformance/cases.h"
 #include "npu_test.h"

@@ -1,6 +1,7 @@
 /* What a form writes it reads: every op, called as the cases of tests/vectors call it, with each of its numbers at the ends of
    its range and fed by a value, through text and JSON and compared op by op. */
 #define _POSIX_C_SOURCE 200809L /* opendir */
+#define _FILE_OFFSET_BITS 64 /* places in a folder have as many on some file systems */
 #include "conformance/cases.h"
 #include "npu_test.h"
 #include <dirent.h>

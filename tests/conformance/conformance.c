@@ -24,6 +24,7 @@
    constants, and permutations of what is stored transposed, which changes no bit.
    A case whose results are all `skip` counts as skipped when it ran. */
 #define _POSIX_C_SOURCE 200809L /* fork, getopt */
+#define _FILE_OFFSET_BITS 64 /* places in a folder have as many on some file systems */
 #include "accelerator.h"
 #include "cases.h"
 #include "npu_backend_test.h"
