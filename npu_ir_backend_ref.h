@@ -11786,6 +11786,13 @@ static npu_status npu__ref_winograd_weights(npu_prepare *p, npu__ref_winograd *s
     return to ? NPU_OK : NPU_ERR_NO_MEMORY;
 }
 
+/* About as many as there are bands, but an even number. */
+static int64_t npu__ref_winograd_parts(const npu__ref_winograd *s)
+{
+    int64_t rows = s->conv.images * s->slab.dim[1].out, bands = s->conv.images * s->slab.bands;
+    return npu__ref_max(npu__ref_min(npu__ref_min(bands + bands % 2, rows), NPU__REF_WINOGRAD_PARTS), 1);
+}
+
 /* mode: t */
 NPU__REF_COLD static npu_status npu__ref_winograd_prepare(npu_prepare *p)
 {
@@ -11812,8 +11819,8 @@ NPU__REF_COLD static npu_status npu__ref_winograd_prepare(npu_prepare *p)
     status = status ? status : npu__ref_winograd_weights(p, s);
     s->source.step = s->pitch;
     p->takes_epilogue = true;
-    s->slab.items = s->conv.images * s->slab.bands;
-    p->parts = (uint32_t)npu__ref_max(npu__ref_min(s->slab.items, NPU__REF_WINOGRAD_PARTS), 1);
+    p->parts = (uint32_t)npu__ref_winograd_parts(s);
+    p->joins = true; /* a band reads all weights: one thread takes whole ones */
     p->workspace = s->packed_bytes, p->worker_workspace = s->part_bytes;
     return status;
 }
@@ -11888,10 +11895,11 @@ static npu_status npu__ref_winograd_launch(const npu_launch *l, uint32_t part, u
 {
     const npu__ref_winograd *s = l->state;
     const npu__ref_conv_shape *c = &s->conv;
+    const int64_t height = s->slab.dim[1].out, all = c->images * height, end = all * (part + 1) / parts;
     float *workspace = (float *)l->worker_workspace;
-    for (int64_t i = s->slab.items * part / parts; i < s->slab.items * (part + 1) / parts; i++) {
-        int64_t image = i / s->slab.bands, row = i % s->slab.bands * s->slab.band;
-        int64_t rows = npu__ref_min(s->slab.band, s->slab.dim[1].out - row);
+    for (int64_t i = all * part / parts, rows; i < end; i += rows) {
+        int64_t image = i / height, row = i % height;
+        rows = npu__ref_min(npu__ref_min(s->slab.band, height - row), end - i);
         for (int64_t j = 0; j < c->in_channels; j++) {
             npu__ref_winograd_channel(s, (const float *)l->x[0], image * c->in_channels + j, row, rows, workspace);
         }
