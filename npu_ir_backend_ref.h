@@ -11561,6 +11561,7 @@ typedef struct npu__ref_winograd {
     int64_t panels, pitch, step;       /* pixels: [pixel, in, band * cols], `pitch` apart, and `step` */
     size_t lines_at, split_at, pixels_at, products_at, results_at; /* floats of a part's workspace */
     size_t packed_bytes, part_bytes;   /* of workspace */
+    bool by_panels;                    /* parts are of panels, each of all squares; else rows of squares */
 } npu__ref_winograd;
 
 /* B' for one line of pixels, `tile` of which begin each square: number m of square i is from[m * plane + i], those
@@ -11786,10 +11787,15 @@ static npu_status npu__ref_winograd_weights(npu_prepare *p, npu__ref_winograd *s
     return to ? NPU_OK : NPU_ERR_NO_MEMORY;
 }
 
-/* About as many as there are bands, but an even number. */
-static int64_t npu__ref_winograd_parts(const npu__ref_winograd *s)
+/* About as many as there are bands, but an even number. Two halves of the weights, where they are more than pixels:
+   each part reads its own alone, and takes all squares for it. */
+static int64_t npu__ref_winograd_parts(npu__ref_winograd *s)
 {
     int64_t rows = s->conv.images * s->slab.dim[1].out, bands = s->conv.images * s->slab.bands;
+    s->by_panels = bands == 1 && s->panels > 1 && s->conv.out_channels > rows * s->cols;
+    if (s->by_panels) {
+        return 2;
+    }
     return npu__ref_max(npu__ref_min(npu__ref_min(bands + bands % 2, rows), NPU__REF_WINOGRAD_PARTS), 1);
 }
 
@@ -11856,9 +11862,9 @@ static void npu__ref_winograd_row(const npu__ref_winograd *s, float *y, int64_t 
     }
 }
 
-/* All channels of a band: `rows` rows of squares from `row` on. */
+/* The channels of some panels of a band: `rows` rows of squares from `row` on. */
 static void npu__ref_winograd_band(const npu__ref_winograd *s, const npu_launch *l, float *y, int64_t row,
-                                   int64_t rows, float *part)
+                                   int64_t rows, int64_t first_panel, int64_t end_panel, float *part)
 {
     const float *w = s->weights ? s->weights : (const float *)l->workspace;
     int64_t width = s->source.loops->channels, cols = s->cols, in = s->conv.in_channels, step = s->pitch * width;
@@ -11868,7 +11874,8 @@ static void npu__ref_winograd_band(const npu__ref_winograd *s, const npu_launch 
     const float *limits = npu__ref_limits(l->epilogue);
     npu__ref_pixel_source source = s->source;
     source.end = w + s->panels * s->pixels * in * width;
-    for (int64_t panel = 0; panel < s->panels; panel++) {
+    w += first_panel * s->pixels * in * width;
+    for (int64_t panel = first_panel; panel < end_panel; panel++) {
         float bias[NPU__REF_PIXEL_CHANNELS] = { 0 };
         if (s->conv.bias) {
             memcpy(bias, (const float *)l->x[2] + panel * width,
@@ -11895,16 +11902,17 @@ static npu_status npu__ref_winograd_launch(const npu_launch *l, uint32_t part, u
 {
     const npu__ref_winograd *s = l->state;
     const npu__ref_conv_shape *c = &s->conv;
-    const int64_t height = s->slab.dim[1].out, all = c->images * height, end = all * (part + 1) / parts;
+    const int64_t height = s->slab.dim[1].out, all = c->images * height, of = s->by_panels ? s->panels : all;
+    const int64_t first = of * part / parts, last = of * (part + 1) / parts, end = s->by_panels ? all : last;
     float *workspace = (float *)l->worker_workspace;
-    for (int64_t i = all * part / parts, rows; i < end; i += rows) {
+    for (int64_t i = s->by_panels ? 0 : first, rows; i < end; i += rows) {
         int64_t image = i / height, row = i % height;
         rows = npu__ref_min(npu__ref_min(s->slab.band, height - row), end - i);
         for (int64_t j = 0; j < c->in_channels; j++) {
             npu__ref_winograd_channel(s, (const float *)l->x[0], image * c->in_channels + j, row, rows, workspace);
         }
         npu__ref_winograd_band(s, l, (float *)l->y[0] + image * c->out_channels * c->out[1] * c->out[2], row, rows,
-                               workspace);
+                               s->by_panels ? first : 0, s->by_panels ? last : s->panels, workspace);
     }
     return NPU_OK;
 }
