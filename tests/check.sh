@@ -345,7 +345,7 @@ bits32() {
 big_endian() {
     if runs s390x-linux-gnu-gcc -static qemu-s390x; then
         step "tests on a big-endian machine (s390x, qemu)" tests_with s390x s390x-linux-gnu-gcc "-std=c99 -O1 -static -fexcess-precision=fast" qemu-s390x \
-            cpu "$(tests_but "$SAME_EVERYWHERE|variants")" # vectors run each variant that it has
+            cpu "$(tests_but "$SAME_EVERYWHERE|variants")" # one set of loops, which vectors run
     else
         skip "tests on a big-endian machine" "s390x-linux-gnu-gcc or qemu-s390x is missing"
     fi
