@@ -40812,6 +40812,8 @@ NPU__COLD static npu_status npu__fuse_pad(void *ctx, npu_rewrite *rw, const npu_
             npu__integer_add_ints(&a, "padding", padding, dims);
         } else if (strcmp(arg->name, "count_include_pad") == 0) {
             npu__integer_add(&a, npu_arg_bool("count_include_pad", true));
+        } else if (arg->form == NPU_ARG_NONE) { /* a bias, which aten.convolution has no default for */
+            npu__integer_add(&a, npu_arg_none(arg->name));
         } else {
             npu__integer_forward(&a, info, arg);
         }

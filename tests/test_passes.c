@@ -432,6 +432,22 @@ static const struct {
       "y = aten.avg_pool2d.default(self=p, kernel_size=[3, 5], stride=[1, 1]) : f32[1,2,6,7]\noutput y = y\n", 
       "input x : f32[1,2,6,7]\n"
       "y = aten.avg_pool2d.default(self=x, kernel_size=[3, 5], stride=[1, 1], padding=[1, 2]) : f32[1,2,6,7]\noutput y = y\n" },
+    { "zeros before a convolution of any kind", PASS(PAD), 1e-5,
+      "input x : f32[1,2,6,7]\ninput w : f32[3,2,3,3]\n"
+      "p = aten.constant_pad_nd.default(self=x, pad=[1, 1, 2, 2]) : f32[1,2,10,9]\n"
+      "y = aten.convolution.default(input=p, weight=w, bias=none, stride=[1, 1], padding=[0, 0], dilation=[1, 1], transposed=false, output_padding=[0, 0], groups=1) : f32[1,3,8,7]\noutput y = y\n", 
+      "input x : f32[1,2,6,7]\ninput w : f32[3,2,3,3]\n"
+      "y = aten.convolution.default(input=x, weight=w, bias=none, stride=[1, 1], padding=[2, 1], dilation=[1, 1], transposed=false, output_padding=[0, 0], groups=1) : f32[1,3,8,7]\noutput y = y\n" },
+    { "zeros before a transposed convolution", PASS(PAD), 1e-5,
+      "input x : f32[1,3,4,5]\ninput w : f32[3,2,3,3]\n"
+      "p = aten.constant_pad_nd.default(self=x, pad=[1, 1, 1, 1]) : f32[1,3,6,7]\n"
+      "y = aten.convolution.default(input=p, weight=w, bias=none, stride=[1, 1], padding=[0, 0], dilation=[1, 1], transposed=true, output_padding=[0, 0], groups=1) : f32[1,2,8,9]\noutput y = y\n", NULL },
+    { "zeros before an average pool of lines", PASS(PAD), 1e-5,
+      "input x : f32[1,2,6]\n"
+      "p = aten.constant_pad_nd.default(self=x, pad=[1, 1]) : f32[1,2,8]\n"
+      "y = aten.avg_pool1d.default(self=p, kernel_size=[3], stride=[1]) : f32[1,2,6]\noutput y = y\n", 
+      "input x : f32[1,2,6]\n"
+      "y = aten.avg_pool1d.default(self=x, kernel_size=[3], stride=[1], padding=[1]) : f32[1,2,6]\noutput y = y\n" },
     { "ones before a convolution", PASS(PAD), 1e-5,
       "input x : f32[1,2,6,7]\ninput w : f32[3,2,3,3]\n"
       "p = aten.constant_pad_nd.default(self=x, pad=[1, 1, 2, 2], value=1) : f32[1,2,10,9]\n"
