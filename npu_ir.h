@@ -397,8 +397,8 @@ typedef struct npu_logger {
 
 /* Growable text, the target of every printer. `data` is NUL-terminated and belongs to the npu_text; on
    failure of the allocator the text is cut and status is NPU_ERR_NO_MEMORY. Start from
-   npu_text_init(allocator or NULL), which takes no memory; npu_text_free leaves it as that does. Printers and
-   npu_text_append, which takes any bytes, write behind what is there. */
+   npu_text_init(allocator or NULL), which takes no memory, or from zeros, which take the default allocator;
+   npu_text_free leaves an empty one. Printers and npu_text_append, which takes any bytes, write behind what is there. */
 typedef struct npu_text {
     char *data;
     size_t len, capacity; /* bytes, without the NUL; capacity with it */
@@ -7734,6 +7734,9 @@ static bool npu__text_reserve(npu_text *text, size_t extra)
     }
     if (need <= text->capacity) {
         return true;
+    }
+    if (!text->allocator.resize) {
+        text->allocator = npu__allocator(NULL);
     }
     grown = grown < need ? need : grown;
     p = (char *)text->allocator.resize(text->allocator.ctx, text->data, text->capacity, grown);

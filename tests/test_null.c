@@ -57,6 +57,11 @@ static npu_status last;
 static void test_objects(void)
 {
     NPU_ITEM("F15");
+    npu_text zeros;
+    memset(&zeros, 0, sizeof zeros);
+    npu_text_printf(&zeros, "%d", 12);
+    NPU_CHECK(zeros.status == NPU_OK && strcmp(zeros.data, "12") == 0);
+    npu_text_free(&zeros);
     STATUS(npu_threads_create(NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_threads_create(&made.parallel, NULL), NPU_ERR_INVALID_ARGUMENT);
     NOTHING(npu_threads_destroy(NULL));
