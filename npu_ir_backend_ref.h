@@ -10080,6 +10080,8 @@ NPU__REF_PIXELS_DEFINE(base, , float, 1, 4, 4, true, NPU__REF_SCALAR_LOAD, NPU__
 #ifdef NPU__REF_X86
 NPU__REF_PIXELS_DEFINE(avx512, NPU__REF_TILE_AVX512, __m512, 16, 14, 2, true, _mm512_loadu_ps, _mm512_storeu_ps,
                        _mm512_set1_ps, _mm512_fmadd_ps, NPU__REF_LIMIT_AVX512)
+NPU__REF_PIXELS_DEFINE(avx512_narrow, NPU__REF_TILE_AVX512, __m512, 16, 14, 1, true, _mm512_loadu_ps, _mm512_storeu_ps,
+                       _mm512_set1_ps, _mm512_fmadd_ps, NPU__REF_LIMIT_AVX512)
 NPU__REF_PIXELS_DEFINE(avx2, NPU__REF_TILE_AVX2, __m256, 8, 6, 2, false, _mm256_loadu_ps, _mm256_storeu_ps,
                        _mm256_set1_ps, _mm256_fmadd_ps, NPU__REF_LIMIT_AVX2)
 NPU__REF_PIXELS_DEFINE(avx2_narrow, NPU__REF_TILE_AVX2, __m256, 8, 12, 1, false, _mm256_loadu_ps, _mm256_storeu_ps,
@@ -10955,14 +10957,19 @@ static npu_status npu__ref_conv_workspace(npu__ref_conv_blocked *s, size_t *part
     return NPU_OK;
 }
 
-/* Where few channels would leave every second vector of their last tile empty, those of one vector. */
+/* Where few channels would leave every second vector of their last tile empty, those of one vector. A large image is a
+   matrix that fills its vectors, for one tap, and for so few channels that they would fill half of one. */
 static const npu__ref_pixel_loops *npu__ref_conv_pixel_loops(const npu__ref_conv_shape *c)
 {
     const npu__ref_pixel_loops *loops = npu__ref_pixel_loops_of[c->isa];
 #ifdef NPU__REF_X86
-    bool is_few = c->out_channels <= 24 && (c->out_channels - 1) % 16 < 8;
-    if (loops == &npu__ref_pixels_avx2 && c->in_channels > 1 && is_few) {
+    bool is_large = npu__ref_volume(c->out) > NPU__REF_POINTWISE, is_matrix = is_large && npu__ref_volume(c->kernel) == 1;
+    bool is_half = (c->out_channels - 1) % loops->channels < loops->channels / 2;
+    if (loops == &npu__ref_pixels_avx2 && c->in_channels > 1 && is_half && c->out_channels <= 24 && !is_matrix) {
         return &npu__ref_pixels_avx2_narrow;
+    }
+    if (loops == &npu__ref_pixels_avx512 && c->in_channels > 1 && is_half && c->out_channels <= 112 && !is_matrix) {
+        return c->out_channels > 8 || is_large ? &npu__ref_pixels_avx512_narrow : &npu__ref_pixels_avx2_narrow;
     }
 #endif
     return loops;
@@ -11484,7 +11491,7 @@ static npu_status npu__ref_conv_before_pointwise(const npu_launch *l, uint32_t p
 NPU__REF_COLD static npu_status npu__ref_conv_prepare_pointwise(npu_prepare *p)
 {
     npu__ref_conv_shape c = npu__ref_conv(p);
-    const npu__ref_pixel_loops *loops = npu__ref_pixel_loops_of[c.isa];
+    const npu__ref_pixel_loops *loops = npu__ref_conv_pixel_loops(&c);
     int64_t places = npu__ref_volume(c.out), width = loops->channels;
     npu__ref_pointwise *s = npu_prepare_alloc(p, sizeof *s);
     int64_t filled = npu__ref_ceil_div(c.out_channels, width) * width;
