@@ -3147,6 +3147,14 @@ NPU__REF_INLINE float npu__ref_expm1_inside(float x)
 
 NPU__REF_INLINE float npu__ref_fast_expm1f(float x) { return npu__ref_expm1_inside(npu__ref_within(x, -20, 89)); }
 
+/* a / (1 + e^-x), of halves: that of e^89 is finite, above it is infinity. */
+NPU__REF_INLINE float npu__ref_fast_times_sigmoidf(float a, float x)
+{
+    uint32_t n;
+    float y = npu__ref_exp_parts(-npu__ref_within(x, -89.5f, 86), &n) + 1;
+    return 0.5f * a / fmaf(y, npu__ref_power_of_2(n + 126), 0.5f);
+}
+
 NPU__REF_INLINE float npu__ref_fast_tanhf(float x)
 {
     float y = npu__ref_expm1_inside(2 * npu__ref_within(x, -10, 10));
@@ -4159,20 +4167,22 @@ NPU__REF_OP(gelu_tanh, 0, DOUBLE(0.5 * a * (1 + npu__math_tanh(0.797884560802865
             FAST(0.5 * a * (1 + npu__ref_fast_tanh(0.79788456080286536 * (a + 0.044715 * a * a * a)))), NONE)
 NPU__REF_OP(gelu_backward, 0, DOUBLE(a * npu__ref_gelu_slope(b)), NONE, NONE, NONE)
 NPU__REF_OP(gelu_tanh_backward, 0, DOUBLE(a * npu__ref_gelu_tanh_slope(b)), NONE, NONE, NONE)
-NPU__REF_OP(silu, 0, DOUBLE(a / (1 + npu__math_exp(-a))), WIDEST(a / (1 + npu__ref_fast_expf(-a))),
+NPU__REF_OP(silu, 0, DOUBLE(a / (1 + npu__math_exp(-a))), WIDEST(npu__ref_fast_times_sigmoidf(a, a)),
             FAST(a / (1 + npu__ref_fast_exp(-a))), NONE)
-NPU__REF_OP(glu, 0, DOUBLE(a / (1 + npu__math_exp(-b))), FAST(a / (1 + npu__ref_fast_expf(-b))),
+NPU__REF_OP(glu, 0, DOUBLE(a / (1 + npu__math_exp(-b))), FAST(npu__ref_fast_times_sigmoidf(a, b)),
             FAST(a / (1 + npu__ref_fast_exp(-b))), NONE)
 NPU__REF_OP(mish, 0, DOUBLE(a * npu__math_tanh(npu__ref_softplus(a))), WIDEST(npu__ref_fast_mish(a)), NONE, NONE)
-NPU__REF_OP(sigmoid, 0, DOUBLE(1 / (1 + npu__math_exp(-a))), WIDEST(1 / (1 + npu__ref_fast_expf(-a))),
+NPU__REF_OP(sigmoid, 0, DOUBLE(1 / (1 + npu__math_exp(-a))), WIDEST(npu__ref_fast_times_sigmoidf(1, a)),
             FAST(1 / (1 + npu__ref_fast_exp(-a))), NONE)
 NPU__REF_OP(log_sigmoid, 0, DOUBLE(-npu__ref_softplus(-a)), FAST(-npu__ref_fast_softplus(-a)),
             FAST(-npu__ref_fast_softplus_f64(-a)), NONE)
 NPU__REF_OP(softplus, 0, DOUBLE(a * b > c ? a : npu__ref_softplus(a * b) / b),
             WIDEST(a * b > c ? a : npu__ref_fast_softplus(a * b) / b),
             FAST(a * b > c ? a : npu__ref_fast_softplus_f64(a * b) / b), NONE)
-NPU__REF_OP(hardswish, 0, REAL(a * (a < -3 ? 0 : a > 3 ? 6 : a + 3) / 6), SAME, SAME, NONE)
-NPU__REF_OP(hardsigmoid, 0, REAL((a < -3 ? 0 : a > 3 ? 6 : a + 3) / 6), SAME, SAME, NONE)
+NPU__REF_OP(hardswish, 0, REAL(a * (a < -3 ? 0 : a > 3 ? 6 : a + 3) / 6),
+            WIDEST(a * npu__ref_within(a + 3, 0, 6) * (1 / 6.0f)), SAME, NONE)
+NPU__REF_OP(hardsigmoid, 0, REAL((a < -3 ? 0 : a > 3 ? 6 : a + 3) / 6),
+            WIDEST(npu__ref_within(a + 3, 0, 6) * (1 / 6.0f)), SAME, NONE)
 NPU__REF_OP(hardshrink, 0, DOUBLE(a >= -b && a <= b ? 0 : a), FAST(((a >= -b) & (a <= b)) ? 0 : a), NONE, NONE)
 NPU__REF_OP(softshrink, 0, DOUBLE(a > b ? a - b : a < -b ? a + b : a * 0), FAST(npu__ref_fast_softshrink(a, b)), NONE,
             NONE)
@@ -5436,7 +5446,17 @@ static bool npu__ref_map_follows(const void *state)
 
 static void npu__ref_map_follow(const npu_launch *l, size_t first, size_t n)
 {
-    (void)npu__ref_map_piece(l, first, n); /* only integers can fail */
+    const npu__ref_map_state *s = (const npu__ref_map_state *)l->state;
+    const void *x[NPU__REF_OPERANDS];
+    if (!s->dense || s->bound) {
+        (void)npu__ref_map_piece(l, first, n); /* only integers can fail */
+        return;
+    }
+    for (uint32_t k = 0; k < NPU__REF_OPERANDS; k++) { /* pieces are small, so all that is known is not asked again */
+        const npu__ref_operand *o = &s->operands[k < s->num_operands ? k : 0];
+        x[k] = o->mode == NPU__REF_NUMBER ? (const void *)o->strip : (const float *)l->x[o->index] + first;
+    }
+    npu__ref_map_compute(s->code, (float *)l->y[0] + first, x, n);
 }
 
 /* A sum of two numbers of f32 each, neither of them scaled. */
