@@ -5770,6 +5770,7 @@ typedef struct npu_op_call_desc {
     uint32_t num_lists;
     uint32_t _canary;       /* must be 0 */
     uint64_t stream;        /* 0 = default */
+    const npu_allocator *allocator; /* NULL = NPU_IR_MALLOC */
 } npu_op_call_desc;
 /* Runs it. Result specs are deduced, from the operands' data too where the op's sizes depend on it and the backend is
    host memory, and compared with `out`. A tensor that is there has a buffer, one without elements, too. Errors:
@@ -35334,7 +35335,7 @@ static uint64_t npu__time_ns(void) { return (uint64_t)clock() * (1000000000u / C
 #endif
 
 /* A registry of the one row with that kind, so that a call does not parse every schema. */
-static npu_status npu__registry_of_kind(npu_registry **out, npu_kind kind, npu_diag *diag)
+static npu_status npu__registry_of_kind(npu_registry **out, npu_kind kind, const npu_allocator *a, npu_diag *diag)
 {
     uint32_t num_tables;
     const npu_op_table *tables = npu_op_tables(&num_tables);
@@ -35348,6 +35349,7 @@ static npu_status npu__registry_of_kind(npu_registry **out, npu_kind kind, npu_d
                 one.num_rows = 1;
                 desc.tables = &one;
                 desc.num_tables = 1;
+                desc.allocator = a;
                 return npu_registry_create(out, &desc, diag);
             }
         }
@@ -35794,10 +35796,9 @@ static npu_status npu__single_run(npu__single *c, const npu_backend *b, const np
     return status ? status : b->submit(b->ctx, c->compiled.program, &c->binding, NULL);
 }
 
-static npu_status npu__call_by_group(const npu_backend *b, const npu_call *call, npu_diag *diag)
+static npu_status npu__call_by_group(const npu_backend *b, const npu_call *call, const npu_allocator *a, npu_diag *diag)
 {
-    npu_allocator a = npu__allocator(NULL);
-    npu__single *c = (npu__single *)npu__alloc_zero(&a, sizeof *c);
+    npu__single *c = (npu__single *)npu__alloc_zero(a, sizeof *c);
     npu_status status;
     if (!c) {
         return NPU_ERR_NO_MEMORY;
@@ -35817,7 +35818,7 @@ static npu_status npu__call_by_group(const npu_backend *b, const npu_call *call,
     if (c->compiled.program) {
         b->release(b->ctx, c->compiled.program);
     }
-    npu__free(&a, c, sizeof *c);
+    npu__free(a, c, sizeof *c);
     return status;
 }
 
@@ -35863,6 +35864,7 @@ typedef struct npu__call {
     npu_bound_arg args[NPU_MAX_ARGS];
     uint8_t blob[512], device[256];
     npu_op_info info;
+    npu_allocator allocator;
 } npu__call;
 
 enum { NPU__CALL_LISTS = 8 };
@@ -35899,7 +35901,7 @@ static npu_status npu__call_check_results(npu__call *c, const npu_op_def *def, n
     d.op = &c->info;
     d.def = def;
     d.diag = diag;
-    d.allocator = npu__allocator(NULL);
+    d.allocator = c->allocator;
     status = def->rule ? npu__run_rule(&d) : NPU_OK;
     if (status == NPU_OK && def->rule) {
         if (d.num_results != c->info.num_out) {
@@ -36062,7 +36064,7 @@ static npu_status npu__call_run(npu__call *c, const npu_backend *b, uint64_t str
     call.stream = stream;
     call.failed_text = text;
     call.failed_text_size = sizeof text;
-    status = b->op_call ? b->op_call(b->ctx, &call) : npu__call_by_group(b, &call, diag);
+    status = b->op_call ? b->op_call(b->ctx, &call) : npu__call_by_group(b, &call, &c->allocator, diag);
     if (status && !diag->status) {
         text[sizeof text - 1] = 0;
         npu__fail(diag, status, "%s on %s: %s%s%s", c->info.name, b->name, npu_status_text(status), text[0] ? ": " : "",
@@ -36098,7 +36100,7 @@ NPU_IR_API npu_status npu_op_call(const npu_backend *backend, const npu_op_call_
     npu_backend older;
     const npu_backend *b;
     npu_registry *registry = NULL;
-    npu_allocator a = npu__allocator(NULL);
+    npu_allocator a;
     npu__call *c;
     npu_status status;
     diag = npu__diag_clear(diag ? diag : &local);
@@ -36117,8 +36119,12 @@ NPU_IR_API npu_status npu_op_call(const npu_backend *backend, const npu_op_call_
                          (unsigned)d->num_in, (unsigned)d->num_out, NPU__CALL_MAX);
     }
     b = npu__backend_known(backend, &older);
+    a = npu__allocator(d->allocator);
     c = (npu__call *)npu__alloc_zero(&a, sizeof *c);
-    status = c ? npu__registry_of_kind(&registry, d->kind, diag)
+    if (c) {
+        c->allocator = a;
+    }
+    status = c ? npu__registry_of_kind(&registry, d->kind, &a, diag)
                : npu__fail(diag, NPU_ERR_NO_MEMORY, "op_call: out of memory");
     status = status ? status : npu__call_bind(c, b, npu_registry_find_kind(registry, d->kind), d, diag);
     status = status ? status : npu__call_run(c, b, d->stream, diag);
@@ -36130,8 +36136,8 @@ NPU_IR_API npu_status npu_op_call(const npu_backend *backend, const npu_op_call_
 /* ---- the backend of control flow ----
 
    A plan with an npu.if or npu.while has one backend more than the caller gave, after all others, which takes these ops
-   alone. Its memory is the host's; its groups are not compiled, and what they do is >>impl-exec's, which knows the
-   execs of their child graphs. */
+   alone. Its memory is the host's, from the plan's allocator, which is the ctx of each plan's copy of it; its groups
+   are not compiled, and what they do is >>impl-exec's, which knows the execs of their child graphs. */
 
 /* Where neither is listed, compilers drop what these ops alone take. */
 enum { NPU__HAS_IF = NPU_IR_HAS_OP(NPU_NPU_IF) ? 1 : 0, NPU__HAS_WHILE = NPU_IR_HAS_OP(NPU_NPU_WHILE) ? 1 : 0,
@@ -36160,11 +36166,10 @@ enum { NPU__CONTROL_ALIGN = 64 };
 /* In front of what is aligned lies the address to be freed. */
 static npu_status npu__control_alloc(void *ctx, const npu_allocation *a, npu_buffer *out)
 {
-    npu_allocator allocator = npu__allocator(NULL);
+    const npu_allocator *allocator = (const npu_allocator *)ctx;
     size_t more = NPU__CONTROL_ALIGN + sizeof(void *);
-    char *raw = a->bytes > SIZE_MAX / 2 ? NULL : (char *)npu__alloc(&allocator, (size_t)a->bytes + more);
+    char *raw = a->bytes > SIZE_MAX / 2 ? NULL : (char *)npu__alloc(allocator, (size_t)a->bytes + more);
     char *at = raw ? raw + more - (uintptr_t)(raw + more) % NPU__CONTROL_ALIGN : NULL;
-    (void)ctx;
     if (!raw) {
         return NPU_ERR_NO_MEMORY;
     }
@@ -36175,11 +36180,9 @@ static npu_status npu__control_alloc(void *ctx, const npu_allocation *a, npu_buf
 
 static void npu__control_free(void *ctx, npu_buffer *buffer)
 {
-    npu_allocator allocator = npu__allocator(NULL);
     char *raw;
-    (void)ctx;
     memcpy(&raw, (char *)buffer->handle - sizeof raw, sizeof raw);
-    npu__free(&allocator, raw, (size_t)buffer->bytes + NPU__CONTROL_ALIGN + sizeof(void *));
+    npu__free((const npu_allocator *)ctx, raw, (size_t)buffer->bytes + NPU__CONTROL_ALIGN + sizeof(void *));
 }
 
 static npu_status npu__control_upload(void *ctx, const npu_transfer *t, npu_fence *fence)
@@ -43413,7 +43416,7 @@ struct npu_plan {
     uint32_t num_given;                             /* without that of control flow, which may follow them */
     const npu_backend *given[NPU__PLAN_BACKENDS];    /* as the caller has them */
     const npu_backend *backends[NPU__PLAN_BACKENDS]; /* as this core reads them */
-    npu_backend *older;                             /* one per backend; NULL = none is older than the core */
+    npu_backend *older;                     /* one per backend; NULL = none is older than the core, or control flow's */
     npu__target *targets;                   /* per op id */
     /* Per op id, of views that need not run, as their bytes are their operand's: a bit per backend that takes it. They
        join the group that makes the operand or one that reads them, else they are idle. NULL = there are none */
@@ -46466,7 +46469,7 @@ static npu_status npu__plan_check(const npu_graph *g, const npu_plan_desc *desc,
 
 static bool npu__plan_backends(npu_plan *plan)
 {
-    bool is_older = false;
+    bool is_older = npu__num_backends(plan) > plan->num_given;
     for (uint32_t i = 0; i < npu__num_backends(plan); i++) {
         is_older = is_older || plan->given[i]->size < sizeof *plan->older;
         plan->backends[i] = plan->given[i];
@@ -46476,6 +46479,12 @@ static bool npu__plan_backends(npu_plan *plan)
     }
     for (uint32_t i = 0; plan->older && i < npu__num_backends(plan); i++) {
         plan->backends[i] = npu__backend_known(plan->given[i], &plan->older[i]);
+    }
+    if (NPU__HAS_CONTROL && plan->older && npu__num_backends(plan) > plan->num_given) {
+        npu_backend *own = &plan->older[plan->num_given];
+        *own = npu__control_backend;
+        own->ctx = &plan->allocator;
+        plan->backends[plan->num_given] = own;
     }
     return !is_older || plan->older;
 }
@@ -55617,6 +55626,7 @@ static npu_status npu__time_graph(const npu_graph *g, const npu_backend *backend
     memset(&plan_desc, 0, sizeof plan_desc);
     plan_desc.backends = &backend;
     plan_desc.num_backends = 1;
+    plan_desc.allocator = &g->allocator;
     desc.profile = true;
     desc.clock = clock;
     least->step_ns = least->up_ns = least->down_ns = NPU__MAX_NS;
@@ -55684,6 +55694,7 @@ static npu_graph *npu__sample_graph(const npu__calibration *c, uint32_t kind, in
     npu_value x, y;
     memset(&desc, 0, sizeof desc);
     desc.registry = c->registry;
+    desc.allocator = &c->registry->allocator;
     g = npu_graph_create(&desc);
     x = y = npu__sample_input(g, "x", rows, columns);
     for (uint32_t i = 0; i < num; i++) {
@@ -55906,6 +55917,7 @@ NPU__COLD NPU_IR_API npu_status npu_rates_calibrate(npu_rates *rates, const npu_
                                           uint64_t (*clock)(void), double *residual, npu_diag *diag)
 {
     npu__calibration c;
+    npu_registry_desc desc;
     npu_status status;
     double worst;
     if (!rates) {
@@ -55916,10 +55928,12 @@ NPU__COLD NPU_IR_API npu_status npu_rates_calibrate(npu_rates *rates, const npu_
         return status;
     }
     memset(&c, 0, sizeof c);
+    memset(&desc, 0, sizeof desc);
+    desc.allocator = g ? &g->allocator : NULL;
     c.backend = backend;
     c.clock = clock;
     c.diag = diag;
-    status = npu_registry_create(&c.registry, NULL, diag);
+    status = npu_registry_create(&c.registry, &desc, diag);
     status = status ? status : npu__calibrate_all(&c, g);
     npu_registry_destroy(c.registry);
     if (status) {
@@ -56645,7 +56659,7 @@ static void npu__verify_output(npu__verify *v, uint32_t i, const npu_array *want
     npu_array got = npu__exec_array(v->exec, i);
     npu_difference d;
     if (npu_array_compare(&got, want, v->tolerance, &d)) {
-        npu_text words = npu_text_init(NULL);
+        npu_text words = npu_text_init(&npu__exec_plan(v->exec)->allocator);
         npu__print_difference(&words, &d, &got, want);
         npu__fail(v->diag, d.status, "verify: output '%.60s': %.180s", got.name,
                   words.data ? words.data : "differs");
@@ -56761,7 +56775,7 @@ static npu_status npu__find_probe(const npu_exec *exec, const npu_exec *referenc
             continue;
         }
         *op = npu__make_op((uint32_t)strtoul(got.name, NULL, 10));
-        words = npu_text_init(NULL);
+        words = npu_text_init(&g->allocator);
         npu__print_difference(&words, d, &got, &want);
         npu__fail(diag, d->status, "%.40s: %.20s: %.180s", npu__op_label(g, *op), strchr(got.name, ' ') + 1,
                   words.data ? words.data : "differs");
