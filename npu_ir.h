@@ -7444,14 +7444,18 @@ NPU_IR_API npu_allocator npu_allocator_counting(npu_alloc_counter *counter)
 NPU_IR_API bool npu_size_add(size_t a, size_t b, size_t *out)
 {
     bool fits = a <= SIZE_MAX - b;
-    *out = fits ? a + b : 0;
+    if (out) {
+        *out = fits ? a + b : 0;
+    }
     return fits;
 }
 
 NPU_IR_API bool npu_size_mul(size_t a, size_t b, size_t *out)
 {
     bool fits = b == 0 || a <= SIZE_MAX / b;
-    *out = fits ? a * b : 0;
+    if (out) {
+        *out = fits ? a * b : 0;
+    }
     return fits;
 }
 
@@ -7752,6 +7756,9 @@ static bool npu__text_reserve(npu_text *text, size_t extra)
 
 NPU_IR_API void npu_text_append(npu_text *text, const char *data, size_t len)
 {
+    if (text && text->status == NPU_OK && len && !data) {
+        text->status = NPU_ERR_INVALID_ARGUMENT;
+    }
     if (text && text->status == NPU_OK && npu__text_reserve(text, len)) {
         if (len) {
             memcpy(text->data + text->len, data, len);
@@ -7813,8 +7820,8 @@ NPU_IR_API npu_status npu_text_save(const npu_text *text, const char *path)
 NPU_IR_API npu_status npu_text_load(npu_text *text, const char *path)
 {
     char chunk[4096];
-    FILE *file = path ? fopen(path, "rb") : NULL;
-    npu_status status = file ? NPU_OK : NPU_ERR_IO;
+    FILE *file = text && path ? fopen(path, "rb") : NULL;
+    npu_status status = file ? NPU_OK : text ? NPU_ERR_IO : NPU_ERR_INVALID_ARGUMENT;
     size_t n;
     while (status == NPU_OK && (n = fread(chunk, 1, sizeof chunk, file)) > 0) {
         npu_text_append(text, chunk, n);
@@ -7829,12 +7836,12 @@ NPU_IR_API npu_status npu_text_load(npu_text *text, const char *path)
 
 NPU_IR_API npu_status npu_text_save(const npu_text *text, const char *path)
 {
-    FILE *file = path ? fopen(path, "wb") : NULL;
+    FILE *file = text && path ? fopen(path, "wb") : NULL;
     bool ok = file && fwrite(npu__or_empty(text->data), 1, text->len, file) == text->len;
     if (file && fclose(file)) {
         ok = false;
     }
-    return ok ? NPU_OK : NPU_ERR_IO;
+    return ok ? NPU_OK : text ? NPU_ERR_IO : NPU_ERR_INVALID_ARGUMENT;
 }
 #endif
 
@@ -8353,6 +8360,7 @@ static const struct {
 
 NPU_IR_API npu_dtype npu_dtype_parse(const char *text)
 {
+    text = npu__or_empty(text);
     if (strncmp(text, "torch.", 6) == 0) {
         text += 6;
     }
@@ -8571,6 +8579,9 @@ NPU_IR_API npu_status npu_spec_len(const npu_spec *spec, size_t *out)
 {
     size_t n = 1;
     bool empty = false;
+    if (!out) {
+        return NPU_ERR_INVALID_ARGUMENT;
+    }
     *out = 0;
     if (!spec || spec->rank > NPU_MAX_RANK) {
         return spec ? NPU_ERR_RANK : NPU_ERR_INVALID_ARGUMENT;
@@ -8594,7 +8605,11 @@ NPU_IR_API npu_status npu_spec_size(const npu_spec *spec, size_t *out)
 {
     uint32_t bits = spec ? npu_dtype_bits((npu_dtype)spec->dtype) : 0;
     npu_status status = npu_spec_len(spec, out);
-    size_t len = *out, row;
+    size_t len, row;
+    if (!out) {
+        return status;
+    }
+    len = *out;
     *out = 0;
     if (status || bits == 0) {
         return status ? status : NPU_ERR_DTYPE;
@@ -8649,6 +8664,9 @@ NPU_IR_API npu_status npu_dims_broadcast(const int64_t *a, uint32_t rank_a, cons
 {
     uint32_t rank = rank_a > rank_b ? rank_a : rank_b;
     int64_t result[NPU_MAX_RANK];
+    if ((rank_a && !a) || (rank_b && !b) || !out_dims || !out_rank) {
+        return NPU_ERR_INVALID_ARGUMENT;
+    }
     if (rank > NPU_MAX_RANK) {
         return NPU_ERR_RANK;
     }
@@ -9426,7 +9444,7 @@ NPU_IR_API uint32_t npu_schema_attrs_layout(const npu_schema *schema, npu_attr_s
     for (uint32_t i = 0; schema && i < schema->num_args; i++) {
         if (!npu__is_operand(&schema->args[i])) {
             npu_attr_slot slot = npu__layout_next(schema, i, &end);
-            if (count < capacity) {
+            if (slots && count < capacity) {
                 slots[count] = slot;
             }
             count++;
@@ -9478,7 +9496,7 @@ static int64_t npu__scalar_whole(npu_scalar s) { return s.is_float ? npu__trunca
 
 NPU_IR_API const npu_bound_arg *npu_op_arg(const npu_op_info *op, const char *name)
 {
-    for (uint32_t i = 0; i < op->num_args; i++) {
+    for (uint32_t i = 0; op && name && i < op->num_args; i++) {
         const npu_bound_arg *arg = npu_op_arg_at(op, i);
         if (strcmp(arg->name, name) == 0) {
             return arg;
@@ -9533,7 +9551,7 @@ NPU_IR_API npu_scalar npu_op_scalar(const npu_op_info *op, const char *name, npu
 NPU_IR_API bool npu_op_str_is(const npu_op_info *op, const char *name, const char *text)
 {
     const npu_bound_arg *arg = npu_op_arg(op, name);
-    return arg && arg->form == NPU_ARG_STR && strlen(text) == arg->count &&
+    return arg && text && arg->form == NPU_ARG_STR && strlen(text) == arg->count &&
            memcmp(arg->data, text, arg->count) == 0;
 }
 
@@ -9548,6 +9566,8 @@ NPU_IR_API const char *npu_op_str_at(const npu_op_info *op, const char *name, ui
 {
     const npu_bound_arg *arg = npu_op_arg(op, name);
     const uint8_t *p = arg ? arg->data : NULL;
+    uint32_t unread;
+    len = len ? len : &unread;
     *len = 0;
     if (!arg || arg->form != NPU_ARG_STRS || i >= arg->count) {
         return NULL;
@@ -9848,6 +9868,9 @@ static bool npu__affine_close(npu__affine_reader *r)
 NPU__COLD NPU_IR_API npu_status npu_affine_map_parse(npu_affine_map *out, const char *text, size_t len, npu_diag *diag)
 {
     npu__affine_reader r;
+    if (!out || (len && !text)) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "affine map: out, or the text, is NULL");
+    }
     memset(out, 0, sizeof *out);
     npu__affine_open(&r, text, len, diag);
     if (npu__affine_dims(&r) && npu__affine_expect(&r, '-') && npu__affine_expect(&r, '>')) {
@@ -9887,6 +9910,9 @@ static void npu__affine_expr_print(npu_text *text, const npu_affine_expr *e)
 
 NPU__COLD NPU_IR_API void npu_affine_map_print(npu_text *text, const npu_affine_map *map)
 {
+    if (!map) {
+        return;
+    }
     for (uint32_t i = 0; i < map->num_dims; i++) {
         npu_text_printf(text, "%sd%u", i ? ", " : "(", (unsigned)i);
     }
@@ -9914,13 +9940,13 @@ NPU_IR_API npu_affine_map npu_affine_map_projection(uint32_t num_dims, const uin
 NPU_IR_API int npu_affine_expr_dim(const npu_affine_expr *e)
 {
     int dim = -1;
-    for (int i = 0; i < NPU_MAX_LOOPS; i++) {
+    for (int i = 0; e && i < NPU_MAX_LOOPS; i++) {
         if (e->factors[i] && (dim >= 0 || e->factors[i] != 1)) {
             return -1;
         }
         dim = e->factors[i] ? i : dim;
     }
-    return e->constant ? -1 : dim;
+    return e && e->constant ? -1 : dim;
 }
 
 NPU__COLD NPU_IR_API npu_status npu_reassociation_parse(uint32_t *sizes, uint32_t *num_groups, uint32_t rank,
@@ -9929,6 +9955,9 @@ NPU__COLD NPU_IR_API npu_status npu_reassociation_parse(uint32_t *sizes, uint32_
     npu__affine_reader r;
     int64_t dim;
     uint32_t next = 0;
+    if (!sizes || !num_groups || (len && !text)) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "reassociation: sizes, num_groups, or the text, is NULL");
+    }
     *num_groups = 0;
     npu__affine_open(&r, text, len, diag);
     npu__affine_expect(&r, '[');
@@ -10618,7 +10647,9 @@ static const npu_op_table npu__op_tables[] = {
 
 NPU_IR_API const npu_op_table *npu_op_tables(uint32_t *num_tables)
 {
-    *num_tables = (uint32_t)NPU__COUNT(npu__op_tables);
+    if (num_tables) {
+        *num_tables = (uint32_t)NPU__COUNT(npu__op_tables);
+    }
     return npu__op_tables;
 }
 
@@ -11054,7 +11085,10 @@ NPU_IR_API npu_status npu_registry_add(npu_registry *registry, const char *space
 
 NPU_IR_API const char *npu_op_def_attribute(const npu_op_def *def, const char *key)
 {
-    const char *pipe = npu_pipe_name(def->pipe);
+    const char *pipe = npu_pipe_name(def ? def->pipe : 0);
+    if (!def || !key) {
+        return NULL;
+    }
     for (uint32_t i = 0; i < def->num_attributes; i++) {
         if (strcmp(def->attributes[i].key, key) == 0) {
             return def->attributes[i].value;
@@ -11372,8 +11406,11 @@ static const npu_abi_row *npu__abi_find(const npu_abi *abi, const npu_op_info *o
 NPU__COLD NPU_IR_API npu_status npu_abi_encode(const npu_abi *abi, const npu_op_info *op, uint32_t *device_kind,
                                                uint32_t *attr_schema, uint8_t *out, uint32_t capacity, uint32_t *size)
 {
-    const npu_abi_row *row = npu__abi_find(abi, op);
+    const npu_abi_row *row = abi && op ? npu__abi_find(abi, op) : NULL;
     const char *letter;
+    if (!abi || !op || !device_kind || !attr_schema || (capacity && !out) || !size) {
+        return NPU_ERR_INVALID_ARGUMENT;
+    }
     *size = 0;
     if (!row) {
         return NPU_ERR_NOT_FOUND;
@@ -11444,6 +11481,9 @@ NPU__COLD NPU_IR_API npu_status npu_abi_decode(const npu_abi *abi, const npu_op_
 {
     npu_arg values[NPU_MAX_ARGS];
     npu_status status = NPU_ERR_NOT_FOUND;
+    if (!abi || !def || (blob_size && !blob) || (capacity && !out) || !size) {
+        return NPU_ERR_INVALID_ARGUMENT;
+    }
     *size = 0;
     for (uint32_t i = 0; i < abi->num_rows; i++) {
         const npu_abi_row *row = npu__abi_row(abi, i);
@@ -12416,7 +12456,7 @@ NPU_IR_API npu_status npu_op_describe(const npu_graph *g, npu_op op, npu_op_info
 {
     const npu__op *o = npu__op_at(g, op);
     npu_status status;
-    if (!o) {
+    if (!o || !info || !storage) {
         return NPU_ERR_INVALID_ARGUMENT;
     }
     status = npu__storage_reserve(g, storage, (size_t)o->num_operands + o->num_results);
@@ -28365,6 +28405,11 @@ static bool npu__is_plain_name(const char *s)
 
 /* ---- printing ---- */
 
+static npu_status npu__printer_status(const npu_graph *g, const npu_text *text)
+{
+    return !g ? NPU_ERR_NO_MEMORY : text ? NPU_OK : NPU_ERR_INVALID_ARGUMENT;
+}
+
 /* Length of the UTF-8 sequence at s, 0 = it is none. */
 static size_t npu__utf8_len(const char *s)
 {
@@ -28976,9 +29021,9 @@ NPU__COLD static npu_status npu__print_graph(npu_text *text, const npu_graph *g,
 #ifndef NPU_IR_NO_TEXT
 NPU__COLD NPU_IR_API npu_status npu_graph_print(const npu_graph *g, npu_text *text)
 {
-    npu_status status;
-    if (!g) {
-        return NPU_ERR_NO_MEMORY;
+    npu_status status = npu__printer_status(g, text);
+    if (status) {
+        return status;
     }
     npu_text_printf(text, "npu_ir %d\n", NPU__FORM_VERSION);
     npu__print_head(text, g, "graph", "");
@@ -29021,7 +29066,7 @@ NPU__COLD NPU_IR_API npu_status npu_op_print_keywords(const npu_graph *g, npu_op
     const npu__op *o = g ? npu__op_at(g, op) : NULL;
     npu_bound_arg args[NPU_MAX_ARGS];
     const char *separator = "";
-    npu_status status = o ? npu__bind_args(g, o, args) : NPU_ERR_INVALID_ARGUMENT;
+    npu_status status = o && text ? npu__bind_args(g, o, args) : NPU_ERR_INVALID_ARGUMENT;
     if (status) {
         return status;
     }
@@ -29090,9 +29135,9 @@ static npu_status npu__dump_op(npu_text *text, const npu_graph *g, uint32_t id)
 #ifndef NPU_IR_NO_TEXT
 NPU__COLD NPU_IR_API npu_status npu_graph_print_short(const npu_graph *g, npu_text *text)
 {
-    npu_status status = NPU_OK;
-    if (!g) {
-        return NPU_ERR_NO_MEMORY;
+    npu_status status = npu__printer_status(g, text);
+    if (status) {
+        return status;
     }
     npu__dump_values(text, g, "[Graph] inputs=[", g->num_inputs, npu__input_id);
     npu__dump_values(text, g, " outputs=[", g->num_outputs, npu__output_id);
@@ -29244,8 +29289,9 @@ static void npu__dot_outputs(npu_text *text, const npu_graph *g)
 #ifndef NPU_IR_NO_DIAGRAMS
 NPU__COLD NPU_IR_API npu_status npu_graph_print_dot(const npu_graph *g, npu_text *text)
 {
-    if (!g) {
-        return NPU_ERR_NO_MEMORY;
+    npu_status status = npu__printer_status(g, text);
+    if (status) {
+        return status;
     }
     npu__dot_head(text, g->name);
     npu__dot_sources(text, g, true);
@@ -29359,8 +29405,9 @@ NPU__COLD NPU_IR_API npu_status npu_graph_print_mermaid(const npu_graph *g, cons
 {
     npu__mermaid m = { NULL, NULL, 30, false };
     uint32_t num_ops = npu_graph_num_ops(g);
-    if (!g) {
-        return NPU_ERR_NO_MEMORY;
+    npu_status status = npu__printer_status(g, text);
+    if (status) {
+        return status;
     }
     m.text = text;
     m.g = g;
@@ -34549,7 +34596,8 @@ NPU__COLD static npu_status npu__json_print(npu__json_writer *w)
 NPU__COLD NPU_IR_API npu_status npu_graph_print_json(const npu_graph *g, npu_text *text)
 {
     npu__json_writer w;
-    npu_status status = g ? npu__json_check(g) : NPU_ERR_NO_MEMORY;
+    npu_status status = npu__printer_status(g, text);
+    status = status ? status : npu__json_check(g);
     if (status) {
         return status;
     }
@@ -34986,13 +35034,17 @@ static bool npu__reuses(uint32_t traits, uint32_t result, uint32_t operand)
 
 NPU_IR_API bool npu_op_may_alias(const npu_op_info *op, uint32_t result, uint32_t operand)
 {
-    const npu_spec *x = operand < op->num_in ? op->in[operand] : NULL;
-    const npu_spec *y = result < op->num_out ? op->out[result] : NULL;
-    bool allowed = (op->traits & NPU_DESTINATION) && operand == op->num_in - op->num_out + result;
+    const npu_spec *x = op && operand < op->num_in ? op->in[operand] : NULL;
+    const npu_spec *y = op && result < op->num_out ? op->out[result] : NULL;
+    bool allowed;
+    if (!x || !y) {
+        return false;
+    }
+    allowed = (op->traits & NPU_DESTINATION) && operand == op->num_in - op->num_out + result;
     allowed = allowed ||
               ((op->traits & NPU_INPLACE) && result == 0 && (operand == 0 || (op->traits & NPU_ELEMENTWISE)));
     allowed = op->traits & NPU_REUSES ? npu__reuses(op->traits, result, operand) : allowed;
-    return allowed && x && y && x->dtype == y->dtype && npu__same_dims(x, y);
+    return allowed && x->dtype == y->dtype && npu__same_dims(x, y);
 }
 
 /* Whether an op reads operands after it has written elsewhere in its result, whose memory may be none of theirs then: a
@@ -35275,7 +35327,7 @@ NPU_IR_API npu_status npu_tensor_set_host(npu_tensor *tensor, npu_buffer *buffer
     npu_spec spec = npu_spec_tensor(dtype, rank, dims);
     size_t size = 0;
     int64_t stride = 1;
-    npu_status status = npu_spec_size(&spec, &size);
+    npu_status status = tensor && buffer ? npu_spec_size(&spec, &size) : NPU_ERR_INVALID_ARGUMENT;
     if (status) {
         return status;
     }
@@ -36986,7 +37038,7 @@ NPU__COLD NPU_IR_API npu_legality npu_conversion_target_legality(const npu_conve
 {
     const npu_op_def *def = npu_op_definition(g, op);
     const npu_legality_rule *found = NULL;
-    for (uint32_t i = 0; def && i < target->num_rules; i++) {
+    for (uint32_t i = 0; def && target && i < target->num_rules; i++) {
         const npu_legality_rule *rule = &target->rules[i];
         if (strcmp(rule->name, def->name) == 0 || (!found && strcmp(rule->name, def->space) == 0)) {
             found = rule;
@@ -37134,6 +37186,7 @@ NPU__COLD static npu_status npu__sweep_run(npu_graph **out, const npu_graph *g, 
     npu__sweep sweep;
     npu_diag local;
     npu_status status = NPU_OK;
+    uint32_t idle = 0;
     if (!out || (num_patterns && !patterns)) {
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "patterns: out, or the patterns, are NULL");
     }
@@ -37145,10 +37198,16 @@ NPU__COLD static npu_status npu__sweep_run(npu_graph **out, const npu_graph *g, 
     sweep.target = target;
     sweep.stats = stats;
     npu__stats_reset(stats, num_patterns);
+    while (idle < num_patterns && patterns[idle].rewrite) {
+        idle++;
+    }
     if (!g || g->diag.status) {
         status = npu__graph_failed(g, "patterns", &local);
     } else if (options && options->_canary) {
         status = npu__fail(&local, NPU_ERR_INVALID_ARGUMENT, "patterns: the options are not zeroed");
+    } else if (idle < num_patterns) {
+        status = npu__fail(&local, NPU_ERR_INVALID_ARGUMENT, "patterns: '%.60s' (number %u) has no rewrite",
+                           npu__or_empty(patterns[idle].name), (unsigned)idle);
     } else {
         sweep.rules = (npu__rule *)npu__alloc_zero(&g->allocator, num_patterns * sizeof *sweep.rules);
         status = sweep.rules ? NPU_OK : npu__fail(&local, NPU_ERR_NO_MEMORY, "patterns: out of memory");
@@ -37177,6 +37236,9 @@ NPU_IR_API npu_status npu_graph_convert(npu_graph **out, const npu_graph *g, con
                                         const npu_pattern_options *options, npu_pattern_stats *stats,
                                         npu_diag *diag)
 {
+    if (g && !target) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "convert: the target is NULL");
+    }
     return npu__sweep_run(out, g, target, patterns, num_patterns, options, stats, diag);
 }
 
@@ -56082,7 +56144,7 @@ static void npu__dot_step(npu_text *text, const npu_plan *plan, uint32_t i)
 NPU__COLD NPU_IR_API void npu_plan_print_dot(const npu_plan *plan, npu_text *text)
 {
     const npu_graph *g = npu_plan_graph(plan);
-    if (!plan) {
+    if (!plan || !text) {
         return;
     }
     npu__dot_head(text, npu_graph_name(g));
@@ -56338,7 +56400,7 @@ NPU__COLD NPU_IR_API npu_status npu_graph_count_ops(const npu_graph *g, npu_op_c
     if (num_rows) {
         *num_rows = count;
     }
-    for (uint32_t i = 0; i < capacity && i < count; i++) {
+    for (uint32_t i = 0; rows && i < capacity && i < count; i++) {
         rows[i].name = map.entries[i].name;
         rows[i].count = map.entries[i].count;
     }
@@ -56359,6 +56421,7 @@ NPU__COLD NPU_IR_API npu_status npu_graph_print_stats(const npu_graph *g, npu_te
     npu_graph_stats stats = npu_graph_get_stats(g);
     npu__name_map map;
     npu_status status = npu__count_ops(g, &map);
+    status = status || text ? status : NPU_ERR_INVALID_ARGUMENT;
     if (status == NPU_OK) {
         npu_text_printf(text, "graph %s: ops %u, kinds %u, edges %u, inputs %u, outputs %u, states %u\n",
                         npu_graph_name(g), (unsigned)stats.num_ops, (unsigned)map.num_entries,
@@ -56381,6 +56444,7 @@ NPU__COLD NPU_IR_API npu_status npu_graph_print_pie(const npu_graph *g, uint32_t
     npu__name_map map;
     uint32_t others = 0;
     npu_status status = npu__count_ops(g, &map);
+    status = status || text ? status : NPU_ERR_INVALID_ARGUMENT;
     if (status == NPU_OK) {
         npu__text_str(text, "pie showData\n    title Ops of ");
         npu__mermaid_escaped(text, npu_graph_name(g));

@@ -33299,7 +33299,9 @@ static const npu_kernel_table npu__ref_tables[] = {
 
 NPU_IR_API const npu_kernel_table *npu_ref_kernels(uint32_t *num_tables)
 {
-    *num_tables = (uint32_t)(sizeof npu__ref_tables / sizeof npu__ref_tables[0]);
+    if (num_tables) {
+        *num_tables = (uint32_t)(sizeof npu__ref_tables / sizeof npu__ref_tables[0]);
+    }
     return npu__ref_tables;
 }
 

@@ -68,8 +68,10 @@ static void test_objects(void)
     NOTHING(npu_text_printf(NULL, "%s", "x"));
     NOTHING(npu_text_append(NULL, NULL, 0));
     NOTHING(npu_text_free(NULL));
-    STATUS(npu_text_load(NULL, NULL), NPU_ERR_IO);
-    STATUS(npu_text_save(NULL, NULL), NPU_ERR_IO);
+    STATUS(npu_text_load(NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_text_load(NULL, "tests/test_null.c"), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_text_save(NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_text_save(NULL, "/dev/null"), NPU_ERR_INVALID_ARGUMENT);
     NOTHING(npu_spec_print(NULL, &spec));
     NOTHING(npu_spec_print(&text, NULL)); /* the spec of a value that was not made */
     NUMBER(npu_spec_is_static(NULL), false);
@@ -783,6 +785,96 @@ static void test_each_in_turn(void)
     npu_graph_destroy(g);
 }
 
+/* What is NULL beside objects that are there: texts to print to, results, what is read. */
+static void test_texts_and_results(void)
+{
+    static const int64_t two[1] = { 2 };
+    const npu_abi *abi = npu_abi_aicf();
+    const npu_op_def *def;
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value y = npu_aicf_relu(g, npu_input(g, "x", npu_spec_tensor(NPU_F32, 1, two)));
+    const npu_backend *cpu = npu_ref_backend();
+    npu_plan_desc desc = { .backends = &cpu, .num_backends = 1 };
+    npu_plan *plan = NULL;
+    npu_op_storage storage = { 0 };
+    npu_op_info info;
+    npu_tensor tensor;
+    npu_buffer buffer;
+    npu_text nothing = npu_text_init(NULL);
+    npu_conversion_target target = { 0 };
+    npu_pattern idle = { .name = "idle", .root = NPU_AICF_RELU };
+    uint8_t bytes[8] = { 0 };
+    uint32_t n, kind, schema, size;
+    int64_t dims[NPU_MAX_RANK];
+    NPU_ITEM("F15");
+    npu_output(g, "y", y);
+    def = npu_op_definition(g, (npu_op){ 1 });
+    NPU_CHECK_STATUS(npu_plan_create(&plan, g, &desc, NULL), NPU_OK);
+    STATUS(npu_graph_print(g, NULL), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_op_print_keywords(g, (npu_op){ 1 }, NULL), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_graph_print_short(g, NULL), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_graph_print_dot(g, NULL), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_graph_print_mermaid(g, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_graph_print_json(g, NULL), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_graph_print_stats(g, NULL), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_graph_print_pie(g, 0, NULL), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_graph_count_ops(g, NULL, 1, &n), NPU_OK);
+    NOTHING(npu_plan_print_dot(plan, NULL));
+    NOTHING(npu_text_append(&nothing, NULL, 1));
+    NPU_CHECK_STATUS(nothing.status, NPU_ERR_INVALID_ARGUMENT);
+    NUMBER(npu_size_add(1, SIZE_MAX, NULL), false);
+    NUMBER(npu_size_mul(2, 2, NULL), true);
+    NUMBER(npu_dtype_parse(NULL), NPU_NONE);
+    STATUS(npu_spec_len(&spec, NULL), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_spec_size(&spec, NULL), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_dims_broadcast(NULL, 1, two, 1, dims, &n, NULL), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_dims_broadcast(two, 1, NULL, 1, dims, &n, NULL), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_dims_broadcast(two, 1, two, 1, NULL, &n, NULL), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_dims_broadcast(two, 1, two, 1, dims, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
+    NUMBER(npu_schema_attrs_layout(def->schema, NULL, 8, NULL), 0);
+    STATUS(npu_affine_map_parse(NULL, "(d0) -> (d0)", 12, NULL), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_affine_map_parse(&map, NULL, 12, &diag), NPU_ERR_INVALID_ARGUMENT);
+    NOTHING(npu_affine_map_print(&text, NULL));
+    NUMBER(npu_affine_expr_dim(NULL), -1);
+    STATUS(npu_reassociation_parse(NULL, &n, 1, "[[0]]", 5, NULL), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_reassociation_parse(&size, NULL, 1, "[[0]]", 5, NULL), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_reassociation_parse(&size, &n, 1, NULL, 5, &diag), NPU_ERR_INVALID_ARGUMENT);
+    NO_POINTER(npu_op_def_attribute(NULL, "pipe"));
+    NO_POINTER(npu_op_def_attribute(def, NULL));
+    NPU_CHECK(npu_op_tables(NULL) && npu_ref_kernels(NULL));
+    STATUS(npu_op_describe(g, (npu_op){ 1 }, NULL, &storage), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_op_describe(g, (npu_op){ 1 }, &info, NULL), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK_STATUS(npu_op_describe(g, (npu_op){ 1 }, &info, &storage), NPU_OK);
+    NO_POINTER(npu_op_arg(NULL, "x"));
+    NO_POINTER(npu_op_arg(&info, NULL));
+    NO_POINTER(npu_op_str_at(&info, "x", 0, NULL));
+    NUMBER(npu_op_str_is(&info, "x", NULL), false);
+    NUMBER(npu_op_may_alias(NULL, 0, 0), false);
+    STATUS(npu_abi_encode(NULL, &info, &kind, &schema, bytes, 8, &size), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_abi_encode(abi, NULL, &kind, &schema, bytes, 8, &size), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_abi_encode(abi, &info, NULL, &schema, bytes, 8, &size), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_abi_encode(abi, &info, &kind, NULL, bytes, 8, &size), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_abi_encode(abi, &info, &kind, &schema, NULL, 8, &size), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_abi_encode(abi, &info, &kind, &schema, bytes, 8, NULL), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_abi_decode(NULL, def, 0, bytes, 0, bytes, 8, &size), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_abi_decode(abi, NULL, 0, bytes, 0, bytes, 8, &size), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_abi_decode(abi, def, 0, NULL, 4, bytes, 8, &size), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_abi_decode(abi, def, 0, bytes, 0, NULL, 8, &size), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_abi_decode(abi, def, 0, bytes, 0, bytes, 8, NULL), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_tensor_set_host(NULL, &buffer, NPU_F32, 1, two, bytes), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_tensor_set_host(&tensor, NULL, NPU_F32, 1, two, bytes), NPU_ERR_INVALID_ARGUMENT);
+    NUMBER(npu_conversion_target_legality(NULL, g, (npu_op){ 1 }), NPU_LEGALITY_UNKNOWN);
+    STATUS(npu_graph_convert(&made.graph, g, NULL, NULL, 0, NULL, NULL, &diag), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_graph_convert(&made.graph, g, &target, &idle, 1, NULL, NULL, &diag), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK_STATUS(npu_graph_apply_patterns(&made.graph, g, &idle, 1, NULL, NULL, &diag), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK_STR(diag.message, "patterns: 'idle' (number 0) has no rewrite");
+    memset(&diag, 0, sizeof diag);
+    npu_op_storage_free(&storage);
+    npu_text_free(&nothing);
+    npu_plan_destroy(plan);
+    npu_graph_destroy(g);
+}
+
 /* Whatever would be made of a graph with an error is refused, and nothing is made. */
 static void test_failed_graphs(void)
 {
@@ -827,6 +919,7 @@ int main(void)
     NPU_RUN(test_lists);
     NPU_RUN(test_all_are_here);
     NPU_RUN(test_each_in_turn);
+    NPU_RUN(test_texts_and_results);
     NPU_RUN(test_failed_graphs);
     npu_text_free(&text);
     return npu_test_done();
