@@ -43469,8 +43469,17 @@ typedef struct npu__body_plan {
     bool is_borrowed;
 } npu__body_plan;
 
+/* A plan with those of its child graphs, which can be made again with another capacity of one region. */
+typedef struct npu__whole {
+    const npu_graph *graph;
+    const npu_plan_desc *desc;
+    uint32_t backend, region;
+    uint64_t capacity; /* 0 = what the backends say, and where that is too little it is said what would do */
+} npu__whole;
+
 struct npu_plan {
     npu_allocator allocator;
+    const npu__whole *whole;                /* while it is made */
     const npu_graph *graph;
     /* of the graph: what destroys plans and execs does not read it, for it may be gone */
     uint32_t num_ops, num_values, num_symbols, num_inputs, num_outputs;
@@ -48793,6 +48802,46 @@ static uint64_t npu__smallest_capacity(npu_plan *plan, const void *start, const 
     return high;
 }
 
+static npu_status npu__plan_make(npu_plan **out, const npu_graph *g, const npu_plan_desc *desc, const npu_plan *of,
+                                 const npu__whole *whole, npu_diag *diag);
+
+static bool npu__whole_would_fit(const npu__whole *w, const npu__excess *failed, uint64_t capacity)
+{
+    npu_plan_desc desc = *w->desc;
+    npu__whole other = *w;
+    npu_plan *plan = NULL;
+    npu_status status;
+    desc.expect = NULL;
+    other.backend = failed->backend;
+    other.region = failed->region;
+    other.capacity = capacity;
+    status = npu__plan_make(&plan, w->graph, &desc, NULL, &other, NULL);
+    npu_plan_destroy(plan);
+    return status == NPU_OK;
+}
+
+/* As npu__smallest_capacity, where a graph and its child graphs share a region. */
+static uint64_t npu__whole_capacity(const npu__whole *w, const npu__excess *failed)
+{
+    uint64_t low = failed->plan->room[failed->backend][failed->region].capacity;
+    uint64_t high = failed->required > low ? failed->required : low + 1;
+    if (w->capacity || !npu__whole_would_fit(w, failed, UINT64_MAX)) {
+        return 0;
+    }
+    for (; high < UINT64_MAX / 2 && !npu__whole_would_fit(w, failed, high); high *= 2) {
+        low = high;
+    }
+    while (high - low > 1 && w->graph->num_ops < NPU__BISECTED_OPS) {
+        uint64_t middle = low + (high - low) / 2;
+        if (npu__whole_would_fit(w, failed, middle)) {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    return high;
+}
+
 /* Memory of a plan within all capacities: a dry run, as nothing is compiled. */
 static npu_status npu__fit_plan(npu_plan *plan, npu_diag *diag)
 {
@@ -48807,7 +48856,10 @@ static npu_status npu__fit_plan(npu_plan *plan, npu_diag *diag)
         status = npu__fit_all(plan, &e, largest, diag);
         if (status == NPU_ERR_BUDGET && (e.unplaced || !NPU__HAS_COSTS)) {
             uint64_t capacity = plan->room[e.backend][e.region].capacity;
-            uint64_t would_do = NPU__HAS_COSTS ? npu__smallest_capacity(plan, start, &e) : e.required;
+            bool is_shared = NPU__HAS_CONTROL && plan->whole && npu__has_control(plan->whole->graph);
+            uint64_t would_do = !NPU__HAS_COSTS ? e.required
+                                : is_shared     ? npu__whole_capacity(plan->whole, &e)
+                                                : npu__smallest_capacity(plan, start, &e);
             plan->room[e.backend][e.region].capacity = capacity;
             npu__fail_capacity(&e, largest, would_do, diag);
         }
@@ -49525,9 +49577,6 @@ static void npu__plan_log(const npu_plan *plan)
     }
 }
 
-static npu_status npu__plan_make(npu_plan **out, const npu_graph *g, const npu_plan_desc *desc, const npu_plan *of,
-                                 npu_diag *diag);
-
 /* Plans the two child graphs of each op of control flow, as the plan itself is. What they do not take of a device is
    left for the plan: a loop does most of its work in them. */
 static npu_status npu__plan_bodies(npu_plan *plan, const npu_plan_desc *desc, npu_diag *diag)
@@ -49544,7 +49593,7 @@ static npu_status npu__plan_bodies(npu_plan *plan, const npu_plan_desc *desc, np
         for (uint32_t k = 0; is_control && k < 2 && status == NPU_OK; k++) {
             npu_plan *body = NULL;
             own.weights_of = npu_op_body(&info, k)->num_data > 1 ? desc->weights_of : NULL; /* else there are none */
-            status = npu__plan_make(&body, npu_op_body(&info, k), &own, plan, diag);
+            status = npu__plan_make(&body, npu_op_body(&info, k), &own, plan, plan->whole, diag);
             if (status == NPU_OK && !npu__add_body(plan, id, k, body, false)) {
                 npu_plan_destroy(body);
                 status = npu__fail(diag, NPU_ERR_NO_MEMORY, "plan: out of memory");
@@ -49577,7 +49626,7 @@ NPU_IR_API const npu_plan *npu_plan_body(const npu_plan *plan, npu_op op, uint32
 
 /* `of`: whose child graph it is; NULL = it is none. */
 static npu_status npu__plan_make(npu_plan **out, const npu_graph *g, const npu_plan_desc *desc, const npu_plan *of,
-                                 npu_diag *diag)
+                                 const npu__whole *whole, npu_diag *diag)
 {
     npu_diag local;
     npu_plan *plan;
@@ -49595,8 +49644,11 @@ static npu_status npu__plan_make(npu_plan **out, const npu_graph *g, const npu_p
     if (!plan) {
         return npu__fail(diag, NPU_ERR_NO_MEMORY, "plan: out of memory");
     }
+    plan->whole = whole;
     if (NPU__HAS_CONTROL && of) {
         npu__plan_beside(plan, of, NULL);
+    } else if (whole->capacity) {
+        plan->room[whole->backend][whole->region].capacity = whole->capacity;
     }
     status = NPU__HAS_COSTS ? npu__plan_prices(plan, diag) : NPU_OK;
     status = status ? status : npu__assign_ops(plan, diag);
@@ -49621,7 +49673,10 @@ static npu_status npu__plan_make(npu_plan **out, const npu_graph *g, const npu_p
     plan->desc.force_last = NULL;
     plan->desc.num_force_last = 0;
     npu__graph_finish(g);
-    npu__plan_log(plan);
+    if (!whole->capacity) {
+        npu__plan_log(plan);
+    }
+    plan->whole = NULL;
     *out = plan;
     return NPU_OK;
 }
@@ -49629,7 +49684,11 @@ static npu_status npu__plan_make(npu_plan **out, const npu_graph *g, const npu_p
 NPU_IR_API npu_status npu_plan_create(npu_plan **out, const npu_graph *g, const npu_plan_desc *desc,
                                       npu_diag *diag)
 {
-    return npu__plan_make(out, g, desc, NULL, diag);
+    npu__whole whole;
+    memset(&whole, 0, sizeof whole);
+    whole.graph = g;
+    whole.desc = desc;
+    return npu__plan_make(out, g, desc, NULL, &whole, diag);
 }
 
 NPU_IR_API npu_status npu_plan_memory(const npu_plan *plan, uint32_t backend, npu_memory *out)

@@ -721,8 +721,41 @@ static void test_capacity_that_would_do(void)
     }
 }
 
+/* Of a graph with child graphs it is what all of them need, whichever it was that had no room. */
+static void test_capacity_of_child_graphs(void)
+{
+    enum { IN_CHILD, IN_PARENT, NUM_CASES };
+    static const char *const first[NUM_CASES] = { "y = aten.relu.default(x)\n", "y = aten.cat.default([x, x, x, x, x, x, x, x], 0)\n" };
+    for (int i = 0; i < NUM_CASES; i++) {
+        char text[1024];
+        npu_graph *g = NULL;
+        npu_diag diag;
+        snprintf(text, sizeof text,
+                 "graph main\n"
+                 "child more\ninput v : f32[%d]\ns = aten.sum.default(v)\nc = aten.lt.Scalar(s, 9)\noutput c = c\nend\n"
+                 "child next\ninput v : f32[%d]\na = aten.exp.default(v)\nb = aten.sin.default(v)\nd = aten.mul.Tensor(a, b)\n"
+                 "w = aten.add.Tensor(d, v)\noutput w = w\nend\n"
+                 "input x : f32[500]\n%sz = aten.neg.default(y)\n"
+                 "r = npu.while([z], [], condition=graph 0, body=graph 1)\nq = aten.sub.Tensor(r, y)\noutput q = q\n",
+                 i == IN_PARENT ? 4000 : 500, i == IN_PARENT ? 4000 : 500, first[i]);
+        NPU_CHECK_STATUS(npu_graph_parse(&g, text, strlen(text), NULL, &diag), NPU_OK);
+        for (uint64_t capacity = 64; capacity < 100000; capacity *= 6) {
+            npu_status status = plan_alone(g, capacity, 1, &diag);
+            if (status) {
+                NPU_CHECK_STATUS(status, NPU_ERR_BUDGET);
+                uint64_t named = told_capacity(&diag);
+                NPU_CHECK(named > capacity);
+                NPU_CHECK_THAT(plan_alone(g, named, 1, &diag) == NPU_OK, "case %d: with %llu: %s", i, (unsigned long long)named, diag.message);
+                NPU_CHECK_STATUS(plan_alone(g, named - 1, 1, &diag), NPU_ERR_BUDGET);
+            }
+        }
+        npu_graph_destroy(g);
+    }
+}
+
 int main(void)
 {
+    NPU_RUN(test_capacity_of_child_graphs);
     NPU_RUN(test_too_small_for_anything);
     NPU_RUN(test_smallest_capacity);
     NPU_RUN(test_at_the_bound);
