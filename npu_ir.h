@@ -7288,6 +7288,13 @@ NPU_X(aicf_gemm, (npu_value a, npu_value b), (a, b))
 #define NPU__HAS_QUANT true
 #endif
 
+/* Graphs are small where ops are listed and there is no device: what makes large ones fast is left out. */
+#if defined(NPU_IR_HAS_OP) && defined(NPU_IR_NO_DEVICES)
+#define NPU__IS_SMALL true
+#else
+#define NPU__IS_SMALL false
+#endif
+
 #ifdef NPU__STATIC_TOO_LATE
 #error "npu_ir.h: with NPU_IR_STATIC, define NPU_IR_IMPLEMENTATION before the first #include of the file"
 #endif
@@ -7412,6 +7419,25 @@ static void npu__free(const npu_allocator *a, void *ptr, size_t size)
 {
     if (ptr) {
         a->resize(a->ctx, ptr, size ? size : 1, 0);
+    }
+}
+
+/* Arrays that an object frees with itself: a loop over rows is smaller than a call for each. */
+typedef struct npu__array_row {
+    uint16_t offset, element; /* of the pointer, after which stand the entries and those there is room for */
+} npu__array_row;
+#define NPU__ARRAY_ROW(type, array) \
+    { (uint16_t)offsetof(type, array), (uint16_t)sizeof *((type *)0)->array }
+
+static void npu__free_arrays(const npu_allocator *a, const void *object, const npu__array_row *rows, size_t num_rows)
+{
+    for (size_t i = 0; i < num_rows; i++) {
+        const char *at = (const char *)object + rows[i].offset;
+        void *array;
+        uint32_t capacity;
+        memcpy(&array, at, sizeof array);
+        memcpy(&capacity, at + sizeof array + sizeof capacity, sizeof capacity);
+        npu__free(a, array, (size_t)capacity * rows[i].element);
     }
 }
 
@@ -7594,7 +7620,7 @@ static void npu__copy_head(char *dst, size_t size, const char *src)
 static void npu__prefix_message(npu_diag *diag, const char *words, char mark)
 {
     size_t room = sizeof diag->message - 1, n = strlen(words), len = strlen(diag->message);
-    if (len && n + 1 < room) {
+    if (NPU__HAS_STRINGS && len && n + 1 < room) {
         len = len < room - n - 1 ? len : room - n - 1;
         memmove(diag->message + n + 1, diag->message, len);
         memcpy(diag->message, words, n);
@@ -11784,6 +11810,18 @@ NPU_IR_API npu_graph *npu_graph_create(const npu_graph_desc *desc)
     return g;
 }
 
+static const npu__array_row npu__graph_arrays[] = {
+    NPU__ARRAY_ROW(npu_graph, values), NPU__ARRAY_ROW(npu_graph, ops), NPU__ARRAY_ROW(npu_graph, uses),
+    NPU__ARRAY_ROW(npu_graph, specs), NPU__ARRAY_ROW(npu_graph, names), NPU__ARRAY_ROW(npu_graph, blobs),
+    NPU__ARRAY_ROW(npu_graph, groups), NPU__ARRAY_ROW(npu_graph, data), NPU__ARRAY_ROW(npu_graph, locations),
+    NPU__ARRAY_ROW(npu_graph, inputs), NPU__ARRAY_ROW(npu_graph, params), NPU__ARRAY_ROW(npu_graph, outputs),
+    NPU__ARRAY_ROW(npu_graph, saved), NPU__ARRAY_ROW(npu_graph, updates), NPU__ARRAY_ROW(npu_graph, aliases),
+    NPU__ARRAY_ROW(npu_graph, versions), NPU__ARRAY_ROW(npu_graph, symbols), NPU__ARRAY_ROW(npu_graph, children),
+    NPU__ARRAY_ROW(npu_graph, returns), NPU__ARRAY_ROW(npu_graph, unknown), NPU__ARRAY_ROW(npu_graph, in_specs),
+    NPU__ARRAY_ROW(npu_graph, in_data), NPU__ARRAY_ROW(npu_graph, operands), NPU__ARRAY_ROW(npu_graph, counts),
+    NPU__ARRAY_ROW(npu_graph, results), NPU__ARRAY_ROW(npu_graph, packed)
+};
+
 NPU_IR_API void npu_graph_destroy(npu_graph *g)
 {
     npu_allocator a;
@@ -11796,32 +11834,7 @@ NPU_IR_API void npu_graph_destroy(npu_graph *g)
     for (uint32_t i = 0; i < g->num_unknown; i++) {
         npu_schema_free((npu_schema *)(uintptr_t)g->unknown[i]->schema, &g->allocator);
     }
-    NPU__RELEASE(g, values);
-    NPU__RELEASE(g, ops);
-    NPU__RELEASE(g, uses);
-    NPU__RELEASE(g, specs);
-    NPU__RELEASE(g, names);
-    NPU__RELEASE(g, blobs);
-    NPU__RELEASE(g, groups);
-    NPU__RELEASE(g, data);
-    NPU__RELEASE(g, locations);
-    NPU__RELEASE(g, inputs);
-    NPU__RELEASE(g, params);
-    NPU__RELEASE(g, outputs);
-    NPU__RELEASE(g, saved);
-    NPU__RELEASE(g, updates);
-    NPU__RELEASE(g, aliases);
-    NPU__RELEASE(g, versions);
-    NPU__RELEASE(g, symbols);
-    NPU__RELEASE(g, children);
-    NPU__RELEASE(g, returns);
-    NPU__RELEASE(g, unknown);
-    NPU__RELEASE(g, in_specs);
-    NPU__RELEASE(g, in_data);
-    NPU__RELEASE(g, operands);
-    NPU__RELEASE(g, counts);
-    NPU__RELEASE(g, results);
-    NPU__RELEASE(g, packed);
+    npu__free_arrays(&g->allocator, g, npu__graph_arrays, NPU__COUNT(npu__graph_arrays));
     npu_op_storage_free(&g->bounds);
     npu__free(&g->allocator, g->name_table, g->name_table_size * sizeof *g->name_table);
     npu__free(&g->allocator, g->spec_table, g->spec_table_size * sizeof *g->spec_table);
@@ -43551,7 +43564,7 @@ static bool npu__plan_words(npu_plan *plan, const char *text, uint16_t *index)
             return true;
         }
     }
-    if (plan->num_words >= 0xffff) {
+    if (plan->num_words >= 0xffff || !NPU__HAS_STRINGS) {
         return true; /* more than anyone reads: the reason codes remain */
     }
     if (!NPU__RESERVE(plan, words, 2)) {
@@ -47490,10 +47503,27 @@ static uint64_t npu__packed_size(const npu__packer *p, uint32_t entry)
     return npu__round_up(p->plan->storage[p->order[entry]].size, p->alignment);
 }
 
+/* What an entry is placed by: the largest key first. */
+typedef struct npu__keyed {
+    double key;
+    uint32_t entry;
+} npu__keyed;
+
+static bool npu__pack_by_key(npu__packer *p, double (*key)(const npu__packer *p, uint32_t entry), uint64_t *offsets,
+                             uint64_t *total);
+
+static double npu__key_time(const npu__packer *p, uint32_t entry)
+{
+    return -(double)p->plan->storage[p->order[entry]].first;
+}
+
 /* In order of time: best fit into what has been given back. Linear in ops for the usual few free ranges. */
 static bool npu__pack_in_time(npu__packer *p, uint32_t num_ticks, uint64_t *total)
 {
     uint32_t tick = 0;
+    if (NPU__IS_SMALL) {
+        return npu__pack_by_key(p, npu__key_time, p->offsets, total);
+    }
     *total = 0;
     p->num_ranges = 0;
     memset(p->ends, 0, num_ticks * sizeof *p->ends);
@@ -47516,12 +47546,6 @@ static bool npu__pack_in_time(npu__packer *p, uint32_t num_ticks, uint64_t *tota
     }
     return true;
 }
-
-/* What an entry is placed by: the largest key first. */
-typedef struct npu__keyed {
-    double key;
-    uint32_t entry;
-} npu__keyed;
 
 static int npu__keyed_compare(const void *a, const void *b)
 {
@@ -48870,6 +48894,13 @@ static npu_status npu__fit_plan(npu_plan *plan, npu_diag *diag)
 
 /* ---- a whole plan: placement, then memory ---- */
 
+static const npu__array_row npu__plan_arrays[] = {
+    NPU__ARRAY_ROW(npu_plan, words), NPU__ARRAY_ROW(npu_plan, steps), NPU__ARRAY_ROW(npu_plan, step_ops),
+    NPU__ARRAY_ROW(npu_plan, step_values), NPU__ARRAY_ROW(npu_plan, step_dependencies),
+    NPU__ARRAY_ROW(npu_plan, moved), NPU__ARRAY_ROW(npu_plan, lent), NPU__ARRAY_ROW(npu_plan, groups),
+    NPU__ARRAY_ROW(npu_plan, refused), NPU__ARRAY_ROW(npu_plan, bodies), NPU__ARRAY_ROW(npu_plan, forms)
+};
+
 NPU_IR_API void npu_plan_destroy(npu_plan *plan)
 {
     npu_allocator a;
@@ -48880,19 +48911,10 @@ NPU_IR_API void npu_plan_destroy(npu_plan *plan)
     for (uint32_t i = 1; i < plan->num_words; i++) {
         npu__free(&a, plan->words[i], strlen(plan->words[i]) + 1);
     }
-    NPU__RELEASE(plan, words);
-    NPU__RELEASE(plan, steps);
-    NPU__RELEASE(plan, step_ops);
-    NPU__RELEASE(plan, step_values);
-    NPU__RELEASE(plan, step_dependencies);
-    NPU__RELEASE(plan, moved);
-    NPU__RELEASE(plan, lent);
-    NPU__RELEASE(plan, groups);
-    NPU__RELEASE(plan, refused);
     for (uint32_t i = 0; i < plan->num_bodies; i++) {
         npu_plan_destroy(plan->bodies[i].is_borrowed ? NULL : plan->bodies[i].plan);
     }
-    NPU__RELEASE(plan, bodies);
+    npu__free_arrays(&a, plan, npu__plan_arrays, NPU__COUNT(npu__plan_arrays));
     npu__free(&a, plan->op_ns, (size_t)plan->num_ops * npu__num_backends(plan) * sizeof *plan->op_ns);
     npu__plan_free_storage(plan);
     npu__free(&a, plan->targets, plan->num_ops * sizeof *plan->targets);
@@ -48900,7 +48922,6 @@ NPU_IR_API void npu_plan_destroy(npu_plan *plan)
     npu__free(&a, plan->moved_head, plan->num_values * sizeof *plan->moved_head);
     npu__free(&a, plan->value_storage, plan->num_values * sizeof *plan->value_storage);
     npu__free(&a, plan->value_form, plan->num_values * sizeof *plan->value_form);
-    NPU__RELEASE(plan, forms);
     npu__free(&a, plan->planned, plan->num_symbols * sizeof *plan->planned);
     npu__free(&a, plan->streamed, plan->streamed ? plan->num_values * sizeof *plan->streamed : 0);
     npu__free(&a, plan->views, npu__has_views(plan) ? plan->num_ops * sizeof *plan->views : 0);
@@ -50028,10 +50049,10 @@ static uint32_t npu__group_like(const npu_graph *g, const npu__op *o)
 static bool npu__group_info(npu__group_build *b, npu_op_info *info, uint32_t id, npu_op_storage *storage)
 {
     const npu_graph *g = b->plan->graph;
-    const npu_op_info **like = &b->likes[npu__group_like(g, &g->ops[id])];
+    const npu_op_info **like = &b->likes[NPU__IS_SMALL ? 0 : npu__group_like(g, &g->ops[id])];
     uint8_t blob[256], *device;
     const npu_graph **bodies;
-    if (*like && npu__group_alike(g, &g->ops[id], &g->ops[(*like)->op])) {
+    if (!NPU__IS_SMALL && *like && npu__group_alike(g, &g->ops[id], &g->ops[(*like)->op])) {
         *info = **like;
         info->op = id;
         return true;
@@ -50851,6 +50872,13 @@ static npu_status npu__match_groups(npu_program *p)
     uint32_t kept = 0, group = 0;
     npu__group *sorted;
     p->step_group = (uint32_t *)npu__alloc_zero(&p->allocator, plan->num_steps * sizeof *p->step_group);
+    if (!NPU__HAS_TRANSFERS) { /* one backend's groups are in order, and no other plan has dropped one of them */
+        for (uint32_t i = 0; p->step_group && i < plan->num_steps; i++) {
+            p->step_group[i] = kept;
+            kept += npu__step_runs(plan, &plan->steps[i]);
+        }
+        return p->step_group ? NPU_OK : NPU_ERR_NO_MEMORY;
+    }
     sorted = (npu__group *)npu__alloc_zero(&p->allocator, p->cap_groups * sizeof *sorted);
     if (!p->step_group || !sorted) {
         npu__free(&p->allocator, sorted, p->cap_groups * sizeof *sorted);
@@ -51531,6 +51559,12 @@ NPU__COLD NPU_IR_API npu_status npu_program_save(const npu_program *p, void *byt
     return NPU_OK;
 }
 
+static const npu__array_row npu__program_arrays[] = {
+    NPU__ARRAY_ROW(npu_program, groups), NPU__ARRAY_ROW(npu_program, refusals), NPU__ARRAY_ROW(npu_program, bound),
+    NPU__ARRAY_ROW(npu_program, moves), NPU__ARRAY_ROW(npu_program, feeds), NPU__ARRAY_ROW(npu_program, streams),
+    NPU__ARRAY_ROW(npu_program, results), NPU__ARRAY_ROW(npu_program, states), NPU__ARRAY_ROW(npu_program, bodies)
+};
+
 NPU_IR_API void npu_program_destroy(npu_program *p)
 {
     npu_allocator a;
@@ -51542,19 +51576,11 @@ NPU_IR_API void npu_program_destroy(npu_program *p)
         npu__group_release(p, &p->groups[i]);
     }
     npu__forget_steps(p);
-    NPU__RELEASE(p, groups);
-    NPU__RELEASE(p, refusals);
-    NPU__RELEASE(p, bound);
-    NPU__RELEASE(p, moves);
-    NPU__RELEASE(p, feeds);
-    NPU__RELEASE(p, streams);
-    NPU__RELEASE(p, results);
-    NPU__RELEASE(p, states);
     npu_plan_destroy(p->plan);
     for (uint32_t i = 0; i < p->num_bodies; i++) {
         npu_program_destroy(p->bodies[i].program);
     }
-    NPU__RELEASE(p, bodies);
+    npu__free_arrays(&a, p, npu__program_arrays, NPU__COUNT(npu__program_arrays));
     npu__free(&a, p, sizeof *p);
 }
 
