@@ -26644,7 +26644,7 @@ static int32_t npu__ref_fixed_reciprocal(int32_t a)
 static void npu__ref_softmax_row_fixed(const npu__ref_byte_softmax *s, uint8_t *y, const uint8_t *x, int32_t most)
 {
     int32_t sum = 0, unit;
-    int lead = 0;
+    int lead = 0, shift;
     for (size_t i = 0; i < s->along.n; i++) {
         sum += npu__ref_shift_away(s->exponent[most - npu__ref_byte(x, s->is_signed, i * s->along.inner)], 12);
     }
@@ -26652,9 +26652,11 @@ static void npu__ref_softmax_row_fixed(const npu__ref_byte_softmax *s, uint8_t *
         lead++;
     }
     unit = npu__ref_fixed_reciprocal((int32_t)(((uint32_t)sum << lead) - 0x80000000u));
+    shift = 12 - lead + 23;
     for (size_t i = 0; i < s->along.n; i++) {
         int d = most - npu__ref_byte(x, s->is_signed, i * s->along.inner);
-        int32_t p = d > s->most ? 0 : npu__ref_shift_away(npu__ref_high_product(unit, s->exponent[d]), 12 - lead + 23);
+        int32_t p = npu__ref_high_product(unit, s->exponent[d]);
+        p = shift > 31 ? 0 : npu__ref_shift_away(p, shift); /* of 512 such elements none comes to half a step */
         y[i * s->along.inner] = npu__ref_clamp_byte(&s->q, p);
     }
 }

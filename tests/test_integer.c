@@ -561,6 +561,25 @@ static void test_softmax_twice(void)
     check_call(&n, "input x : i8[7,2]\n", call, (const void *const[]){ bytes[0] }, 14);
 }
 
+/* Long rows of equal elements: 256 / n, which from 513 on is nothing. */
+static void test_softmax_twice_long(void)
+{
+    static const struct { uint32_t len; int8_t right; } rows[] = {
+        { 64, -124 }, { 100, -125 }, { 400, -127 }, { 500, -127 }, { 520, -128 }, { 600, -128 }, { 1000, -128 }, { 2100, -128 }, { 4095, -128 }
+    };
+    numbers n = { .is_signed = true, .twice = true, .in = { 0.001 }, .out = 1.0 / 256, .zero = -128, .low = -128, .high = 127 };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char inputs[64], call[900];
+        for (uint32_t k = 0; k < rows[i].len; k++) {
+            bytes[0][k] = 127;
+            expected[k] = rows[i].right;
+        }
+        snprintf(inputs, sizeof inputs, "input x : i8[1,%u]\n", (unsigned)rows[i].len);
+        snprintf(call, sizeof call, "npu.qsoftmax(x, -1, %s)", scales_of(&n, 1));
+        check_call(&n, inputs, call, (const void *const[]){ bytes[0] }, rows[i].len);
+    }
+}
+
 static void test_layer_norm(void)
 {
     for (int i = 0; i < 60; i++) {
@@ -1152,6 +1171,7 @@ int main(void)
     NPU_RUN(test_cat);
     NPU_RUN(test_softmax);
     NPU_RUN(test_softmax_twice);
+    NPU_RUN(test_softmax_twice_long);
     NPU_RUN(test_layer_norm);
     NPU_RUN(test_resize);
     NPU_RUN(test_near_halves);
