@@ -12002,7 +12002,8 @@ NPU__REF_COLD static npu_status npu__ref_conv_back_prepare(npu_prepare *p)
     numbers = (size_t)(npu__ref_volume(c->in) + npu__ref_volume(c->out) + npu__ref_volume(c->kernel));
     s->part_bytes = (numbers * sizeof(double) + 63) / 64 * 64;
     p->parts = npu__ref_parts((size_t)(s->pieces[0] + s->pieces[1]), 4);
-    return npu_size_mul(s->part_bytes, p->parts, &p->workspace) ? NPU_OK : NPU_ERR_OVERFLOW;
+    p->worker_workspace = s->part_bytes;
+    return NPU_OK;
 }
 
 /* Rows of outputs, inputs and taps that meet in the last dim. */
@@ -12111,7 +12112,7 @@ static npu_status npu__ref_conv_back_launch(const npu_launch *l, uint32_t part, 
     const npu__ref_conv_shape *c = &s->conv;
     int64_t inputs = s->pieces[0], both = inputs + s->pieces[1], all = both + s->pieces[2];
     npu__ref_conv_plane p;
-    p.g = (double *)(void *)((char *)l->workspace + part * s->part_bytes);
+    p.g = (double *)l->worker_workspace;
     p.x = p.g + npu__ref_volume(c->out);
     p.w = p.x + npu__ref_volume(c->in);
     for (int64_t i = all * part / parts; i < all * (part + 1) / parts; i++) {
@@ -12976,7 +12977,7 @@ NPU__REF_COLD static void npu__ref_linalg_shape(const npu_prepare *p, npu__ref_l
     s->batch = npu__ref_batch_len(&s->a);
 }
 
-/* Workspace of `columns` columns of n doubles for each part. */
+/* Workspace of `columns` columns of n doubles for each thread. */
 NPU__REF_COLD static npu_status npu__ref_linalg_parts(npu_prepare *p, npu__ref_linalg *s, int64_t columns, size_t extra)
 {
     size_t size;
@@ -12986,7 +12987,8 @@ NPU__REF_COLD static npu_status npu__ref_linalg_parts(npu_prepare *p, npu__ref_l
     }
     p->state = s;
     p->parts = npu__ref_parts((size_t)s->batch, (size_t)(NPU__REF_GRAIN / (s->n * s->n * s->n + 1) + 1));
-    return npu_size_mul(s->part_bytes, p->parts, &p->workspace) ? NPU_OK : NPU_ERR_OVERFLOW;
+    p->worker_workspace = s->part_bytes;
+    return NPU_OK;
 }
 
 NPU__REF_COLD static npu_status npu__ref_linalg_prepare(npu_prepare *p)
@@ -13026,7 +13028,7 @@ static void npu__ref_linalg_load(const npu__ref_linalg *s, const npu_launch *l, 
 static npu_status npu__ref_linalg_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_linalg *s = l->state;
-    double *a = (double *)(void *)((char *)l->workspace + part * s->part_bytes);
+    double *a = (double *)l->worker_workspace;
     npu_status status = NPU_OK;
     for (int64_t item = s->batch * part / parts; item < s->batch * (part + 1) / parts && !status; item++) {
         npu__ref_linalg_load(s, l, item, a);
@@ -13247,7 +13249,7 @@ static npu_status npu__ref_power_item(const npu__ref_power *s, const npu_launch 
 static npu_status npu__ref_power_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_power *s = l->state;
-    double *a = (double *)(void *)((char *)l->workspace + part * s->square.part_bytes);
+    double *a = (double *)l->worker_workspace;
     int64_t batch = s->square.batch;
     npu_status status = NPU_OK;
     for (int64_t item = batch * part / parts; item < batch * (part + 1) / parts && !status; item++) {
@@ -17858,7 +17860,7 @@ static npu_status npu__ref_pool_backward_launch(const npu_launch *l, uint32_t pa
     const npu__ref_pool *pool = (const npu__ref_pool *)l->state;
     size_t in = (size_t)(pool->in[0] * pool->in[1] * pool->in[2]);
     size_t out = (size_t)(pool->out[0] * pool->out[1] * pool->out[2]), begin, end;
-    double *plane = (double *)l->workspace + part * in;
+    double *plane = (double *)l->worker_workspace;
     npu__ref_share(pool->planes, part, parts, &begin, &end);
     for (size_t p = begin; p < end; p++) {
         memset(plane, 0, in * sizeof *plane);
@@ -17879,7 +17881,7 @@ static npu_status npu__ref_pool_backward_launch(const npu_launch *l, uint32_t pa
     return NPU_OK;
 }
 
-/* Each part has room for a plane. */
+/* Each thread has room for a plane. */
 NPU__REF_COLD static npu_status npu__ref_pool_backward_prepare(npu_prepare *p)
 {
     npu_status status = npu__ref_pool_init(p, &p->in[1], &p->in[0], 2);
@@ -17888,7 +17890,7 @@ NPU__REF_COLD static npu_status npu__ref_pool_backward_prepare(npu_prepare *p)
         return status;
     }
     p->parts = npu__ref_item_parts(pool->planes, (size_t)(pool->in[1] * pool->in[2]));
-    return npu_size_mul(p->parts * sizeof(double), (size_t)(pool->in[1] * pool->in[2]), &p->workspace)
+    return npu_size_mul(sizeof(double), (size_t)(pool->in[1] * pool->in[2]), &p->worker_workspace)
                ? NPU_OK : NPU_ERR_OVERFLOW;
 }
 
@@ -19282,7 +19284,8 @@ NPU__REF_COLD static npu_status npu__ref_factors_prepare(npu_prepare *p)
     }
     s->part_bytes = s->part_bytes / 64 * 64;
     p->parts = npu__ref_item_parts((size_t)s->batch, s->part_bytes / sizeof(double));
-    return npu_size_mul(s->part_bytes, p->parts, &p->workspace) ? NPU_OK : NPU_ERR_OVERFLOW;
+    p->worker_workspace = s->part_bytes;
+    return NPU_OK;
 }
 
 /* Brings the largest element to between 1 and 2, so that no square is lost; *exponent turns it back. False where one
@@ -19390,7 +19393,7 @@ static npu_status npu__ref_svd_launch(const npu_launch *l, uint32_t part, uint32
     const npu__ref_factors *s = (const npu__ref_factors *)l->state;
     bool turned = s->m < s->n;
     int64_t n = turned ? s->n : s->m, runs = turned ? s->m : s->n, len = n + runs;
-    double *a = (double *)(void *)((char *)l->workspace + part * s->part_bytes), *sizes = a + len * runs;
+    double *a = (double *)l->worker_workspace, *sizes = a + len * runs;
     size_t begin, end;
     npu__ref_share((size_t)s->batch, part, parts, &begin, &end);
     for (size_t item = begin; item < end; item++) {
@@ -19471,7 +19474,7 @@ static npu_status npu__ref_eigh_launch(const npu_launch *l, uint32_t part, uint3
 {
     const npu__ref_factors *s = (const npu__ref_factors *)l->state;
     int64_t n = s->n;
-    double *a = (double *)(void *)((char *)l->workspace + part * s->part_bytes), *v = a + n * n;
+    double *a = (double *)l->worker_workspace, *v = a + n * n;
     size_t begin, end;
     npu__ref_share((size_t)s->batch, part, parts, &begin, &end);
     for (size_t item = begin; item < end; item++) {
@@ -19541,7 +19544,7 @@ static npu_status npu__ref_qr_launch(const npu_launch *l, uint32_t part, uint32_
 {
     const npu__ref_factors *s = (const npu__ref_factors *)l->state;
     int64_t m = s->m, n = s->n, least = m < n ? m : n, cols = s->full ? m : least;
-    double *a = (double *)(void *)((char *)l->workspace + part * s->part_bytes), *tau = a + m * n, *q = tau + least;
+    double *a = (double *)l->worker_workspace, *tau = a + m * n, *q = tau + least;
     size_t begin, end;
     npu__ref_share((size_t)s->batch, part, parts, &begin, &end);
     for (int64_t item = (int64_t)begin; item < (int64_t)end; item++) {
@@ -19621,7 +19624,8 @@ NPU__REF_COLD static npu_status npu__ref_matrix_norm_prepare(npu_prepare *p)
     s->part_bytes = s->singular ? bytes / 64 * 64 : 0;
     p->state = s;
     p->parts = npu__ref_item_parts(s->kept.len, s->n[0] * s->n[1]);
-    return npu_size_mul(s->part_bytes, p->parts, &p->workspace) ? NPU_OK : NPU_ERR_OVERFLOW;
+    p->worker_workspace = s->part_bytes;
+    return NPU_OK;
 }
 
 /* Sum of the absolute elements of a run. */
@@ -19640,7 +19644,7 @@ static double npu__ref_run_sum(const npu_launch *l, const npu__ref_matrix_norm *
 static npu_status npu__ref_matrix_norm_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_matrix_norm *s = (const npu__ref_matrix_norm *)l->state;
-    double *a = (double *)(void *)((char *)l->workspace + part * s->part_bytes);
+    double *a = (double *)l->worker_workspace;
     size_t n = s->n[0], runs = s->n[1], begin, end;
     npu__ref_share(s->kept.len, part, parts, &begin, &end);
     for (size_t o = begin; o < end; o++) {
@@ -20859,12 +20863,17 @@ static void npu__ref_all_entries(const npu_launch *l, const npu__ref_order *s, s
 /* So few entries that keeping them in order costs less than sorting the row. */
 enum { NPU__REF_FEW = 128 };
 
+static bool npu__ref_wants_few(const npu__ref_order *s)
+{
+    return (s->mode == NPU__REF_TOPK || s->mode == NPU__REF_KTHVALUE) && s->k >= 0 && s->k <= NPU__REF_FEW;
+}
+
 /* The elements of row o in order, as keys and indices; only as many as topk and kthvalue want. */
 static npu__ref_entry *npu__ref_sort_row(const npu_launch *l, const npu__ref_order *s, size_t o,
                                          npu__ref_entry *work)
 {
     size_t first = npu__ref_along_first(&s->along, o), n = s->along.n;
-    if ((s->mode == NPU__REF_TOPK || s->mode == NPU__REF_KTHVALUE) && s->k <= NPU__REF_FEW) {
+    if (npu__ref_wants_few(s)) {
         npu__ref_first_few(l, s, first, work);
         return work;
     }
@@ -20989,7 +20998,7 @@ static npu_status npu__ref_put_row(const npu_launch *l, const npu__ref_order *s,
 static npu_status npu__ref_sort_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_order *s = (const npu__ref_order *)l->state;
-    npu__ref_entry *work = (npu__ref_entry *)l->workspace + part * 2 * s->along.n;
+    npu__ref_entry *work = (npu__ref_entry *)l->worker_workspace;
     npu_status status = NPU_OK;
     size_t begin, end;
     if (s->along.n == 0) { /* only the median of nothing has a result */
@@ -21006,7 +21015,7 @@ static npu_status npu__ref_sort_launch(const npu_launch *l, uint32_t part, uint3
     return status;
 }
 
-/* Every part has room for two rows. */
+/* Every thread has room for two rows, or for the few entries that are wanted. */
 NPU__REF_COLD static npu_status npu__ref_sort_prepare(npu_prepare *p)
 {
     static const char *const ways[] = { "linear", "lower", "higher", "midpoint", "nearest" };
@@ -21021,11 +21030,8 @@ NPU__REF_COLD static npu_status npu__ref_sort_prepare(npu_prepare *p)
     if (p->in[0].rank == 0 || (p->mode != NPU__REF_TOPK && p->mode != NPU__REF_KTHVALUE)) {
         s->k = (int64_t)s->along.n; /* a number is its own topk, whatever k is */
     }
-    p->parts = p->parts < 8 ? p->parts : 8;
-    if (!npu_size_mul(2 * sizeof(npu__ref_entry) * p->parts, s->along.n, &p->workspace)) {
-        return NPU_ERR_OVERFLOW;
-    }
-    return NPU_OK;
+    return npu_size_mul(sizeof(npu__ref_entry), npu__ref_wants_few(s) ? (size_t)s->k : 2 * s->along.n,
+                        &p->worker_workspace) ? NPU_OK : NPU_ERR_OVERFLOW;
 }
 
 /* ---- diff: what lies before, self and what lies after as one row ---- */
@@ -21068,7 +21074,7 @@ NPU__REF_COLD static npu_status npu__ref_diff_prepare(npu_prepare *p)
     s->dtype = npu__ref_compute_class(p->out[0].dtype) == NPU__F32 ? NPU_F32 : p->out[0].dtype;
     p->state = s;
     p->parts = npu__ref_item_parts(s->outer * s->inner, s->len * (s->n + 1));
-    return npu_size_mul(p->parts * sizeof(int64_t), s->len, &p->workspace) ? NPU_OK : NPU_ERR_OVERFLOW;
+    return npu_size_mul(sizeof(int64_t), s->len, &p->worker_workspace) ? NPU_OK : NPU_ERR_OVERFLOW;
 }
 
 /* Converts n elements from one stride to another. */
@@ -21109,7 +21115,7 @@ static npu_status npu__ref_diff_launch(const npu_launch *l, uint32_t part, uint3
 {
     const npu__ref_diff *s = (const npu__ref_diff *)l->state;
     uint32_t operands[3], num = npu__ref_diff_operands(l->in, l->num_in, s->n, operands);
-    int64_t *row = (int64_t *)l->workspace + part * s->len, inner = (int64_t)s->inner;
+    int64_t *row = (int64_t *)l->worker_workspace, inner = (int64_t)s->inner;
     size_t begin, end;
     npu__ref_share(s->outer * s->inner, part, parts, &begin, &end);
     for (size_t o = begin; o < end; o++) {
@@ -23579,7 +23585,8 @@ NPU__REF_COLD static npu_status npu__ref_covariance_prepare(npu_prepare *p)
     }
     p->state = s;
     p->parts = npu__ref_item_parts((size_t)s->rows, (size_t)(s->rows * s->n));
-    return npu_size_mul(s->part_bytes, p->parts, &p->workspace) ? NPU_OK : NPU_ERR_OVERFLOW;
+    p->worker_workspace = s->part_bytes;
+    return NPU_OK;
 }
 
 /* The weight of each observation, and what sums of products are divided by: 0 where too few are free. */
@@ -23637,7 +23644,7 @@ static double npu__ref_weighted_product(const double *a, const double *b, const 
 static npu_status npu__ref_covariance_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_covariance *s = (const npu__ref_covariance *)l->state;
-    double *w = (double *)(void *)((char *)l->workspace + part * s->part_bytes), *a = w + s->n, *b = a + s->n;
+    double *w = (double *)l->worker_workspace, *a = w + s->n, *b = a + s->n;
     double sum = 0, divisor = 1;
     size_t begin, end;
     npu_status status = npu__ref_covariance_weights(l, s, w, &sum, &divisor);

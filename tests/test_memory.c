@@ -892,6 +892,48 @@ static void test_attention_without_scores(void)
     rig_end(&r);
 }
 
+/* Scratch of the op of a text, in which %%d is `num`, as a program has it. */
+static uint64_t scratch_of(const char *format, int num)
+{
+    char text[600];
+    rig r = rig_start(NULL, 0);
+    npu_memory m = { 0 };
+    snprintf(text, sizeof text, format, num, num);
+    npu_graph_destroy(r.graph);
+    r.graph = NULL;
+    NPU_CHECK_THAT(npu_graph_parse(&r.graph, text, strlen(text), NULL, &r.diag) == NPU_OK, "%s: %s", text, r.diag.message);
+    NPU_CHECK_THAT(rig_make(&r) == NPU_OK, "%s: %s", text, r.diag.message);
+    NPU_CHECK_STATUS(npu_plan_memory(npu_program_plan(r.program), 0, &m), NPU_OK);
+    rig_end(&r);
+    return m.scratch;
+}
+
+/* Threads have scratch, not parts: what more rows there are takes no more of it. */
+static void test_scratch_of_parts(void)
+{
+    static const char *const texts[] = {
+        "graph g\ninput x : f32[%d,5000]\ny, i = aten.sort.default(x)\noutput y = y\n",
+        "graph g\ninput x : f32[%d,5000]\ny, i = aten.median.dim(x, 1)\noutput y = y\n",
+        "graph g\ninput x : f32[%d,5000]\ny, i = aten.topk.default(x, 300)\noutput y = y\n",
+        "graph g\ninput x : f32[%d,5000]\ny = aten.quantile.scalar(x, 0.5, 1)\noutput y = y\n",
+        "graph g\ninput x : f32[%d,5000]\ny = aten.diff.default(x)\noutput y = y\n",
+        "graph g\ninput x : f32[%d,40,40]\ny = aten.det.default(x)\noutput y = y\n",
+        "graph g\ninput x : f32[%d,40,40]\ny, z = aten.linalg_qr.default(x)\noutput y = y\n",
+        "graph g\ninput x : f32[%d,40,30]\nu, y, v = aten.linalg_svd.default(x)\noutput y = y\n",
+        "graph g\ninput x : f32[%d,40,40]\ny = aten.linalg_matrix_power.default(x, 5)\noutput y = y\n",
+        "graph g\ninput x : f32[%d,40,30]\ny = aten.linalg_matrix_norm.default(x, 2.0)\noutput y = y\n",
+        "graph g\ninput g : f32[1,%d,20,20]\ninput x : f32[1,%d,40,40]\n"
+        "y = aten.avg_pool2d_backward.default(g, x, [2, 2], [2, 2], [0, 0], false, true, none)\noutput y = y\n",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        uint64_t few = scratch_of(texts[i], 1), many = scratch_of(texts[i], 500);
+        NPU_CHECK_THAT(few > 0 && many == few, "%s: %llu bytes for one, %llu for 500", texts[i], (unsigned long long)few,
+                       (unsigned long long)many);
+    }
+    /* the first few of a long row */
+    NPU_CHECK(scratch_of("graph g\ninput x : f32[%d,100000]\ny, i = aten.topk.default(x, 8)\noutput y = y\n", 1) <= 256);
+}
+
 int main(void)
 {
     NPU_RUN(test_random);
@@ -915,5 +957,6 @@ int main(void)
     NPU_RUN(test_states_replayed);
     NPU_RUN(test_large_state);
     NPU_RUN(test_attention_without_scores);
+    NPU_RUN(test_scratch_of_parts);
     return npu_test_done();
 }
