@@ -26007,6 +26007,7 @@ typedef struct npu__ref_byte_pair {
     int64_t table[2][256];   /* of bytes as they are stored: less their zero, times their factor */
     npu__ref_factor factor;  /* of products, and of sums that are rounded twice */
     int shift;               /* of sums that are rounded once */
+    int64_t whole[2];        /* their factors */
     bool is_product;
     bool is_signed, is_near; /* is_near: float tells most results, with an error that is below 0.5 - near */
     int32_t zeros[2];
@@ -26024,9 +26025,10 @@ static void npu__ref_sum_once(npu__ref_byte_pair *s, double a, double b)
     b = b < 0x1p40 ? b : 0x1p40;
     (void)npu__math_frexp(a > b ? a : b, &shift);
     s->shift = shift > 30 ? 1 : shift < -31 ? 62 : 31 - shift;
-    for (uint32_t i = 0; i < 256; i++) {
-        s->table[0][i] *= (int64_t)npu__math_rint(npu__math_ldexp(a, s->shift));
-        s->table[1][i] *= (int64_t)npu__math_rint(npu__math_ldexp(b, s->shift));
+    s->whole[0] = (int64_t)npu__math_rint(npu__math_ldexp(a, s->shift));
+    s->whole[1] = (int64_t)npu__math_rint(npu__math_ldexp(b, s->shift));
+    for (uint32_t i = 0; i < 512; i++) {
+        s->table[i / 256][i % 256] *= s->whole[i / 256];
     }
 }
 
@@ -26072,7 +26074,7 @@ NPU__REF_COLD static void npu__ref_pair_near(npu_prepare *p, npu__ref_byte_pair 
 /* A difference: the second operand is subtracted once it has its factor. Source: TFLite, SubElementwise. */
 static void npu__ref_pair_negate(npu__ref_byte_pair *s)
 {
-    s->real[1] = -s->real[1];
+    s->real[1] = -s->real[1], s->whole[1] = -s->whole[1];
     for (uint32_t i = 0; i < 256; i++) {
         s->table[1][i] = -s->table[1][i];
     }
@@ -26162,14 +26164,15 @@ NPU__REF_INLINE NPU__REF_AVX512 __m512i npu__ref_near_ordered(const __m512i whol
     return _mm512_permutexvar_epi32(order, npu__ref_near_bytes(whole, q));
 }
 /* What bytes that are written might change is read before. */
-NPU__REF_INLINE NPU__REF_AVX512 void npu__ref_join_blocks(const npu__ref_byte_pair *s, const uint8_t *a,
-    const uint8_t *b, uint8_t *y, size_t n, const bool is_product, const bool is_signed)
+NPU__REF_INLINE NPU__REF_AVX512 void npu__ref_pair_products(const npu__ref_byte_pair *s, const uint8_t *a,
+                                                             const uint8_t *b, uint8_t *y, size_t n)
 {
     const npu__ref_quantised q = s->q;
     const int32_t zeros[2] = { s->zeros[0], s->zeros[1] };
-    const float reals[2] = { s->real[0], s->real[1] }, near = s->near;
+    const bool is_signed = s->is_signed;
+    const float near = s->near;
     const __m512 low = _mm512_set1_ps((float)(q.low - q.zero)), high = _mm512_set1_ps((float)(q.high - q.zero));
-    const __m512 fa = _mm512_set1_ps(reals[0]), fb = _mm512_set1_ps(reals[1]);
+    const __m512 factor = _mm512_set1_ps(s->real[0]);
     for (size_t first = 0; first < n; first += 64, a += 64, b += 64, y += 64) {
         uint64_t wanted = ~(uint64_t)0 >> (n - first < 64 ? 64 - (n - first) : 0), halves = 0;
         __m512i whole[4], rest[4], most = _mm512_setzero_si512();
@@ -26178,8 +26181,7 @@ NPU__REF_INLINE NPU__REF_AVX512 void npu__ref_join_blocks(const npu__ref_byte_pa
             const __mmask16 some = (__mmask16)(wanted >> (16 * i));
             __m512 p = npu__ref_near_avx512(a + 16 * i, some, zeros[0], is_signed);
             __m512 r = npu__ref_near_avx512(b + 16 * i, some, zeros[1], is_signed);
-            p = is_product ? _mm512_mul_ps(_mm512_mul_ps(p, r), fa) : _mm512_fmadd_ps(p, fa, _mm512_mul_ps(r, fb));
-            p = is_product ? _mm512_min_ps(_mm512_max_ps(p, low), high) : p; /* sums fit 32 bits */
+            p = _mm512_min_ps(_mm512_max_ps(_mm512_mul_ps(_mm512_mul_ps(p, r), factor), low), high);
             rest[i] = _mm512_setzero_si512();
             whole[i] = npu__ref_near_whole(p, &rest[i]);
             most = _mm512_max_epu32(most, rest[i]);
@@ -26197,13 +26199,60 @@ NPU__REF_INLINE NPU__REF_AVX512 void npu__ref_join_blocks(const npu__ref_byte_pa
         }
     }
 }
+/* Sums in whole numbers: factors as halves of 16 bits, a lower one with a sign, whose products with pairs of bytes fit
+   32 bits. Bits that leave the lower sum only tell whether a half is one. */
+NPU__REF_INLINE NPU__REF_AVX512 void npu__ref_pair_sums(const npu__ref_byte_pair *s, const uint8_t *a,
+                                                         const uint8_t *b, uint8_t *y, size_t n)
+{
+    const npu__ref_quantised q = s->q; /* as above */
+    const int32_t flip = s->is_signed ? 128 : 0, low[2] = { (int16_t)s->whole[0], (int16_t)s->whole[1] };
+    const int64_t base = -(s->zeros[0] + flip) * s->whole[0] - (s->zeros[1] + flip) * s->whole[1];
+    const uint32_t high[2] = { (uint32_t)((s->whole[0] - low[0]) >> 16), (uint32_t)((s->whole[1] - low[1]) >> 16) };
+    const __m512i none = _mm512_setzero_si512(), flips = _mm512_set1_epi8((char)flip);
+    const __m512i lows = _mm512_set1_epi32((int32_t)(((uint32_t)low[0] & 0xffff) | (uint32_t)low[1] << 16));
+    const __m512i highs = _mm512_set1_epi32((int32_t)((high[0] & 0xffff) | high[1] << 16));
+    const __m512i low_base = _mm512_set1_epi32((int32_t)(base & 0xffff)), sticky = _mm512_set1_epi32(0xffff);
+    const __m512i high_base = _mm512_set1_epi32((int32_t)(base >> 16) + (1 << (s->shift - 17)));
+    const __m512i fraction = _mm512_set1_epi32((1 << (s->shift - 16)) - 1), one = _mm512_set1_epi32(1);
+    const __m128i shift = _mm_cvtsi32_si128(s->shift - 16);
+    for (size_t first = 0; first < n; first += 64, a += 64, b += 64, y += 64) {
+        const __mmask64 wanted = ~(__mmask64)0 >> (n - first < 64 ? 64 - (n - first) : 0);
+        const __m512i e = _mm512_xor_si512(_mm512_maskz_loadu_epi8(wanted, a), flips);
+        const __m512i f = _mm512_xor_si512(_mm512_maskz_loadu_epi8(wanted, b), flips);
+        const __m512i pairs[2] = { _mm512_unpacklo_epi8(e, f), _mm512_unpackhi_epi8(e, f) };
+        __m512i whole[4], rest[4];
+        __mmask16 half[4];
+        NPU__REF_UNROLL_LOOP
+        for (int32_t i = 0; i < 4; i++) {
+            const __m512i pair = i % 2 ? _mm512_unpackhi_epi8(pairs[i / 2], none)
+                                       : _mm512_unpacklo_epi8(pairs[i / 2], none);
+            const __m512i sum = _mm512_add_epi32(_mm512_madd_epi16(pair, highs), high_base);
+            rest[i] = _mm512_add_epi32(_mm512_madd_epi16(pair, lows), low_base);
+            whole[i] = _mm512_add_epi32(sum, _mm512_srai_epi32(rest[i], 16));
+            half[i] = _mm512_testn_epi32_mask(whole[i], fraction);
+            whole[i] = _mm512_sra_epi32(whole[i], shift);
+        }
+        if (half[0] | half[1] | half[2] | half[3]) { /* ties to even */
+            NPU__REF_UNROLL_LOOP
+            for (int32_t i = 0; i < 4; i++) {
+                half[i] = _mm512_mask_testn_epi32_mask(half[i], rest[i], sticky);
+                half[i] = _mm512_mask_test_epi32_mask(half[i], whole[i], one);
+                whole[i] = _mm512_mask_sub_epi32(whole[i], half[i], whole[i], one);
+            }
+        }
+        _mm512_mask_storeu_epi8(y, wanted, npu__ref_near_bytes(whole, &q));
+    }
+}
 NPU__REF_AVX512 static size_t npu__ref_join_near_avx512(const npu__ref_byte_pair *s, const uint8_t *a, const uint8_t *b,
                                                         uint8_t *y, size_t n)
 {
+    const int64_t most = INT32_MAX - 0x8000; /* whose upper half fits 16 bits */
     if (s->is_product) {
-        npu__ref_join_blocks(s, a, b, y, n, true, s->is_signed);
+        npu__ref_pair_products(s, a, b, y, n);
+    } else if (s->whole[0] <= most && s->whole[1] <= most && s->whole[1] >= -most && s->shift <= 45) {
+        npu__ref_pair_sums(s, a, b, y, n);
     } else {
-        npu__ref_join_blocks(s, a, b, y, n, false, s->is_signed);
+        return 0;
     }
     return n;
 }
