@@ -26493,28 +26493,93 @@ static const npu__ref_byte_pick_fn npu__ref_byte_pick_of[] = {
 #undef NPU_X
 };
 
-/* A row of maxima: of the rows of its windows first, then along what is left, a row, which has the least byte beside
-   it. */
-static void npu__ref_byte_most_row(const npu__ref_byte_pool *s, const uint8_t *x, int64_t row, uint8_t *y)
+/* Rows that windows reach: the first one, how many, and what is from one to the next, deep and high. */
+typedef struct npu__ref_byte_reach { const uint8_t *x; int64_t count[2], step[2]; } npu__ref_byte_reach;
+
+static npu__ref_byte_reach npu__ref_byte_reach_of(const npu__ref_pool *pool, const uint8_t *x, int64_t row)
+{
+    npu__ref_span deep = npu__ref_window(pool, 0, row / pool->out[1]), high = npu__ref_window(pool, 1, row % pool->out[1]);
+    npu__ref_byte_reach r = { x + (deep.first * pool->in[1] + high.first) * pool->in[2], { deep.count, high.count },
+                              { pool->dilation[0] * pool->in[1] * pool->in[2], pool->dilation[1] * pool->in[2] } };
+    return r;
+}
+
+/* A row of the result: maxima of rows in `line`, whose borders are the least byte, and of those along it. */
+static void npu__ref_byte_most_loops(const npu__ref_byte_pool *s, const npu__ref_byte_reach *r, uint8_t *line,
+                                     uint8_t *y)
 {
     const npu__ref_pool *pool = s->pool;
-    const uint8_t flip = s->is_signed ? 0x80 : 0;
-    uint8_t whole[NPU__REF_BYTE_LINE + 2 * NPU__REF_BYTE_BESIDE], most[sizeof whole], *line = whole + pool->padding[2];
-    size_t places = (size_t)((pool->out[2] - 1) * pool->stride[2] + 1);
-    size_t reach = places + (size_t)((pool->kernel[2] - 1) * pool->dilation[2]);
-    size_t used = (size_t)(pool->in[2] + pool->padding[2]);
-    npu__ref_span w[2] = { npu__ref_window(pool, 0, row / pool->out[1]), npu__ref_window(pool, 1, row % pool->out[1]) };
-    memset(whole, 0, used > reach ? used : reach);
+    const size_t used = (size_t)pool->in[2], places = (size_t)((pool->out[2] - 1) * pool->stride[2] + 1);
+    uint8_t most[NPU__REF_BYTE_LINE + 4 * NPU__REF_BYTE_BESIDE];
+    memset(line, 0, used);
     memset(most, 0, places);
-    for (int64_t i = 0; i < w[0].count * w[1].count; i++) {
-        int64_t deep = w[0].first + i / w[1].count * pool->dilation[0];
-        int64_t high = w[1].first + i % w[1].count * pool->dilation[1];
-        npu__ref_byte_most_of[s->isa](line, x + (deep * pool->in[1] + high) * pool->in[2], flip, (size_t)pool->in[2]);
+    for (int64_t i = 0; i < r->count[0] * r->count[1]; i++) {
+        npu__ref_byte_most_of[s->isa](line, r->x + i / r->count[1] * r->step[0] + i % r->count[1] * r->step[1],
+                                      s->is_signed ? 0x80 : 0, used);
     }
     for (int64_t i = 0; i < pool->kernel[2]; i++) {
-        npu__ref_byte_most_of[s->isa](most, whole + i * pool->dilation[2], 0, places);
+        npu__ref_byte_most_of[s->isa](most, line - pool->padding[2] + i * pool->dilation[2], 0, places);
     }
-    npu__ref_byte_pick_of[s->isa](y, most, pool->stride[2], flip, &s->q, (size_t)pool->out[2]);
+    npu__ref_byte_pick_of[s->isa](y, most, pool->stride[2], s->is_signed ? 0x80 : 0, &s->q, (size_t)pool->out[2]);
+}
+
+#ifdef NPU__REF_HAS_AVX2
+/* The same for steps of 1 and 2, up to 63 bytes more written behind the line. */
+NPU__REF_AVX512 static void npu__ref_byte_most_masks(const npu__ref_byte_pool *s, const npu__ref_byte_reach *r,
+                                                     uint8_t *line, uint8_t *y)
+{
+    const npu__ref_pool *pool = s->pool;
+    const uint8_t flip = s->is_signed ? 0x80 : 0, *from = line - pool->padding[2];
+    const __m512i low = _mm512_set1_epi8((char)((uint8_t)s->q.low ^ flip)), sign = _mm512_set1_epi8((char)flip);
+    const __m512i high = _mm512_set1_epi8((char)((uint8_t)s->q.high ^ flip));
+    const int64_t some = 64 / pool->stride[2];
+    for (int64_t first = 0; first < pool->in[2]; first += 64) {
+        const int64_t left = npu__ref_min(pool->in[2] - first, 64);
+        const __mmask64 wanted = ~(__mmask64)0 >> (64 - left);
+        const __m512i flips = _mm512_maskz_mov_epi8(wanted, sign);
+        __m512i e = _mm512_setzero_si512();
+        for (int64_t i = 0; i < r->count[0]; i++) {
+            const uint8_t *x = r->x + i * r->step[0] + first;
+            for (int64_t k = 0; k < r->count[1]; k++, x += r->step[1]) {
+                e = _mm512_max_epu8(e, _mm512_xor_si512(_mm512_maskz_loadu_epi8(wanted, x), flips));
+            }
+        }
+        _mm512_storeu_si512(line + first, e);
+    }
+    for (int64_t first = 0; first < pool->out[2]; first += some, from += 64) {
+        const __mmask64 wanted = ~(__mmask64)0 >> (64 - npu__ref_min(pool->out[2] - first, some));
+        __m512i e = _mm512_loadu_si512(from);
+        for (int64_t i = 1; i < pool->kernel[2]; i++) {
+            e = _mm512_max_epu8(e, _mm512_loadu_si512(from + i * pool->dilation[2]));
+        }
+        e = _mm512_xor_si512(_mm512_min_epu8(_mm512_max_epu8(e, low), high), sign);
+        if (some == 64) {
+            _mm512_mask_storeu_epi8(y + first, wanted, e);
+        } else {
+            _mm256_mask_storeu_epi8(y + first, (__mmask32)wanted, _mm512_cvtepi16_epi8(e));
+        }
+    }
+}
+#endif
+
+/* Rows of maxima, numbers begin to end: of the rows of their windows first, then along what is left, a row, which has
+   the least byte beside it. */
+static void npu__ref_byte_most_rows(const npu__ref_byte_pool *s, const npu_launch *l, size_t begin, size_t end)
+{
+    const npu__ref_pool *pool = s->pool;
+    const size_t rows = (size_t)(pool->out[0] * pool->out[1]), width = (size_t)pool->out[2];
+    const size_t plane = (size_t)(pool->in[0] * pool->in[1] * pool->in[2]);
+    uint8_t whole[NPU__REF_BYTE_LINE + 4 * NPU__REF_BYTE_BESIDE] = { 0 };
+    void (*most)(const npu__ref_byte_pool *, const npu__ref_byte_reach *, uint8_t *, uint8_t *) =
+        npu__ref_byte_most_loops;
+#ifdef NPU__REF_HAS_AVX2
+    most = s->isa >= NPU__REF_ISA_avx512 && pool->stride[2] <= 2 ? npu__ref_byte_most_masks : most;
+#endif
+    for (size_t o = begin; o < end; o++) {
+        npu__ref_byte_reach r = npu__ref_byte_reach_of(pool, (const uint8_t *)l->x[0] + o / rows * plane,
+                                                       (int64_t)(o % rows));
+        most(s, &r, whole + pool->padding[2], (uint8_t *)l->y[0] + o * width);
+    }
 }
 
 /* Maxima of rows that fit with what their windows reach beside them. */
@@ -26535,9 +26600,9 @@ static npu_status npu__ref_byte_pool_launch(const npu_launch *l, uint32_t part, 
     size_t width = (size_t)pool->out[2], rows = (size_t)(pool->out[0] * pool->out[1]), begin, end;
     size_t plane = (size_t)(pool->in[0] * pool->in[1] * pool->in[2]);
     npu__ref_share(pool->planes * rows, part, parts, &begin, &end);
-    for (bool is_row = npu__ref_byte_most_fits(s); is_row && begin < end; begin++) {
-        npu__ref_byte_most_row(s, (const uint8_t *)l->x[0] + begin / rows * plane, (int64_t)(begin % rows),
-                               (uint8_t *)l->y[0] + begin * width);
+    if (npu__ref_byte_most_fits(s)) {
+        npu__ref_byte_most_rows(s, l, begin, end);
+        return NPU_OK;
     }
     for (size_t o = begin * width; o < end * width; o++) {
         npu__ref_span w[NPU__POOL_DIMS];
