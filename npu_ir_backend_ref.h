@@ -26498,7 +26498,8 @@ typedef struct npu__ref_byte_reach { const uint8_t *x; int64_t count[2], step[2]
 
 static npu__ref_byte_reach npu__ref_byte_reach_of(const npu__ref_pool *pool, const uint8_t *x, int64_t row)
 {
-    npu__ref_span deep = npu__ref_window(pool, 0, row / pool->out[1]), high = npu__ref_window(pool, 1, row % pool->out[1]);
+    npu__ref_span deep = npu__ref_window(pool, 0, row / pool->out[1]);
+    npu__ref_span high = npu__ref_window(pool, 1, row % pool->out[1]);
     npu__ref_byte_reach r = { x + (deep.first * pool->in[1] + high.first) * pool->in[2], { deep.count, high.count },
                               { pool->dilation[0] * pool->in[1] * pool->in[2], pool->dilation[1] * pool->in[2] } };
     return r;
@@ -27295,6 +27296,7 @@ typedef struct npu__ref_byte_slab {
     int64_t band, bands, chunk, chunks, items;
     bool is_apart;            /* a plane for each tap of a row, whose rows are no longer than the result's */
     int64_t steps, wide;      /* phases of columns; bytes of a row of one */
+    bool is_wide;             /* rows are filled by 64 columns */
     int64_t line, *offsets;
     int64_t turned;           /* places of a tile's rows; 0 = output channels are */
     bool is_fused;            /* sums become results in registers */
@@ -27501,6 +27503,7 @@ static void npu__ref_byte_slab_shape(npu__ref_byte_slab *s)
     s->phases[1] = s->is_apart ? c->kernel[2] : s->steps;
     s->row = s->is_apart ? c->out[2] : s->wide;
     s->line = (s->wide - 1) * c->stride[2] + (s->by_taps ? s->quads * depth * c->dilation[2] : s->steps) + 1;
+    s->is_wide = !npu__ref_byte_is_apart(s->isa) && !s->by_taps && c->stride[2] <= 2;
 }
 
 #if defined(NPU__REF_HAS_VNNI)
@@ -27642,6 +27645,79 @@ static void npu__ref_byte_slab_row(const npu__ref_byte_slab *s, const uint8_t *x
     }
 }
 
+#ifdef NPU__REF_HAS_VNNI
+/* Bytes of four channels as words of 64 columns, or of every other one's in two halves: the even ones first. */
+NPU__REF_INLINE NPU__REF_AVX512 void npu__ref_byte_slab_join(__m512i x[4], const bool is_split)
+{
+    const __m512i low = _mm512_set1_epi16(0xff);
+    const __m512i first = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
+    const __m512i last = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+    __m512i a, b, c, d, w[4];
+    NPU__REF_UNROLL_LOOP
+    for (int32_t i = 0; i < 4 && is_split; i++) {
+        x[i] = _mm512_packus_epi16(_mm512_and_si512(x[i], low), _mm512_srli_epi16(x[i], 8));
+    }
+    a = _mm512_unpacklo_epi8(x[0], x[1]), b = _mm512_unpackhi_epi8(x[0], x[1]);
+    c = _mm512_unpacklo_epi8(x[2], x[3]), d = _mm512_unpackhi_epi8(x[2], x[3]);
+    w[0] = _mm512_unpacklo_epi16(a, c), w[1] = _mm512_unpackhi_epi16(a, c);
+    w[2] = _mm512_unpacklo_epi16(b, d), w[3] = _mm512_unpackhi_epi16(b, d);
+    if (is_split) {
+        x[0] = _mm512_permutex2var_epi64(w[0], first, w[1]), x[1] = _mm512_permutex2var_epi64(w[0], last, w[1]);
+        x[2] = _mm512_permutex2var_epi64(w[2], first, w[3]), x[3] = _mm512_permutex2var_epi64(w[2], last, w[3]);
+        return;
+    }
+    a = _mm512_shuffle_i32x4(w[0], w[1], 0x44), b = _mm512_shuffle_i32x4(w[2], w[3], 0x44);
+    c = _mm512_shuffle_i32x4(w[0], w[1], 0xee), d = _mm512_shuffle_i32x4(w[2], w[3], 0xee);
+    x[0] = _mm512_shuffle_i32x4(a, b, 0x88), x[1] = _mm512_shuffle_i32x4(a, b, 0xdd);
+    x[2] = _mm512_shuffle_i32x4(c, d, 0x88), x[3] = _mm512_shuffle_i32x4(c, d, 0xdd);
+}
+
+/* As npu__ref_byte_slab_row, for strides of 1 and 2: what is padded is left out as 64 columns are read. */
+NPU__REF_INLINE NPU__REF_AVX512 void npu__ref_byte_slab_columns(const npu__ref_byte_slab *s, const uint8_t *x,
+    int64_t y, int64_t quad, int32_t *to, const bool is_split)
+{
+    const npu__ref_conv_shape *c = &s->c;
+    const int64_t step = is_split ? 2 : 1, size = c->in[1] * c->in[2];
+    const int64_t channels = npu__ref_min(4, c->in_channels - quad * 4);
+    const uint8_t *from = x + quad * 4 * size + y * c->in[2];
+    const __m512i zeros = _mm512_set1_epi8((char)s->plain.zero);
+    const __m512i flips = _mm512_set1_epi8(s->off % 256 ? (char)0x80 : 0);
+    for (int64_t first = 0; first < s->row; first += 64 / step) {
+        const int64_t at = first * step - c->pad[2];
+        const int64_t begin = npu__ref_max(-at, 0), end = npu__ref_min(c->in[2] - at, 64);
+        const __mmask64 wanted = begin < end ? ~(__mmask64)0 >> (64 - (end - begin)) << begin : 0;
+        __m512i e[4];
+        NPU__REF_UNROLL_LOOP
+        for (int32_t i = 0; i < 4; i++) {
+            e[i] = _mm512_mask_loadu_epi8(zeros, wanted, from + (i < channels ? i * size : 0) + at);
+            e[i] = _mm512_xor_si512(e[i], flips);
+        }
+        npu__ref_byte_slab_join(e, is_split);
+        NPU__REF_UNROLL_LOOP
+        for (int32_t i = 0; i < 4; i++) {
+            const int32_t phase = is_split ? i / 2 : 0, col = is_split ? i % 2 * 16 : i * 16;
+            if (phase < s->phases[1] && first + col < s->row) {
+                _mm512_storeu_si512(to + phase * s->plane + first + col, e[i]);
+            }
+        }
+    }
+}
+NPU__REF_AVX512 static void npu__ref_byte_slab_wide(const npu__ref_byte_slab *s, const uint8_t *x, int64_t y,
+                                                    int64_t quad, int32_t *to)
+{
+    if (s->c.stride[2] == 1) {
+        npu__ref_byte_slab_columns(s, x, y, quad, to, false);
+    } else {
+        npu__ref_byte_slab_columns(s, x, y, quad, to, true);
+    }
+}
+#else
+static void npu__ref_byte_slab_wide(const npu__ref_byte_slab *s, const uint8_t *x, int64_t y, int64_t quad, int32_t *to)
+{
+    (void)s, (void)x, (void)y, (void)quad, (void)to;
+}
+#endif
+
 /* Lines are what lies beside the columns of an input, until rows of it are written over their middle. */
 static void npu__ref_byte_slab_lines(const npu__ref_byte_slab *s, void *lines)
 {
@@ -27683,6 +27759,8 @@ static void npu__ref_byte_slab_fill(const npu__ref_byte_slab *s, const uint8_t *
                 npu__ref_byte_slab_outside(s, to + j * s->row);
             } else if (s->by_taps) {
                 npu__ref_byte_slab_taps(s, from, y, quad, (int16_t *)lines, to + j * s->row);
+            } else if (s->is_wide) {
+                npu__ref_byte_slab_wide(s, from, y, quad, to + j * s->row);
             } else {
                 npu__ref_byte_slab_row(s, from, y, quad, (uint8_t *)lines, to + j * s->row);
             }
