@@ -27923,7 +27923,15 @@ NPU__REF_INLINE NPU__REF_AVX512_VNNI void npu__ref_byte_fused_give(const npu__re
     for (int32_t i = 0; i < vectors; i++) {
         whole[i] = npu__ref_byte_near_whole(sums[i], factor, &most);
     }
-    if (npu__ref_is_near(most, NPU__REF_BYTE_NEAR)) {
+    bool is_near = npu__ref_is_near(most, NPU__REF_BYTE_NEAR);
+    if (is_near && band->scales.is_exact) { /* scales that are powers of two have many ties */
+        NPU__REF_UNROLL_LOOP
+        for (int32_t i = 0; i < vectors; i++) {
+            whole[i] = npu__ref_byte_exact_whole(sums[i], band->scales.reals + channel, 0);
+        }
+        is_near = false;
+    }
+    if (is_near) {
         int32_t in_memory[64] = { 0 }; /* gcc -O3 thinks that all are read where 16 are set */
         NPU__REF_UNROLL_LOOP
         for (int32_t i = 0; i < vectors; i++) {
@@ -28082,7 +28090,15 @@ NPU__REF_INLINE NPU__REF_AVX512_VNNI void npu__ref_byte_turned_two(const npu__re
     for (int32_t i = 0; i < 4; i++) {
         whole[i] = npu__ref_byte_near_whole(sums[i], _mm512_loadu_ps(factors + i % 2 * 16), &most);
     }
-    if (npu__ref_is_near(most, NPU__REF_BYTE_NEAR)) {
+    bool is_near = npu__ref_is_near(most, NPU__REF_BYTE_NEAR);
+    if (is_near && band->scales.is_exact) { /* as above */
+        NPU__REF_UNROLL_LOOP
+        for (int32_t i = 0; i < 4; i++) {
+            whole[i] = npu__ref_byte_exact_whole(sums[i], band->scales.reals + channel + i % 2 * 16, 1);
+        }
+        is_near = false;
+    }
+    if (is_near) {
         int32_t in_memory[64];
         NPU__REF_UNROLL_LOOP
         for (int32_t i = 0; i < 4; i++) {
