@@ -753,6 +753,45 @@ static void test_quantised(void)
     }
 }
 
+/* ONNX divides by the scale: 1.2047939 / 0.009449365 is 127.49999, times one over it 127.5. A product of integers behind
+   it, by the unit matrix, still finds the scale. */
+static void test_quantised_input(void)
+{
+    static const float scale = 0.009449365f, half = 0.5f, x[2] = { 1.2047939f, -1.2047939f };
+    const float y[2] = { 127 * scale, -127 * scale };
+    const npu_backend *cpu = npu_ref_backend();
+    const npu_optimize_desc integers = { .backends = &cpu, .num_backends = 1, .passes = 1u << NPU_PASS_INTEGER };
+    pb params[] = { pb_tensor("s", 1, "", &scale, 4), pb_tensor("z", 3, "", "", 1), pb_tensor("h", 1, "", &half, 4),
+                    pb_tensor("w", 3, "22", "\2\0\0\2", 4) };
+    npu_onnx_desc desc = reading();
+    npu_diag diag;
+    npu_graph *fast = NULL;
+    char names[512];
+    pb g = { .len = 0 };
+    for (size_t i = 0; i < sizeof params / sizeof params[0]; i++) {
+        pb_put(&g, 5, &params[i]);
+    }
+    pb_node(&g, "QuantizeLinear", "x s z", "q", NULL, NULL);
+    pb_node(&g, "DequantizeLinear", "q s z", "d", NULL, NULL);
+    pb_node(&g, "DequantizeLinear", "w h z", "v", NULL, NULL);
+    pb_node(&g, "MatMul", "d v", "m", NULL, NULL);
+    pb_node(&g, "QuantizeLinear", "m s z", "r", NULL, NULL);
+    pb_node(&g, "DequantizeLinear", "r s z", "y", NULL, NULL);
+    pb_value(&g, 11, "x", 1, "12");
+    pb_value(&g, 12, "y", 1, "12");
+    pb m = pb_model(&g, 21);
+    npu_graph *read = read_from(m.at, m.len, &desc, &diag);
+    NPU_CHECK_THAT(read, "%s", diag.message);
+    NPU_CHECK_STATUS(npu_graph_optimize(&fast, read, &integers, NULL, &diag), NPU_OK);
+    op_names(fast, names, sizeof names);
+    NPU_CHECK_STR(names, "div.Scalar quantize_per_tensor.default qlinear dequantize_per_tensor.default");
+    npu_array in = { "x", npu_spec_tensor(NPU_F32, 2, (int64_t[]){ 1, 2 }), x };
+    run(read, &in, y, 2, "f32[1,2]");
+    run(fast, &in, y, 2, "f32[1,2]");
+    npu_graph_destroy(fast);
+    npu_graph_destroy(read);
+}
+
 /* ---- products of bytes ------------------------------------------------------------------------------------------- */
 
 enum { BYTE_ROWS = 2, BYTE_LEN = 4, BYTE_COLS = 3 };
@@ -1941,6 +1980,7 @@ int main(void)
     NPU_RUN(test_loop_of_data);
     NPU_RUN(test_function);
     NPU_RUN(test_quantised);
+    NPU_RUN(test_quantised_input);
     NPU_RUN(test_byte_products);
     NPU_RUN(test_too_many_bytes);
     NPU_RUN(test_long_convolutions);

@@ -2471,16 +2471,31 @@ static npu_value onnx_quantised_by(onnx_reader *r, npu_value x, double scale, in
                      onnx_low(dtype), onnx_high(dtype), (int)dtype);
 }
 
+/* An input by one scale. ONNX divides by it, PyTorch's op multiplies by one over it, which is another number next to a
+   half: of a pixel, whose values are few, a step in a whole plane. What an op makes is not divided first: an op on
+   integers is to find the scale there. */
+static npu_value onnx_quantised_input(onnx_reader *r, npu_value x, double scale, int64_t zero, npu_dtype dtype)
+{
+    int exponent;
+    if (onnx_type(r, x) == NPU_F32 && frexp(scale, &exponent) != 0.5) { /* by a power of two both are exact */
+        x = onnx_emit(r, NULL, "aten.div.Scalar(v, f)", x, scale);
+        scale = 1;
+    }
+    return onnx_quantised_by(r, x, scale, zero, dtype);
+}
+
 /* Quantised by one scale, or one for each index of axis. */
 static npu_value onnx_quantised(onnx_reader *r, npu_value x, npu_value scale, npu_value zero, npu_dtype dtype, int64_t axis)
 {
     int64_t low = onnx_low(dtype), high = onnx_high(dtype);
+    bool is_input = npu_value_role(r->g, x) == NPU_ROLE_INPUT;
     if (!onnx_is_decomposed(r, dtype, scale, zero) || onnx_type(r, x) == NPU_F64) {
         return onnx_saturated(r, x, scale, zero, dtype, axis);
     }
     x = npu_dtype_is_float(onnx_type(r, x)) ? x : onnx_cast(r, x, NPU_F32);
     if (onnx_is_one(r, scale)) {
-        return onnx_quantised_by(r, x, onnx_element_at(NPU_F32, npu_value_data(r->g, scale, NULL), 0), onnx_zero_point(r, zero), dtype);
+        return (is_input ? onnx_quantised_input : onnx_quantised_by)(
+            r, x, onnx_element_at(NPU_F32, npu_value_data(r->g, scale, NULL), 0), onnx_zero_point(r, zero), dtype);
     }
     return onnx_emit(r, NULL, "quantized_decomposed.quantize_per_channel.default(v, v, v, i, i, i, t)", x, scale,
                      onnx_zeros(r, scale, zero, 0), axis, low, high, (int)dtype);
