@@ -20920,9 +20920,12 @@ static size_t npu__ref_count_present(const npu_launch *l, const npu__ref_entry *
 /* The one element of a sorted row that is wanted. */
 static npu__ref_entry npu__ref_pick(const npu_launch *l, const npu__ref_order *s, const npu__ref_entry *row)
 {
-    size_t n = s->along.n, present = npu__ref_count_present(l, row, n);
+    size_t n = s->along.n, present;
+    if (s->mode == NPU__REF_KTHVALUE) { /* the row may be no longer */
+        return row[s->k - 1];
+    }
+    present = npu__ref_count_present(l, row, n);
     switch (s->mode) {
-    case NPU__REF_KTHVALUE: return row[s->k - 1];
     case NPU__REF_MODE: return npu__ref_mode_of(row, n);
     case NPU__REF_NANMEDIAN: return row[present ? (present - 1) / 2 : 0];
     default: return row[present < n ? present : (n - 1) / 2]; /* the first NaN wins */
@@ -27653,9 +27656,11 @@ NPU__REF_INLINE NPU__REF_AVX512 void npu__ref_byte_slab_join(__m512i x[4], const
     const __m512i first = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
     const __m512i last = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
     __m512i a, b, c, d, w[4];
-    NPU__REF_UNROLL_LOOP
-    for (int32_t i = 0; i < 4 && is_split; i++) {
-        x[i] = _mm512_packus_epi16(_mm512_and_si512(x[i], low), _mm512_srli_epi16(x[i], 8));
+    if (is_split) {
+        NPU__REF_UNROLL_LOOP
+        for (int32_t i = 0; i < 4; i++) {
+            x[i] = _mm512_packus_epi16(_mm512_and_si512(x[i], low), _mm512_srli_epi16(x[i], 8));
+        }
     }
     a = _mm512_unpacklo_epi8(x[0], x[1]), b = _mm512_unpackhi_epi8(x[0], x[1]);
     c = _mm512_unpacklo_epi8(x[2], x[3]), d = _mm512_unpackhi_epi8(x[2], x[3]);
