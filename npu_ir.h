@@ -398,7 +398,8 @@ typedef struct npu_logger {
 /* Growable text, the target of every printer. `data` is NUL-terminated and belongs to the npu_text; on
    failure of the allocator the text is cut and status is NPU_ERR_NO_MEMORY. Start from
    npu_text_init(allocator or NULL), which takes no memory, or from zeros, which take the default allocator;
-   npu_text_free leaves an empty one. Printers and npu_text_append, which takes any bytes, write behind what is there. */
+   npu_text_free leaves an empty one. Printers and npu_text_append, which takes any bytes, write behind what is
+   there. */
 typedef struct npu_text {
     char *data;
     size_t len, capacity; /* bytes, without the NUL; capacity with it */

@@ -10983,7 +10983,8 @@ static const npu__ref_pixel_loops *npu__ref_conv_pixel_loops(const npu__ref_conv
 {
     const npu__ref_pixel_loops *loops = npu__ref_pixel_loops_of[c->isa];
 #ifdef NPU__REF_X86
-    bool is_large = npu__ref_volume(c->out) > NPU__REF_POINTWISE, is_matrix = is_large && npu__ref_volume(c->kernel) == 1;
+    bool is_large = npu__ref_volume(c->out) > NPU__REF_POINTWISE;
+    bool is_matrix = is_large && npu__ref_volume(c->kernel) == 1;
     bool is_half = (c->out_channels - 1) % loops->channels < loops->channels / 2;
     if (loops == &npu__ref_pixels_avx2 && c->in_channels > 1 && is_half && c->out_channels <= 24 && !is_matrix) {
         return &npu__ref_pixels_avx2_narrow;
