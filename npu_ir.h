@@ -411,7 +411,7 @@ NPU_IR_API void npu_text_printf(npu_text *text, const char *format, ...) NPU_IR_
 NPU_IR_API void npu_text_append(npu_text *text, const char *data, size_t len);
 NPU_IR_API void npu_text_free(npu_text *text);
 /* Appends a whole file, for the readers of >>forms; writes the text to a file. Errors: IO, NO_MEMORY, OVERFLOW (larger
-   than memory can be); UNSUPPORTED under NPU_IR_NO_STDIO. */
+   than memory can be), INVALID_ARGUMENT (text is NULL); UNSUPPORTED under NPU_IR_NO_STDIO. */
 NPU_IR_API npu_status npu_text_load(npu_text *text, const char *path);
 NPU_IR_API npu_status npu_text_save(const npu_text *text, const char *path);
 
@@ -7427,8 +7427,9 @@ static void npu__free(const npu_allocator *a, void *ptr, size_t size)
 typedef struct npu__array_row {
     uint16_t offset, element; /* of the pointer, after which stand the entries and those there is room for */
 } npu__array_row;
-#define NPU__ARRAY_ROW(type, array) \
-    { (uint16_t)offsetof(type, array), (uint16_t)sizeof *((type *)0)->array }
+#define NPU__ARRAY_ROW(type, array)                                                                \
+    { (uint16_t)offsetof(type, array), (uint16_t)(sizeof *((type *)0)->array + 0 * sizeof(char[    \
+      offsetof(type, cap_##array) == offsetof(type, array) + sizeof(void *) + sizeof(uint32_t) ? 1 : -1])) }
 
 static void npu__free_arrays(const npu_allocator *a, const void *object, const npu__array_row *rows, size_t num_rows)
 {

@@ -5446,17 +5446,7 @@ static bool npu__ref_map_follows(const void *state)
 
 static void npu__ref_map_follow(const npu_launch *l, size_t first, size_t n)
 {
-    const npu__ref_map_state *s = (const npu__ref_map_state *)l->state;
-    const void *x[NPU__REF_OPERANDS];
-    if (!s->dense || s->bound) {
-        (void)npu__ref_map_piece(l, first, n); /* only integers can fail */
-        return;
-    }
-    for (uint32_t k = 0; k < NPU__REF_OPERANDS; k++) { /* pieces are small, so all that is known is not asked again */
-        const npu__ref_operand *o = &s->operands[k < s->num_operands ? k : 0];
-        x[k] = o->mode == NPU__REF_NUMBER ? (const void *)o->strip : (const float *)l->x[o->index] + first;
-    }
-    npu__ref_map_compute(s->code, (float *)l->y[0] + first, x, n);
+    (void)npu__ref_map_piece(l, first, n); /* only integers can fail */
 }
 
 /* A sum of two numbers of f32 each, neither of them scaled. */
@@ -10986,10 +10976,13 @@ static const npu__ref_pixel_loops *npu__ref_conv_pixel_loops(const npu__ref_conv
     bool is_large = npu__ref_volume(c->out) > NPU__REF_POINTWISE;
     bool is_matrix = is_large && npu__ref_volume(c->kernel) == 1;
     bool is_half = (c->out_channels - 1) % loops->channels < loops->channels / 2;
-    if (loops == &npu__ref_pixels_avx2 && c->in_channels > 1 && is_half && c->out_channels <= 24 && !is_matrix) {
+    if (c->in_channels == 1 || is_matrix || !is_half) {
+        return loops;
+    }
+    if (loops == &npu__ref_pixels_avx2 && c->out_channels <= 24) {
         return &npu__ref_pixels_avx2_narrow;
     }
-    if (loops == &npu__ref_pixels_avx512 && c->in_channels > 1 && is_half && c->out_channels <= 112 && !is_matrix) {
+    if (loops == &npu__ref_pixels_avx512 && c->out_channels <= 112) {
         return c->out_channels > 8 || is_large ? &npu__ref_pixels_avx512_narrow : &npu__ref_pixels_avx2_narrow;
     }
 #endif

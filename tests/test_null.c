@@ -789,26 +789,14 @@ static void test_each_in_turn(void)
 static void test_texts_and_results(void)
 {
     static const int64_t two[1] = { 2 };
-    const npu_abi *abi = npu_abi_aicf();
-    const npu_op_def *def;
-    npu_graph *g = npu_graph_create(NULL);
-    npu_value y = npu_aicf_relu(g, npu_input(g, "x", npu_spec_tensor(NPU_F32, 1, two)));
+    npu_graph *g = relu_graph();
     const npu_backend *cpu = npu_ref_backend();
     npu_plan_desc desc = { .backends = &cpu, .num_backends = 1 };
     npu_plan *plan = NULL;
-    npu_op_storage storage = { 0 };
-    npu_op_info info;
-    npu_tensor tensor;
-    npu_buffer buffer;
     npu_text nothing = npu_text_init(NULL);
-    npu_conversion_target target = { 0 };
-    npu_pattern idle = { .name = "idle", .root = NPU_AICF_RELU };
-    uint8_t bytes[8] = { 0 };
-    uint32_t n, kind, schema, size;
+    uint32_t n, size;
     int64_t dims[NPU_MAX_RANK];
     NPU_ITEM("F15");
-    npu_output(g, "y", y);
-    def = npu_op_definition(g, (npu_op){ 1 });
     NPU_CHECK_STATUS(npu_plan_create(&plan, g, &desc, NULL), NPU_OK);
     STATUS(npu_graph_print(g, NULL), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_op_print_keywords(g, (npu_op){ 1 }, NULL), NPU_ERR_INVALID_ARGUMENT);
@@ -831,7 +819,6 @@ static void test_texts_and_results(void)
     STATUS(npu_dims_broadcast(two, 1, NULL, 1, dims, &n, NULL), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_dims_broadcast(two, 1, two, 1, NULL, &n, NULL), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_dims_broadcast(two, 1, two, 1, dims, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
-    NUMBER(npu_schema_attrs_layout(def->schema, NULL, 8, NULL), 0);
     STATUS(npu_affine_map_parse(NULL, "(d0) -> (d0)", 12, NULL), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_affine_map_parse(&map, NULL, 12, &diag), NPU_ERR_INVALID_ARGUMENT);
     NOTHING(npu_affine_map_print(&text, NULL));
@@ -839,6 +826,28 @@ static void test_texts_and_results(void)
     STATUS(npu_reassociation_parse(NULL, &n, 1, "[[0]]", 5, NULL), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_reassociation_parse(&size, NULL, 1, "[[0]]", 5, NULL), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_reassociation_parse(&size, &n, 1, NULL, 5, &diag), NPU_ERR_INVALID_ARGUMENT);
+    npu_text_free(&nothing);
+    npu_plan_destroy(plan);
+    npu_graph_destroy(g);
+}
+
+/* The same of an op and what is said of it: its definition, its blob for a device, patterns. */
+static void test_ops_and_results(void)
+{
+    static const int64_t two[1] = { 2 };
+    const npu_abi *abi = npu_abi_aicf();
+    npu_graph *g = relu_graph();
+    const npu_op_def *def = npu_op_definition(g, (npu_op){ 1 });
+    npu_op_storage storage = { 0 };
+    npu_op_info info;
+    npu_tensor tensor;
+    npu_buffer buffer;
+    npu_conversion_target target = { 0 };
+    npu_pattern idle = { .name = "idle", .root = NPU_AICF_RELU };
+    uint8_t bytes[8] = { 0 };
+    uint32_t kind, schema, size;
+    NPU_ITEM("F15");
+    NUMBER(npu_schema_attrs_layout(def->schema, NULL, 8, NULL), 0);
     NO_POINTER(npu_op_def_attribute(NULL, "pipe"));
     NO_POINTER(npu_op_def_attribute(def, NULL));
     NPU_CHECK(npu_op_tables(NULL) && npu_ref_kernels(NULL));
@@ -870,8 +879,6 @@ static void test_texts_and_results(void)
     NPU_CHECK_STR(diag.message, "patterns: 'idle' (number 0) has no rewrite");
     memset(&diag, 0, sizeof diag);
     npu_op_storage_free(&storage);
-    npu_text_free(&nothing);
-    npu_plan_destroy(plan);
     npu_graph_destroy(g);
 }
 
@@ -920,6 +927,7 @@ int main(void)
     NPU_RUN(test_all_are_here);
     NPU_RUN(test_each_in_turn);
     NPU_RUN(test_texts_and_results);
+    NPU_RUN(test_ops_and_results);
     NPU_RUN(test_failed_graphs);
     npu_text_free(&text);
     return npu_test_done();
