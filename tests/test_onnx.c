@@ -86,7 +86,7 @@ static void pb_node(pb *graph, const char *op, const char *in, const char *out, 
     pb_put(graph, 1, &n);
 }
 
-/* An initializer; raw data little-endian. */
+/* An initializer; raw data is little-endian, so floats of a variable go through pb_floats. */
 static pb pb_tensor(const char *name, int dtype, const char *dims, const void *raw, size_t len)
 {
     pb t = { .len = 0 };
@@ -761,7 +761,7 @@ static void test_quantised_input(void)
     const float y[2] = { 127 * scale, -127 * scale };
     const npu_backend *cpu = npu_ref_backend();
     const npu_optimize_desc integers = { .backends = &cpu, .num_backends = 1, .passes = 1u << NPU_PASS_INTEGER };
-    pb params[] = { pb_tensor("s", 1, "", &scale, 4), pb_tensor("z", 3, "", "", 1), pb_tensor("h", 1, "", &half, 4),
+    pb params[] = { pb_floats("s", "", &scale, 1), pb_tensor("z", 3, "", "", 1), pb_floats("h", "", &half, 1),
                     pb_tensor("w", 3, "22", "\2\0\0\2", 4) };
     npu_onnx_desc desc = reading();
     npu_diag diag;
