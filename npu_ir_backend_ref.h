@@ -8598,6 +8598,7 @@ enum {
     NPU__REF_GEMM_WIDE = 1024,     /* the same of C alone: A is copied once for each */
     NPU__REF_GEMM_AHEAD = 16,      /* bytes of the next panel that a row of B fetches, at least */
     NPU__REF_GEMM_SLAB = 1 << 19,     /* bytes of a slab of a convolution, for the same reason */
+    NPU__REF_CONV_SHARED = 3 << 18,   /* the same of one that is filled once for all parts */
     NPU__REF_GEMM_GRAIN = 1 << 19,   /* multiplications that are worth a part */
     NPU__REF_GEMM_MAX_PARTS = 16,
     NPU__REF_GEMM_NEAR = 1 << 22,    /* bytes that stay in a cache beside others */
@@ -10570,7 +10571,8 @@ static bool npu__ref_has_planes(const npu__ref_conv_shape *c)
    what one tap reads for neighbouring outputs lies side by side. A tap is then an offset into the slab, and
    the band is one row of outputs as long as the slab's rows; the few sums between the rows of the result are
    dropped. Where the weights are known, and channels fill the vectors, the same sums are taken by tiles of pixels, and
-   a single tap reads the input where it lies.
+   a single tap reads the input where it lies. Where weights are more than such an image, its slab is filled once for
+   all parts, before the launch, and parts are of channels alone: none reads another one's weights.
 
    A transposed convolution is an ordinary one for every phase of its stride: outputs of one phase meet the
    same taps. */
@@ -10582,6 +10584,7 @@ typedef struct npu__ref_conv_axis {
     int64_t out, in, taps, step, dilation, first;
     int64_t out_first, out_step, tap_first, tap_step;
     int64_t phases, period; /* tap k is in phase k % period of step; there are `phases` of them */
+    bool is_apart;          /* each tap is as a phase of its own, which holds what it meets and no more */
 } npu__ref_conv_axis;
 
 /* One phase of a transposed convolution, or all of an ordinary one. */
@@ -10594,6 +10597,7 @@ typedef struct npu__ref_conv_blocked {
     const npu__ref_pixel_loops *pixels; /* not NULL: weights are panels for these */
     int64_t panels;
     bool is_in_place;     /* the input takes the slab's place */
+    bool is_shared;       /* whole slabs, one after the other, are filled before, at packed_at in the workspace */
     int64_t tile, tiles;  /* tile not 0: it is packed before, a band as so many tiles, each of so many numbers */
     npu__ref_plane plane; /* masks not NULL: each channel of a group is one */
     bool is_packed_late;  /* into the workspace, before every launch */
@@ -10655,7 +10659,7 @@ static npu__ref_conv_axis npu__ref_conv_transposed_dim(const npu__ref_conv_shape
 /* Rows or columns that n outputs read in one phase. */
 static int64_t npu__ref_conv_reach(const npu__ref_conv_axis *d, int64_t n)
 {
-    return n + (npu__ref_max(d->taps, 1) - 1) * d->dilation / d->step;
+    return d->is_apart ? n : n + (npu__ref_max(d->taps, 1) - 1) * d->dilation / d->step;
 }
 
 static int64_t npu__ref_conv_planes(const npu__ref_conv_blocked *s)
@@ -10670,21 +10674,44 @@ static void npu__ref_conv_cut_bands(npu__ref_conv_blocked *s, int64_t wanted)
     s->row = npu__ref_conv_reach(&s->dim[2], s->dim[2].out);
     row_bytes = npu__ref_max(npu__ref_conv_planes(s) * s->row * (int64_t)s->plan.size, 1);
     fitting = NPU__REF_GEMM_SLAB / row_bytes - npu__ref_conv_reach(&s->dim[1], 0);
-    s->bands = npu__ref_ceil_div(height, npu__ref_max(npu__ref_min(fitting, height), 1));
-    s->bands = npu__ref_max(s->bands, npu__ref_min(wanted, npu__ref_max(height / 8, least)));
+    s->bands = s->is_shared ? 1 : npu__ref_ceil_div(height, npu__ref_max(npu__ref_min(fitting, height), 1));
+    s->bands = npu__ref_max(s->bands, s->is_shared ? 1 : npu__ref_min(wanted, npu__ref_max(height / 8, least)));
     s->band = npu__ref_ceil_div(height, s->bands);
     s->bands = npu__ref_ceil_div(height, s->band);
     s->rows = npu__ref_conv_reach(&s->dim[1], s->band);
 }
 
-/* Chunks of output channels: every one copies the slab again, which is to stay a small part of its work. */
+/* Chunks of output channels: every one copies a slab again that is not shared: a small part of its work. */
 static void npu__ref_conv_cut_channels(npu__ref_conv_blocked *s, int64_t wanted)
 {
     double filled = (double)npu__ref_max(npu__ref_conv_planes(s), 1) * (double)s->rows * (double)s->row;
     double worth = (double)s->gemm.m * (double)s->gemm.k * (double)(s->band * s->row) / (512 * filled);
     int64_t most = s->pixels ? s->panels : s->gemm.m / (4 * s->plan.tile->rows);
     int64_t chunks = npu__ref_min(wanted / s->bands, most);
-    s->chunks = npu__ref_max(npu__ref_min(chunks, worth < 16 && !s->is_in_place ? (int64_t)worth : 16), 1);
+    bool is_copied = !s->is_in_place && !s->is_shared;
+    s->chunks = npu__ref_max(npu__ref_min(chunks, worth < 16 && is_copied ? (int64_t)worth : 16), 1);
+}
+
+/* Whether a whole image is one slab, of fewer bytes than the weights. Rows that do not fill tiles of pixels are to
+   follow one another without what lies beside them: there are planes for each tap of a row. */
+static void npu__ref_conv_share(npu__ref_conv_blocked *s)
+{
+    const npu__ref_conv_shape *c = s->conv;
+    npu__ref_conv_axis *d = s->dim;
+    double weights = (double)s->gemm.m * (double)s->gemm.k * sizeof(float), slab;
+    if (!s->pixels || s->is_in_place || s->panels < 2 || d[0].out != 1 || weights < NPU__REF_BEFORE_GRAIN) {
+        return;
+    }
+    if (d[2].out % s->pixels->pixels != 0) {
+        d[2].phases = d[2].period = d[2].taps, d[2].is_apart = true;
+    }
+    s->rows = npu__ref_conv_reach(&d[1], d[1].out), s->row = npu__ref_conv_reach(&d[2], d[2].out);
+    slab = (double)npu__ref_conv_planes(s) * (double)s->rows * (double)s->row * sizeof(float);
+    s->is_shared = slab <= NPU__REF_CONV_SHARED && slab <= weights &&
+                   slab * (double)c->images * (double)c->groups <= NPU__REF_GEMM_NEAR;
+    if (!s->is_shared) {
+        d[2] = npu__ref_conv_dim(c, 2);
+    }
 }
 
 static void npu__ref_conv_cut(npu__ref_conv_blocked *s)
@@ -10709,7 +10736,7 @@ static void npu__ref_conv_offsets(npu__ref_conv_blocked *s)
             for (int64_t k2 = 0; k2 < d[2].taps; k2++) {
                 int64_t phase = (i * d[1].phases + k1 % d[1].period) * d[2].phases + k2 % d[2].period;
                 *to++ = (ptrdiff_t)(phase * plane + k1 * d[1].dilation / d[1].step * s->row +
-                                    k2 * d[2].dilation / d[2].step);
+                                    (d[2].is_apart ? 0 : k2 * d[2].dilation / d[2].step));
             }
         }
     }
@@ -10797,6 +10824,91 @@ static void npu__ref_copy_short_rows(float *to, int64_t to_row, const float *fro
     }
 }
 
+/* Every second float: what a stride of 2 reads. */
+NPU__REF_INLINE void npu__ref_every_second_body(float *to, const float *from, size_t n)
+{
+    NPU__REF_EACH(n, to[i] = from[2 * i])
+}
+NPU__REF_ON_NARROW(NPU__REF_LOOP_OF, every_second, (float *to, const float *from, size_t n), (to, from, n))
+#ifdef NPU__REF_HAS_PLANES
+NPU__REF_TILE_AVX512 static void npu__ref_every_second_avx512(float *to, const float *from, size_t n)
+{
+    __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    for (size_t i = 0; i < n; i += 16) { /* rows of images are seldom whole vectors */
+        size_t left = n - i;
+        uint32_t pixels = left < 16 ? (1u << (2 * left - 1)) - 1 : 0x7fffffffu;
+        __mmask16 wanted = (__mmask16)(left < 16 ? (1u << left) - 1 : 0xffffu);
+        __m512 x = _mm512_maskz_loadu_ps((__mmask16)(pixels & 0xffffu), from + 2 * i);
+        __m512 more = _mm512_maskz_loadu_ps((__mmask16)(pixels >> 16), from + 2 * i + 16);
+        _mm512_mask_storeu_ps(to + i, wanted, _mm512_permutex2var_ps(x, even, more));
+    }
+}
+#endif
+
+static void (*const npu__ref_every_second_of[])(float *to, const float *from, size_t n) = {
+#define NPU_X(set, narrow, wide) npu__ref_every_second_##wide,
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+};
+
+static void npu__ref_conv_load(const npu__ref_conv_shape *c, char *to, const void *x, int64_t first, int64_t step,
+                               size_t n)
+{
+    if (c->dtype == NPU_F32 && step == 1) {
+        npu__ref_copy_floats((float *)(void *)to, (const float *)x + first, (int64_t)n);
+        return;
+    }
+    if (c->dtype != NPU_F32 || step != 2) {
+        npu__ref_load_numbers(c->isa, to, x, c->dtype, first, step, n);
+        return;
+    }
+    npu__ref_every_second_of[c->isa]((float *)(void *)to, (const float *)x + first, n);
+}
+
+/* A phase plane of the slab: what outputs from row `row` on read in the input plane that begins at x_first.
+   Zeros stay where there is no input: above begin, below end, and beside the columns left .. right. */
+static void npu__ref_conv_fill_plane(const npu__ref_conv_blocked *s, char *to, const void *x, int64_t x_first,
+                                     int64_t row, int64_t phase1, int64_t phase2)
+{
+    const npu__ref_conv_axis *d1 = &s->dim[1], *d2 = &s->dim[2];
+    int64_t size = (int64_t)s->plan.size, y = row * d1->step + phase1 - d1->first, z = phase2 - d2->first;
+    int64_t begin = y < 0 ? npu__ref_ceil_div(-y, d1->step) : 0;
+    int64_t left = z < 0 ? npu__ref_ceil_div(-z, d2->step) : 0;
+    int64_t end = npu__ref_min(d1->in > y ? npu__ref_ceil_div(d1->in - y, d1->step) : 0, s->rows);
+    int64_t right = npu__ref_min(d2->in > z ? npu__ref_ceil_div(d2->in - z, d2->step) : 0, s->row);
+    if (begin > 0 || left > 0 || end < s->rows || right < s->row) {
+        memset(to, 0, (size_t)(s->rows * s->row * size));
+    }
+    for (int64_t i = begin; left < right && i < end; i++) {
+        npu__ref_conv_load(s->conv, to + (i * s->row + left) * size, x,
+                           x_first + (y + i * d1->step) * d2->in + z + left * d2->step, d2->step,
+                           (size_t)(right - left));
+    }
+}
+
+/* Planes begin .. end of a slab: those of a channel have one for each tap of the first dim. channel: the first one of
+   the group among all images; plane, row: of the result. */
+static void npu__ref_conv_fill(const npu__ref_conv_blocked *s, char *to, const void *x, int64_t channel,
+                               int64_t plane, int64_t row, int64_t begin, int64_t end)
+{
+    const npu__ref_conv_axis *d = s->dim;
+    size_t bytes = (size_t)(s->rows * s->row) * s->plan.size;
+    to += (size_t)(begin * d[1].phases * d[2].phases) * bytes;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t at = plane * d[0].step + i % d[0].taps * d[0].dilation - d[0].first;
+        int64_t first = ((channel + i / d[0].taps) * d[0].in + at) * d[1].in * d[2].in;
+        for (int64_t j = 0; j < d[1].phases * d[2].phases; j++, to += bytes) {
+            if (at < 0 || at >= d[0].in) {
+                memset(to, 0, bytes);
+                continue;
+            }
+            int64_t column = j % d[2].phases * d[2].dilation;
+            npu__ref_conv_fill_plane(s, to, x, first, row, j / d[2].phases * d[1].dilation % d[1].step,
+                                     d[2].is_apart ? column : column % d[2].step);
+        }
+    }
+}
+
 /* A part of a group's image as the tiles that it is read in, [band, tile, k, pixel]: where it lies, each channel of a
    tile fills a line of the cache, and with all of them there is no room for the weights. */
 static void npu__ref_conv_pack_image(const npu__ref_conv_blocked *s, const float *x, float *to, uint32_t part,
@@ -10816,7 +10928,7 @@ static void npu__ref_conv_pack_image(const npu__ref_conv_blocked *s, const float
     }
 }
 
-/* Before each launch: packs weights that only the run knows, or the images. */
+/* Before each launch: packs weights that only the run knows, or the images, as tiles or slabs. */
 static npu_status npu__ref_conv_before(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_conv_state *state = (const npu__ref_conv_state *)l->state;
@@ -10826,6 +10938,12 @@ static npu_status npu__ref_conv_before(const npu_launch *l, uint32_t part, uint3
         for (int64_t j = 0; s->tile && j < s->conv->images * s->conv->groups; j++) {
             npu__ref_conv_pack_image(s, (const float *)l->x[0] + j * s->gemm.k * s->gemm.n,
                                      (float *)(void *)to + j * s->bands * s->tiles * s->tile, part, parts);
+        }
+        for (int64_t j = 0; s->is_shared && j < s->conv->images * s->conv->groups; j++) {
+            size_t begin, end;
+            npu__ref_share((size_t)(s->conv->in_channels * s->dim[0].taps), part, parts, &begin, &end);
+            npu__ref_conv_fill(s, to + (size_t)j * s->slab_bytes, l->x[0], j * s->conv->in_channels, 0, 0,
+                               (int64_t)begin, (int64_t)end);
         }
         if (s->is_packed_late && part == 0) {
             npu__ref_conv_pack_weights(s, l->x[1], to);
@@ -10962,9 +11080,18 @@ static npu_status npu__ref_conv_workspace(npu__ref_conv_blocked *s, size_t *part
         return NPU_ERR_OVERFLOW;
     }
     s->slab_bytes = (slab + 63) / 64 * 64;
-    bytes = (s->slab_bytes + s->plan.a_bytes + s->plan.c_bytes + 63) / 64 * 64;
+    bytes = ((s->is_shared ? 0 : s->slab_bytes) + s->plan.a_bytes + s->plan.c_bytes + 63) / 64 * 64;
     *part_bytes = bytes > *part_bytes ? bytes : *part_bytes;
     return NPU_OK;
+}
+
+static npu_status npu__ref_conv_share_slabs(npu_prepare *p, npu__ref_conv_state *state, npu__ref_conv_blocked *s)
+{
+    size_t bytes = s->slab_bytes * (size_t)(s->conv->images * s->conv->groups);
+    s->packed_at = state->packed_bytes;
+    p->before = npu__ref_conv_before;
+    p->before_parts = npu__ref_parts(bytes, NPU__REF_BEFORE_GRAIN);
+    return npu_size_add(state->packed_bytes, bytes, &state->packed_bytes) ? NPU_OK : NPU_ERR_OVERFLOW;
 }
 
 /* Where few channels would leave every second vector of their last tile empty, those of one vector. A large image is a
@@ -11122,6 +11249,7 @@ NPU__REF_COLD static npu_status npu__ref_conv_prepare_part(npu_prepare *p, npu__
     if (state->conv.images == 0 || s->gemm.m == 0 || s->dim[0].out * s->dim[1].out * s->dim[2].out == 0) {
         return NPU_OK;
     }
+    npu__ref_conv_share(s);
     npu__ref_conv_cut(s);
     state->items += s->items;
     s->offsets = npu_prepare_alloc(p, (size_t)npu__ref_max(s->gemm.k, 1) * sizeof *s->offsets);
@@ -11131,7 +11259,8 @@ NPU__REF_COLD static npu_status npu__ref_conv_prepare_part(npu_prepare *p, npu__
     npu__ref_conv_offsets(s);
     status = npu__ref_conv_pack(p, state, s);
     npu__ref_conv_find_step(s);
-    return status ? status : npu__ref_conv_workspace(s, &state->part_bytes);
+    status = status ? status : npu__ref_conv_workspace(s, &state->part_bytes);
+    return status || !s->is_shared ? status : npu__ref_conv_share_slabs(p, state, s);
 }
 
 enum { NPU__REF_CONV_PHASES = 4096 };
@@ -11189,88 +11318,6 @@ NPU__REF_COLD static npu_status npu__ref_conv_prepare(npu_prepare *p)
     p->parts = (uint32_t)npu__ref_max(npu__ref_min(state->items, work < 64 ? (int64_t)work : 64), 1);
     p->workspace = state->packed_bytes, p->worker_workspace = state->part_bytes;
     return NPU_OK;
-}
-
-/* Every second float: what a stride of 2 reads. */
-NPU__REF_INLINE void npu__ref_every_second_body(float *to, const float *from, size_t n)
-{
-    NPU__REF_EACH(n, to[i] = from[2 * i])
-}
-NPU__REF_ON_NARROW(NPU__REF_LOOP_OF, every_second, (float *to, const float *from, size_t n), (to, from, n))
-#ifdef NPU__REF_HAS_PLANES
-NPU__REF_TILE_AVX512 static void npu__ref_every_second_avx512(float *to, const float *from, size_t n)
-{
-    __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-    for (size_t i = 0; i < n; i += 16) { /* rows of images are seldom whole vectors */
-        size_t left = n - i;
-        uint32_t pixels = left < 16 ? (1u << (2 * left - 1)) - 1 : 0x7fffffffu;
-        __mmask16 wanted = (__mmask16)(left < 16 ? (1u << left) - 1 : 0xffffu);
-        __m512 x = _mm512_maskz_loadu_ps((__mmask16)(pixels & 0xffffu), from + 2 * i);
-        __m512 more = _mm512_maskz_loadu_ps((__mmask16)(pixels >> 16), from + 2 * i + 16);
-        _mm512_mask_storeu_ps(to + i, wanted, _mm512_permutex2var_ps(x, even, more));
-    }
-}
-#endif
-
-static void (*const npu__ref_every_second_of[])(float *to, const float *from, size_t n) = {
-#define NPU_X(set, narrow, wide) npu__ref_every_second_##wide,
-    NPU__REF_ISAS(NPU_X)
-#undef NPU_X
-};
-
-static void npu__ref_conv_load(const npu__ref_conv_shape *c, char *to, const void *x, int64_t first, int64_t step,
-                               size_t n)
-{
-    if (c->dtype == NPU_F32 && step == 1) {
-        npu__ref_copy_floats((float *)(void *)to, (const float *)x + first, (int64_t)n);
-        return;
-    }
-    if (c->dtype != NPU_F32 || step != 2) {
-        npu__ref_load_numbers(c->isa, to, x, c->dtype, first, step, n);
-        return;
-    }
-    npu__ref_every_second_of[c->isa]((float *)(void *)to, (const float *)x + first, n);
-}
-
-/* A phase plane of the slab: what outputs from row `row` on read in the input plane that begins at x_first.
-   Zeros stay where there is no input: above begin, below end, and beside the columns left .. right. */
-static void npu__ref_conv_fill_plane(const npu__ref_conv_blocked *s, char *to, const void *x, int64_t x_first,
-                                     int64_t row, int64_t phase1, int64_t phase2)
-{
-    const npu__ref_conv_axis *d1 = &s->dim[1], *d2 = &s->dim[2];
-    int64_t size = (int64_t)s->plan.size, y = row * d1->step + phase1 - d1->first, z = phase2 - d2->first;
-    int64_t begin = y < 0 ? npu__ref_ceil_div(-y, d1->step) : 0;
-    int64_t left = z < 0 ? npu__ref_ceil_div(-z, d2->step) : 0;
-    int64_t end = npu__ref_min(d1->in > y ? npu__ref_ceil_div(d1->in - y, d1->step) : 0, s->rows);
-    int64_t right = npu__ref_min(d2->in > z ? npu__ref_ceil_div(d2->in - z, d2->step) : 0, s->row);
-    if (begin > 0 || left > 0 || end < s->rows || right < s->row) {
-        memset(to, 0, (size_t)(s->rows * s->row * size));
-    }
-    for (int64_t i = begin; left < right && i < end; i++) {
-        npu__ref_conv_load(s->conv, to + (i * s->row + left) * size, x,
-                           x_first + (y + i * d1->step) * d2->in + z + left * d2->step, d2->step,
-                           (size_t)(right - left));
-    }
-}
-
-/* channel: the first one of the group among all images; plane, row: of the result. */
-static void npu__ref_conv_fill(const npu__ref_conv_blocked *s, char *to, const void *x, int64_t channel,
-                               int64_t plane, int64_t row)
-{
-    const npu__ref_conv_axis *d = s->dim;
-    size_t bytes = (size_t)(s->rows * s->row) * s->plan.size;
-    for (int64_t i = 0; i < s->conv->in_channels * d[0].taps; i++) {
-        int64_t at = plane * d[0].step + i % d[0].taps * d[0].dilation - d[0].first;
-        int64_t first = ((channel + i / d[0].taps) * d[0].in + at) * d[1].in * d[2].in;
-        for (int64_t j = 0; j < d[1].phases * d[2].phases; j++, to += bytes) {
-            if (at < 0 || at >= d[0].in) {
-                memset(to, 0, bytes);
-                continue;
-            }
-            npu__ref_conv_fill_plane(s, to, x, first, row, j / d[2].phases * d[1].dilation % d[1].step,
-                                     j % d[2].phases * d[2].dilation % d[2].step);
-        }
-    }
 }
 
 /* Where a band lies in the result: element `at` of a channel is its first, rows are `step` apart. */
@@ -11434,8 +11481,8 @@ static void npu__ref_conv_item(const npu__ref_conv_blocked *s, const npu_launch 
     place.step = d[1].out_step * c->out[2];
     place.at = ((d[0].out_first + plane * d[0].out_step) * c->out[1] + d[1].out_first) * c->out[2] +
                row * place.step + d[2].out_first;
-    if (!s->is_in_place) {
-        npu__ref_conv_fill(s, workspace, l->x[0], group * c->in_channels, plane, row);
+    if (!s->is_in_place && !s->is_shared) {
+        npu__ref_conv_fill(s, workspace, l->x[0], group * c->in_channels, plane, row, 0, c->in_channels * d[0].taps);
     }
     const void *weights = s->is_packed_late ? (const char *)l->workspace + s->packed_at
                           : s->weights      ? s->weights
@@ -11447,12 +11494,14 @@ static void npu__ref_conv_item(const npu__ref_conv_blocked *s, const npu_launch 
     sum.g = &g, sum.plan = &s->plan;
     sum.b = workspace, sum.offsets = s->offsets;
     sum.panel_step = s->plan.tile->cols, sum.k_step = sum.b_row = s->step;
-    sum.a = workspace + s->slab_bytes;
+    sum.a = workspace + (s->is_shared ? 0 : s->slab_bytes);
     if (s->pixels) {
         int64_t at = (group * g.k * c->in[0] + plane) * c->in[1] * c->in[2] + row * s->row;
         int64_t tile = (group * s->bands + row / s->band) * s->tiles;
-        const float *x = s->tile          ? (const float *)l->workspace + s->packed_at / sizeof *x + tile * s->tile
+        const float *before = (const float *)l->workspace + s->packed_at / sizeof *before;
+        const float *x = s->tile          ? before + tile * s->tile
                          : s->is_in_place ? (const float *)l->x[0] + at
+                         : s->is_shared   ? before + (size_t)group * s->slab_bytes / sizeof *before
                                           : (const float *)(void *)workspace;
         g.a.x = s->weights + (size_t)(group % c->groups * s->panels * s->pixels->channels * g.k) * sizeof(float);
         npu__ref_conv_pixels(s, &g, x, s->panels * chunk / s->chunks, s->panels * (chunk + 1) / s->chunks, &place,
@@ -11860,7 +11909,7 @@ static void npu__ref_winograd_channel(const npu__ref_winograd *s, const float *x
     int64_t plane = s->slab.rows * s->slab.row, line = rows * s->slab.row, columns = (s->tile + 2) * rows * s->row;
     size_t n = (size_t)(s->cols + 7) / 8 * 8;
     float *to = part + s->pixels_at + channel % s->conv.in_channels * s->pitch;
-    npu__ref_conv_fill(&s->slab, (char *)part, x, channel, 0, row);
+    npu__ref_conv_fill(&s->slab, (char *)part, x, channel, 0, row, 0, 1);
     npu__ref_winograd_loops_of[s->conv.isa].pixels(s->tile, part + s->lines_at, line, 0, part, plane, s->slab.row, 0,
                                                    1, (size_t)line);
     npu__ref_winograd_loops_of[s->conv.isa].split(s->tile, part + s->split_at, part + s->lines_at, (size_t)columns);

@@ -699,7 +699,7 @@ static conv_case random_conv(bool is_winograd)
 
 /* Several bands; few pixels of many channels, which are packed: of images and groups, in bands; planes with taps of
    other numbers than 3 x 3, copied at once and a part at a time; groups of few channels; rows of
-   weights that are multiples of a KiB. */
+   weights that are multiples of a KiB; images of less than the weights, which are copied for all parts at once. */
 static const conv_case given_convs[] = {
     { 2, 1, 1, 9, { 14, 14 }, { 5, 5 }, 1, 2, 1 }, { 1, 1, 2, 5, { 29, 61 }, { 5, 7 }, 2, 3, 1 },
     { 1, 1, 1, 2, { 40, 140 }, { 7, 7 }, 1, 3, 1 }, { 1, 1, 1, 4, { 16, 7 }, { 9, 9 }, 1, 4, 1 },
@@ -709,7 +709,9 @@ static const conv_case given_convs[] = {
     { 1, 600, 128, 1, { 15, 16 }, { 1, 1 }, 1, 0, 1 }, { 1, 128, 128, 1, { 1, 3 }, { 1, 1 }, 1, 0, 1 },
     { 1, 8, 8, 5, { 7, 15 }, { 3, 3 }, 1, 1, 1 }, { 2, 5, 23, 2, { 9, 31 }, { 3, 3 }, 2, 1, 1 },
     { 1, 16, 16, 3, { 14, 15 }, { 3, 3 }, 1, 1, 1 }, { 1, 20, 40, 1, { 23, 31 }, { 5, 5 }, 2, 2, 1 },
-    { 2, 256, 20, 1, { 17, 19 }, { 1, 1 }, 1, 0, 1 }, { 1, 512, 20, 1, { 8, 41 }, { 1, 1 }, 1, 0, 1 }
+    { 2, 256, 20, 1, { 17, 19 }, { 1, 1 }, 1, 0, 1 }, { 1, 512, 20, 1, { 8, 41 }, { 1, 1 }, 1, 0, 1 },
+    { 2, 20, 64, 2, { 7, 7 }, { 3, 3 }, 1, 1, 1 }, { 1, 24, 64, 1, { 15, 13 }, { 3, 5 }, 2, 1, 2 },
+    { 1, 20, 128, 1, { 28, 28 }, { 3, 3 }, 2, 1, 1 }, { 2, 160, 64, 1, { 14, 11 }, { 1, 1 }, 2, 0, 1 }
 };
 
 static npu_graph *conv_graph(const conv_case *c, const char *role)
@@ -839,7 +841,7 @@ static void test_known_products(void)
 /* Random shapes under every set, with Winograd's and without it. */
 static void test_convolution(void)
 {
-    for (int i = 0; i < 48; i++) {
+    for (int i = 0; i < 52; i++) {
         bool is_given = i < (int)COUNT(given_convs);
         bool is_winograd = is_given ? given_convs[i].kernel[0] == 3 : i % 3 == 0;
         conv_case c = is_given ? given_convs[i] : random_conv(is_winograd);
