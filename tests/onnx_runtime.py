@@ -546,6 +546,13 @@ form("layer_norm_f64", "LayerNormalization", [floats(2, 3, 4, dtype=np.float64),
 form("dropout_mask", "Dropout", [floats(2, 3)], 2, version=10)
 
 
+# ---- forms of attention, weights and norms that exporters of other years write
+
+multi_head("causal_cross", qkv, unidirectional=1)
+multi_head("causal_longer", [qkv[0], floats(2, 5, WIDTH), floats(2, 5, WIDTH), None, None, None, floats(2, HEADS, 3, SIZE),
+                             floats(2, HEADS, 3, SIZE)], 3, unidirectional=1)
+
+
 def field(number, data):
     size, head = len(data), [number << 3 | 2]
     while size > 127:

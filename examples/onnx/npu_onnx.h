@@ -5464,11 +5464,13 @@ static npu_value onnx_key_mask(onnx_reader *r, const onnx_node *n, npu_value q, 
     return onnx_masked(r, q, onnx_none(), holds, low);
 }
 
-/* Heads [N,heads,L,D] of three operands, of which keys and values stand behind those of past; result [N,L,heads*D]. */
+/* Heads [N,heads,L,D] of three operands, of which keys and values stand behind those of past; result [N,L,heads*D]. The
+   first query is at the place behind past, however many keys there are. */
 static npu_value onnx_masked_attention(onnx_reader *r, onnx_node *n, npu_value *qkv, const npu_value *past,
                                        npu_value mask, npu_value bias)
 {
     double scale = onnx_f(r, n, "scale", 0);
+    int64_t before = past[0].id ? onnx_dim(r, past[0], 2) : 0;
     for (uint32_t i = 1; i < 3; i++) {
         qkv[i] = past[i - 1].id ? onnx_cat(r, past[i - 1], qkv[i], 2) : qkv[i];
     }
@@ -5477,7 +5479,7 @@ static npu_value onnx_masked_attention(onnx_reader *r, onnx_node *n, npu_value *
         bias = bias.id ? onnx_binary(r, "add", bias, mask) : mask;
     }
     if (onnx_i(r, n, "unidirectional", 0)) {
-        npu_value rows = onnx_places(r, qkv[0], onnx_dim(r, qkv[1], 2) - onnx_dim(r, qkv[0], 2), true);
+        npu_value rows = onnx_places(r, qkv[0], before, true);
         rows = onnx_emit(r, n, "aten.le.Tensor(v, v)", onnx_places(r, qkv[1], 0, false), rows);
         bias = onnx_bias(r, qkv[0], bias, rows);
     }
