@@ -551,6 +551,7 @@ form("dropout_mask", "Dropout", [floats(2, 3)], 2, version=10)
 multi_head("causal_cross", qkv, unidirectional=1)
 multi_head("causal_longer", [qkv[0], floats(2, 5, WIDTH), floats(2, 5, WIDTH), None, None, None, floats(2, HEADS, 3, SIZE),
                              floats(2, HEADS, 3, SIZE)], 3, unidirectional=1)
+multi_head("packed_lengths", qkv + [None, I32([4, 6, 0, 5, 10, 0, 6, 12])])
 
 
 def field(number, data):

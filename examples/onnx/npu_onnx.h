@@ -5440,16 +5440,18 @@ static npu_value onnx_gather_blocks(onnx_reader *r, onnx_node *n)
 /* ---- ops: attention as ONNX Runtime fuses it (com.microsoft) ----------------------------------------------------- */
 
 /* What keys that a mask leaves out take off their scores; the mask is how many keys each row has (or, twice as long,
-   these and where they begin), or 1 for each key, [N,T] or [N,L,T]. */
+   these and where they begin; or, 3 N + 2 long, these and where rows begin in packed operands), or 1 for each key,
+   [N,T] or [N,L,T]. */
 static npu_value onnx_key_mask(onnx_reader *r, const onnx_node *n, npu_value q, npu_value k, npu_value mask)
 {
     double low = onnx_f(r, n, "mask_filter_value", -10000);
     uint32_t rank = onnx_rank(r, mask);
     int64_t dims[4] = { -1, 1, 1, 1 }, num = onnx_dim(r, q, 0), len = rank == 1 ? onnx_dim(r, mask, 0) : 0;
     npu_value at = onnx_places(r, k, 0, false), holds;
-    if (rank == 1 && (len == num || (len % 2 == 0 && len / 2 == num))) {
+    bool has_begins = len % 2 == 0 && len / 2 == num, is_packed = len % 3 == 2 && len / 3 == num;
+    if (rank == 1 && (len == num || has_begins || is_packed)) {
         holds = onnx_emit(r, n, "aten.lt.Tensor(v, v)", at, onnx_reshape(r, onnx_slice(r, mask, 0, 0, num), dims, 4));
-        if (len > num) {
+        if (has_begins) {
             mask = onnx_reshape(r, onnx_slice(r, mask, 0, num, len), dims, 4);
             holds = onnx_emit(r, n, "aten.logical_and.default(v, v)", holds,
                               onnx_emit(r, n, "aten.ge.Tensor(v, v)", at, mask));
