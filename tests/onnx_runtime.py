@@ -552,6 +552,9 @@ multi_head("causal_cross", qkv, unidirectional=1)
 multi_head("causal_longer", [qkv[0], floats(2, 5, WIDTH), floats(2, 5, WIDTH), None, None, None, floats(2, HEADS, 3, SIZE),
                              floats(2, HEADS, 3, SIZE)], 3, unidirectional=1)
 multi_head("packed_lengths", qkv + [None, I32([4, 6, 0, 5, 10, 0, 6, 12])])
+for kind in BYTES:
+    case("qsoftmax_over_" + kind, "QLinearSoftmax", quantised(kind, 2, 3, 6) + [Known(F32(1 / 64)), quantised(kind, 1)[2]], axis=1,
+         opset=11)
 
 
 def field(number, data):

@@ -1750,13 +1750,12 @@ static npu_value onnx_softmax_along(onnx_reader *r, const onnx_node *n, npu_valu
     return n->row->text ? onnx_emit(r, n, n->row->text, x, axis) : onnx_hardmax(r, x, axis);
 }
 
-/* Before opset 13 all dims from the axis on are one; those before it may have names. */
-static npu_value onnx_softmax(onnx_reader *r, onnx_node *n)
+/* All dims from the axis on are one; those before it may have names. */
+static npu_value onnx_softmax_over(onnx_reader *r, const onnx_node *n, npu_value x, int64_t axis)
 {
-    npu_value x = onnx_x(n, 0);
     uint32_t rank = onnx_rank(r, x);
-    int64_t axis = onnx_axis(r, onnx_i(r, n, "axis", r->opset < 13 ? 1 : -1), rank), dims[NPU_MAX_RANK], flat[NPU_MAX_RANK];
-    if (r->opset >= 13 || axis + 1 == (int64_t)rank) {
+    int64_t dims[NPU_MAX_RANK], flat[NPU_MAX_RANK];
+    if (axis + 1 == (int64_t)rank) {
         return onnx_softmax_along(r, n, x, axis);
     }
     for (uint32_t i = 0; i < rank; i++) {
@@ -1764,6 +1763,14 @@ static npu_value onnx_softmax(onnx_reader *r, onnx_node *n)
         flat[i <= axis ? i : axis] = i <= axis ? dims[i] : flat[axis] * dims[i];
     }
     return onnx_reshape(r, onnx_softmax_along(r, n, onnx_reshape(r, x, flat, (uint32_t)axis + 1), axis), dims, rank);
+}
+
+/* Before opset 13 over all dims from the axis on. */
+static npu_value onnx_softmax(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0);
+    int64_t axis = onnx_axis(r, onnx_i(r, n, "axis", r->opset < 13 ? 1 : -1), onnx_rank(r, x));
+    return r->opset < 13 ? onnx_softmax_over(r, n, x, axis) : onnx_softmax_along(r, n, x, axis);
 }
 
 static npu_value onnx_product(onnx_reader *r, npu_value x, const int64_t *axes, uint32_t count, bool keep)
@@ -6063,11 +6070,8 @@ static npu_value onnx_qlinear_concat(onnx_reader *r, onnx_node *n)
 static npu_value onnx_qlinear_softmax(onnx_reader *r, onnx_node *n)
 {
     npu_value x = onnx_dequantised(r, onnx_x(n, 0), onnx_x(n, 1), onnx_x(n, 2), 0);
-    int64_t rank = onnx_rank(r, x), axis = onnx_axis(r, onnx_i(r, n, "axis", -1), (uint32_t)rank);
-    if (onnx_i(r, n, "opset", 13) < 13 && axis != rank - 1) {
-        return onnx_refuse(r, "softmax over more than the last dim is not supported");
-    }
-    x = onnx_emit(r, n, "aten.softmax.int(v, i)", x, axis);
+    int64_t axis = onnx_axis(r, onnx_i(r, n, "axis", -1), onnx_rank(r, x));
+    x = onnx_i(r, n, "opset", 13) < 13 ? onnx_softmax_over(r, n, x, axis) : onnx_softmax_along(r, n, x, axis);
     return onnx_quantised(r, x, onnx_x(n, 3), onnx_x(n, 4), onnx_type(r, onnx_x(n, 0)), 0);
 }
 
@@ -6254,7 +6258,7 @@ static const onnx_row onnx_runtime_rows[] = {
     { "QLinearLeakyRelu", onnx_qlinear_unary, "aten.leaky_relu.default(v, alpha:1/100)" },
     { "QLinearMul", onnx_qlinear_binary, "aten.mul.Tensor(v, v)" },
     { "QLinearSigmoid", onnx_qlinear_unary, "aten.sigmoid.default(v)" },
-    { "QLinearSoftmax", onnx_qlinear_softmax, NULL },
+    { "QLinearSoftmax", onnx_qlinear_softmax, "aten.softmax.int(v, i)" },
     { "QLinearWhere", onnx_qlinear_where, NULL },
     { "QuantizeLinear", onnx_quantize, NULL },
     { "QuickGelu", onnx_quick_gelu, NULL },
