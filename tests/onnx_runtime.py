@@ -555,6 +555,7 @@ multi_head("packed_lengths", qkv + [None, I32([4, 6, 0, 5, 10, 0, 6, 12])])
 for kind in BYTES:
     case("qsoftmax_over_" + kind, "QLinearSoftmax", quantised(kind, 2, 3, 6) + [Known(F32(1 / 64)), quantised(kind, 1)[2]], axis=1,
          opset=11)
+form("layer_norm_row", "LayerNormalization", [floats(2, 3, 4), weights(4), weights(3, 1)], version=17, axis=1)
 
 
 def field(number, data):

@@ -2294,16 +2294,28 @@ static npu_value onnx_instance_norm(onnx_reader *r, onnx_node *n)
     return onnx_emit(r, n, "aten.instance_norm.default(0, 1, 2, _, _, b, f, epsilon:1/100000, b)", true, 0.0, false);
 }
 
+/* A scale or a bias, which ONNX lets be smaller than what is normalised, as large as that. */
+static npu_value onnx_norm_factor(onnx_reader *r, npu_value x, const int64_t *dims, uint32_t rank)
+{
+    const npu_spec *spec = x.id ? npu_value_spec(r->g, x) : NULL;
+    bool is_whole = !spec || spec->rank > rank || (spec->rank == rank && !memcmp(spec->dims, dims, rank * sizeof *dims));
+    return is_whole ? x : onnx_emit(r, NULL, "aten.expand.default(v, I)", x, dims, rank);
+}
+
 static npu_value onnx_layer_norm(onnx_reader *r, onnx_node *n)
 {
-    npu_value x = onnx_x(n, 0), all[3];
+    npu_value x = onnx_x(n, 0), by[2], all[3];
     uint32_t rank = onnx_rank(r, x);
     int64_t dims[NPU_MAX_RANK], axis = onnx_axis(r, onnx_i(r, n, "axis", -1), rank);
     uint32_t count = 0;
     for (uint32_t i = (uint32_t)axis; i < rank; i++) {
         dims[count++] = onnx_dim(r, x, i);
     }
-    onnx_emit_many(r, n, all, 3, "aten.native_layer_norm.default(0, I, 1, 2, epsilon:1/100000)", dims, count);
+    for (uint32_t i = 0; i < 2; i++) {
+        by[i] = onnx_norm_factor(r, onnx_x(n, i + 1), dims, count);
+    }
+    onnx_emit_many(r, n, all, 3, "aten.native_layer_norm.default(0, I, v, v, epsilon:1/100000)", dims, count, by[0],
+                   by[1]);
     for (uint32_t i = 1; i < n->num_y && i < 3; i++) {
         onnx_result(r, n, i, onnx_cast(r, all[i], NPU_F32)); /* stash_type is no other in what is to be had */
     }
