@@ -552,6 +552,10 @@ multi_head("causal_cross", qkv, unidirectional=1)
 multi_head("causal_longer", [qkv[0], floats(2, 5, WIDTH), floats(2, 5, WIDTH), None, None, None, floats(2, HEADS, 3, SIZE),
                              floats(2, HEADS, 3, SIZE)], 3, unidirectional=1)
 multi_head("packed_lengths", qkv + [None, I32([4, 6, 0, 5, 10, 0, 6, 12])])
+for kind, zero in (("", None), ("_zeros", Known(floats(9)))):
+    case("nbits_ordered" + kind, "MatMulNBits",
+         [floats(2, 48), Known(integers(0, 256, 3, 3, 8, dtype=U8)), Known(np.abs(floats(9))), zero,
+          Known(random.permutation(np.arange(48) // 16).astype(I32))], K=48, N=3, bits=4, block_size=16)
 for kind in BYTES:
     case("qsoftmax_over_" + kind, "QLinearSoftmax", quantised(kind, 2, 3, 6) + [Known(F32(1 / 64)), quantised(kind, 1)[2]], axis=1,
          opset=11)

@@ -1330,12 +1330,12 @@ static void test_runtime_ops(void)
     npu_text_free(&file);
 }
 
-/* x f32[1,2,2] as in forms; b a byte, f a float, d f32[2,2]. */
+/* x f32[1,2,2] as in forms; b a byte, b8 eight, f a float, d f32[2,2]. */
 static pb runtime_model(const char *op, const char *in, const pb *attrs)
 {
     static const float d[4] = { 1, 2, 3, 4 };
     static const int64_t two = 2;
-    const pb values[] = { pb_tensor("b", 2, "1", "1", 1), pb_floats("f", "1", d, 1), pb_floats("d", "22", d, 4),
+    const pb values[] = { pb_tensor("b", 2, "1", "1", 1), pb_tensor("b8", 2, "8", "12345678", 8), pb_floats("f", "1", d, 1), pb_floats("d", "22", d, 4),
                           pb_ints("n2", &two, 1), pb_floats("p", "1111", d, 1) };
     pb g = { .len = 0 }, n = { .len = 0 };
     pb_words(&n, 1, in);
@@ -1370,7 +1370,7 @@ static void test_bad_runtime_ops(void)
         { "MatMulNBits", "x b f", { n, k, block }, NPU_ERR_SHAPE, "the weight: 1 of u8, expected 8 bytes" },
         { "MatMulNBits", "x d f", { n, k, block }, NPU_ERR_SHAPE, "the weight: 4 of f32, expected 8 bytes" },
         { "MatMulNBits", "x x f", { n, k, block }, NPU_ERR_CONVERSION, "the weight must be known" },
-        { "MatMulNBits", "x b f - n2", { n, k, block }, NPU_ERR_UNSUPPORTED, "g_idx" },
+        { "MatMulNBits", "x b8 f - n2", { n, k, block }, NPU_ERR_SHAPE, "g_idx has 1 elements, expected K = 2" },
         { "MatMulNBits", "-", { n, k, block }, NPU_ERR_ARITY, "operand 0 of 1 is missing" },
         { "MatMulBnb4", "x b f", { n, k, block }, NPU_ERR_UNSUPPORTED, "a weight of this form" },
         { "GatherBlockQuantized", "x n2 f", { { .len = 0 } }, NPU_ERR_UNSUPPORTED, "a table of this form" },

@@ -5255,6 +5255,7 @@ typedef struct onnx_blocks {
     int64_t rows, cols, bits, block, groups;
     const uint8_t *bytes;
     npu_value scales, zeros;      /* [rows,groups]; zeros: integers or floats, id 0 = the middle */
+    npu_value order;              /* the group of each column; id 0 = one after the other */
 } onnx_blocks;
 
 /* Number i of those that follow each other in a row, the lowest bits first. */
@@ -5330,11 +5331,39 @@ static npu_value onnx_block_factors(onnx_reader *r, const onnx_blocks *w, bool i
     return onnx_binary(r, "mul", zeros, scales);
 }
 
+/* Which group each column is of, [cols]; id 0 = one after the other. More may be given, as the last group is padded. */
+static npu_value onnx_block_order(onnx_reader *r, const onnx_blocks *w, npu_value order)
+{
+    int64_t len = order.id ? onnx_dim(r, order, 0) : 0;
+    if (order.id && (onnx_rank(r, order) != 1 || len < w->cols)) {
+        onnx_fail(r, NPU_ERR_SHAPE, "g_idx has %lld elements, expected K = %lld", (long long)len, (long long)w->cols);
+    }
+    return len > w->cols ? onnx_slice(r, order, 0, 0, w->cols) : order;
+}
+
+/* The weight in the floats of its scales where columns of a group lie apart. */
+static npu_value onnx_ordered_floats(onnx_reader *r, const onnx_blocks *w)
+{
+    int64_t dims[2] = { w->rows, w->groups };
+    npu_value x = onnx_unpacked(r, w->bytes, w->rows, w->groups * w->block, w->bits), by[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        by[i] = onnx_reshape(r, onnx_block_factors(r, w, i == 1, 0), dims, 2);
+        by[i] = onnx_emit(r, NULL, "aten.index_select.default(v, i, v)", by[i], (int64_t)1, w->order);
+    }
+    x = onnx_cast(r, onnx_slice(r, x, 1, 0, w->cols), onnx_type(r, by[0]));
+    return onnx_binary(r, "add", onnx_binary(r, "mul", x, by[0]), by[1]);
+}
+
 /* The weight in the floats of its scales: (bits - zero) scale. */
 static npu_value onnx_block_floats(onnx_reader *r, const onnx_blocks *w)
 {
     int64_t dims[3] = { w->rows, w->groups, w->block }, whole[2] = { w->rows, w->groups * w->block };
-    npu_value scales = onnx_block_factors(r, w, false, 0), x = onnx_unpacked(r, w->bytes, whole[0], whole[1], w->bits);
+    npu_value scales, x;
+    if (w->order.id) {
+        return onnx_ordered_floats(r, w);
+    }
+    scales = onnx_block_factors(r, w, false, 0);
+    x = onnx_unpacked(r, w->bytes, whole[0], whole[1], w->bits);
     x = onnx_reshape(r, onnx_cast(r, x, onnx_type(r, scales)), dims, 3);
     x = onnx_binary(r, "mul", x, scales);
     x = onnx_reshape(r, onnx_binary(r, "add", x, onnx_block_factors(r, w, true, 0)), whole, 2);
@@ -5372,21 +5401,22 @@ static npu_value onnx_int4_product(onnx_reader *r, const onnx_blocks *w, npu_val
     return pads[5] ? onnx_slice(r, x, 1, 0, w->rows) : x;
 }
 
-/* x, B [N,groups,bytes], scales, zero points, an order that nothing writes any more, bias. Blocks of 4 bits that an op
-   of the registry takes stay as they are; others become floats. */
+/* x, B [N,groups,bytes], scales, zero points, the group of each column (GPTQ's order), bias. Blocks of 4 bits that an op
+   of the registry takes stay as they are; others, and ordered ones, become floats. */
 static npu_value onnx_matmul_nbits(onnx_reader *r, onnx_node *n)
 {
     npu_value x = onnx_x(n, 0), y, bias = onnx_x(n, 5);
     uint32_t rank = onnx_rank(r, x);
     int64_t rows[2] = { -1, 0 }, dims[NPU_MAX_RANK];
     onnx_blocks w;
-    if (onnx_x(n, 4).id || rank < 1) {
-        return onnx_refuse(r, onnx_x(n, 4).id ? "g_idx is not supported" : "an operand without dims is not supported");
+    if (rank < 1) {
+        return onnx_refuse(r, "an operand without dims is not supported");
     }
     if (!onnx_blocks_of(r, n, &w)) {
         return onnx_none();
     }
-    if (w.bits != 4 || w.block < 32 || w.block > 256 || w.cols % w.block) {
+    w.order = onnx_block_order(r, &w, onnx_x(n, 4));
+    if (w.order.id || w.bits != 4 || w.block < 32 || w.block > 256 || w.cols % w.block) {
         return onnx_emit(r, n, "aten.linear.default(v, v, v)", x, onnx_block_floats(r, &w), bias);
     }
     rows[1] = w.cols;
