@@ -5515,8 +5515,20 @@ static npu_value onnx_key_mask(onnx_reader *r, const onnx_node *n, npu_value q, 
     return onnx_masked(r, q, onnx_none(), holds, low);
 }
 
+/* Which keys each query sees: those up to its own place; the last query all, however many keys there are. */
+static npu_value onnx_causal_keys(onnx_reader *r, const onnx_node *n, const npu_value *qkv, int64_t before)
+{
+    npu_value rows = onnx_places(r, qkv[0], before, true), holds;
+    int64_t last = before + onnx_dim(r, qkv[0], 2) - 1;
+    holds = onnx_emit(r, n, "aten.le.Tensor(v, v)", onnx_places(r, qkv[1], 0, false), rows);
+    if (onnx_dim(r, qkv[1], 2) <= last + 1) {
+        return holds;
+    }
+    return onnx_emit(r, n, "aten.logical_or.default(v, v)", holds, onnx_emit(r, n, "aten.ge.Scalar(v, i)", rows, last));
+}
+
 /* Heads [N,heads,L,D] of three operands, of which keys and values stand behind those of past; result [N,L,heads*D]. The
-   first query is at the place behind past, however many keys there are. */
+   first query is at the place behind past. */
 static npu_value onnx_masked_attention(onnx_reader *r, onnx_node *n, npu_value *qkv, const npu_value *past,
                                        npu_value mask, npu_value bias)
 {
@@ -5530,9 +5542,7 @@ static npu_value onnx_masked_attention(onnx_reader *r, onnx_node *n, npu_value *
         bias = bias.id ? onnx_binary(r, "add", bias, mask) : mask;
     }
     if (onnx_i(r, n, "unidirectional", 0)) {
-        npu_value rows = onnx_places(r, qkv[0], before, true);
-        rows = onnx_emit(r, n, "aten.le.Tensor(v, v)", onnx_places(r, qkv[1], 0, false), rows);
-        bias = onnx_bias(r, qkv[0], bias, rows);
+        bias = onnx_bias(r, qkv[0], bias, onnx_causal_keys(r, n, qkv, before));
     }
     scale = scale > 0 ? scale : 1 / sqrt((double)onnx_dim(r, qkv[0], 3));
     return onnx_joined_heads(r, onnx_attended(r, n, qkv, bias, scale, onnx_none()));
