@@ -550,15 +550,16 @@ form("dropout_mask", "Dropout", [floats(2, 3)], 2, version=10)
 
 few = [floats(2, 2, 4), floats(2, 3, 4), floats(2, 3, 4)]
 multi_head("causal_cross", few, unidirectional=1)
-multi_head("causal_longer", few + [None, None, None, floats(2, HEADS, 1, 2), floats(2, HEADS, 1, 2)], 3, unidirectional=1)
+multi_head("causal_longer", few + [None, None, None, floats(2, HEADS, 1, 2), floats(2, HEADS, 1, 2)], 3,
+           unidirectional=1)
 multi_head("packed_lengths", few + [None, I32([2, 3, 0, 2, 4, 0, 3, 6])])
 for kind, zero in (("", None), ("_zeros", Known(floats(9)))):
     case("nbits_ordered" + kind, "MatMulNBits",
          [floats(2, 48), Known(integers(0, 256, 3, 3, 8, dtype=U8)), Known(np.abs(floats(9))), zero,
           Known(random.permutation(np.arange(48) // 16).astype(I32))], K=48, N=3, bits=4, block_size=16)
 for kind in BYTES:
-    case("qsoftmax_over_" + kind, "QLinearSoftmax", quantised(kind, 2, 3, 6) + [Known(F32(1 / 64)), quantised(kind, 1)[2]], axis=1,
-         opset=11)
+    case("qsoftmax_over_" + kind, "QLinearSoftmax",
+         quantised(kind, 2, 3, 6) + [Known(F32(1 / 64)), quantised(kind, 1)[2]], axis=1, opset=11)
 form("layer_norm_row", "LayerNormalization", [floats(2, 3, 4), weights(4), weights(3, 1)], version=17, axis=1)
 
 

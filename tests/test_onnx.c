@@ -1335,7 +1335,8 @@ static pb runtime_model(const char *op, const char *in, const pb *attrs)
 {
     static const float d[4] = { 1, 2, 3, 4 };
     static const int64_t two = 2;
-    const pb values[] = { pb_tensor("b", 2, "1", "1", 1), pb_tensor("b8", 2, "8", "12345678", 8), pb_floats("f", "1", d, 1), pb_floats("d", "22", d, 4),
+    const pb values[] = { pb_tensor("b", 2, "1", "1", 1), pb_tensor("b8", 2, "8", "12345678", 8),
+                          pb_floats("f", "1", d, 1), pb_floats("d", "22", d, 4),
                           pb_ints("n2", &two, 1), pb_floats("p", "1111", d, 1) };
     pb g = { .len = 0 }, n = { .len = 0 };
     pb_words(&n, 1, in);

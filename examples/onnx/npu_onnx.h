@@ -2298,7 +2298,8 @@ static npu_value onnx_instance_norm(onnx_reader *r, onnx_node *n)
 static npu_value onnx_norm_factor(onnx_reader *r, npu_value x, const int64_t *dims, uint32_t rank)
 {
     const npu_spec *spec = x.id ? npu_value_spec(r->g, x) : NULL;
-    bool is_whole = !spec || spec->rank > rank || (spec->rank == rank && !memcmp(spec->dims, dims, rank * sizeof *dims));
+    bool is_whole = !spec || spec->rank > rank ||
+                    (spec->rank == rank && !memcmp(spec->dims, dims, rank * sizeof *dims));
     return is_whole ? x : onnx_emit(r, NULL, "aten.expand.default(v, I)", x, dims, rank);
 }
 
@@ -5401,8 +5402,8 @@ static npu_value onnx_int4_product(onnx_reader *r, const onnx_blocks *w, npu_val
     return pads[5] ? onnx_slice(r, x, 1, 0, w->rows) : x;
 }
 
-/* x, B [N,groups,bytes], scales, zero points, the group of each column (GPTQ's order), bias. Blocks of 4 bits that an op
-   of the registry takes stay as they are; others, and ordered ones, become floats. */
+/* x, B [N,groups,bytes], scales, zero points, the group of each column (GPTQ's order), bias. Blocks of 4 bits that an
+   op of the registry takes stay as they are; others, and ordered ones, become floats. */
 static npu_value onnx_matmul_nbits(onnx_reader *r, onnx_node *n)
 {
     npu_value x = onnx_x(n, 0), y, bias = onnx_x(n, 5);
