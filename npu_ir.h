@@ -7718,26 +7718,28 @@ static const char *npu__nearest_hint(const npu__nearest *nearest, char hint[80])
 }
 
 /* Fills diag (may be NULL) unless it already holds an earlier failure; returns status. */
+#ifdef NPU_IR_NO_STRINGS
+static npu_status npu__fail_with(npu_diag *diag, npu_status status)
+{
+    if (diag && diag->status == NPU_OK) {
+        diag->status = status;
+    }
+    return status;
+}
+#define npu__fail(diag, status, ...) ((void)NPU__UNSAID(__VA_ARGS__), npu__fail_with(diag, status))
+#else
 static npu_status npu__fail(npu_diag *diag, npu_status status, const char *format, ...) NPU_IR_PRINTF(3, 4);
 static npu_status npu__fail(npu_diag *diag, npu_status status, const char *format, ...)
 {
     va_list args;
-    if (!diag || diag->status != NPU_OK) {
-        return status;
+    if (diag && diag->status == NPU_OK) {
+        diag->status = status;
+        va_start(args, format);
+        vsnprintf(diag->message, sizeof diag->message, format, args);
+        va_end(args);
     }
-    diag->status = status;
-#ifndef NPU_IR_NO_STRINGS
-    va_start(args, format);
-    vsnprintf(diag->message, sizeof diag->message, format, args);
-    va_end(args);
-#else
-    (void)args;
-    (void)format;
-#endif
     return status;
 }
-#ifdef NPU_IR_NO_STRINGS
-#define npu__fail(diag, status, ...) npu__fail(diag, status, NPU__UNSAID(__VA_ARGS__))
 #endif
 
 /* The diagnostic of a call that begins; NULL stays NULL. */
@@ -11707,28 +11709,30 @@ static npu_status npu__graph_adopt(npu_graph *g, const npu_diag *diag)
     return d.status;
 }
 
+#ifdef NPU_IR_NO_STRINGS
+static npu_status npu__graph_fail_with(npu_graph *g, npu_status status)
+{
+    npu_diag d = { 0 };
+    d.status = status;
+    return g ? npu__graph_adopt(g, &d) : NPU_ERR_NO_MEMORY;
+}
+#define npu__graph_fail(g, status, ...) ((void)NPU__UNSAID(__VA_ARGS__), npu__graph_fail_with(g, status))
+#else
 static npu_status npu__graph_fail(npu_graph *g, npu_status status, const char *format, ...)
     NPU_IR_PRINTF(3, 4);
 static npu_status npu__graph_fail(npu_graph *g, npu_status status, const char *format, ...)
 {
-    npu_diag d;
+    npu_diag d = { 0 };
     va_list args;
     if (!g) {
         return NPU_ERR_NO_MEMORY;
     }
-    memset(&d, 0, sizeof d);
     d.status = status;
     va_start(args, format);
-#ifndef NPU_IR_NO_STRINGS
     vsnprintf(d.message, sizeof d.message, format, args);
-#else
-    (void)format;
-#endif
     va_end(args);
     return npu__graph_adopt(g, &d);
 }
-#ifdef NPU_IR_NO_STRINGS
-#define npu__graph_fail(g, status, ...) npu__graph_fail(g, status, NPU__UNSAID(__VA_ARGS__))
 #endif
 
 static npu_status npu__graph_no_memory(npu_graph *g)
@@ -51981,6 +51985,13 @@ struct npu_exec {
     bool refused_output;
 };
 
+#ifdef NPU_IR_NO_STRINGS
+static npu_status npu__exec_fail_with(npu_exec *e, npu_status status)
+{
+    return e ? npu__fail_with(npu__diag_clear(&e->diag), status) : NPU_ERR_INVALID_ARGUMENT;
+}
+#define npu__exec_fail(e, status, ...) ((void)NPU__UNSAID(__VA_ARGS__), npu__exec_fail_with(e, status))
+#else
 static npu_status npu__exec_fail(npu_exec *e, npu_status status, const char *format, ...) NPU_IR_PRINTF(3, 4);
 static npu_status npu__exec_fail(npu_exec *e, npu_status status, const char *format, ...)
 {
@@ -51991,16 +52002,10 @@ static npu_status npu__exec_fail(npu_exec *e, npu_status status, const char *for
     memset(&e->diag, 0, sizeof e->diag);
     e->diag.status = status;
     va_start(args, format);
-#ifndef NPU_IR_NO_STRINGS
     vsnprintf(e->diag.message, sizeof e->diag.message, format, args);
-#else
-    (void)format;
-#endif
     va_end(args);
     return status;
 }
-#ifdef NPU_IR_NO_STRINGS
-#define npu__exec_fail(e, status, ...) npu__exec_fail(e, status, NPU__UNSAID(__VA_ARGS__))
 #endif
 
 /* What timed out may still read and write memory of the exec, or what a child graph's did, so nothing is done before it
