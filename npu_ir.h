@@ -13123,15 +13123,11 @@ static void npu__mark_live(const npu_graph *g, uint8_t *live)
 #define NPU__MAX_RESULTS 65536u /* of one op: no attribute may ask for more */
 
 #ifndef NPU_IR_NO_STRINGS
-#ifndef NPU_IR_NO_STRINGS
 static const char *npu__deduce_name(const npu_deduce *d)
 {
     return d->def && d->def->schema ? d->def->schema->name : npu__or_empty(d->op->name);
 }
-#endif
-#endif
 
-#ifndef NPU_IR_NO_STRINGS
 /* The argument that an operand belongs to. */
 static const char *npu__operand_name(const npu_op_info *op, uint32_t i)
 {
