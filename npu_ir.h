@@ -7487,12 +7487,12 @@ NPU_IR_API bool npu_size_mul(size_t a, size_t b, size_t *out)
     return fits;
 }
 
-/* Makes room for `need` elements of `element` bytes in a growing array; false = out of memory, array
+/* Makes room for `num + extra` elements of `element` bytes in a growing array; false = out of memory, array
    unchanged. */
-static bool npu__reserve(const npu_allocator *a, void **array, uint32_t *capacity, uint64_t need,
+static bool npu__reserve(const npu_allocator *a, void **array, uint32_t *capacity, uint32_t num, size_t extra,
                          size_t element)
 {
-    uint64_t grown = (uint64_t)*capacity + *capacity / 2 + 8;
+    uint64_t grown = (uint64_t)*capacity + *capacity / 2 + 8, need = (uint64_t)num + extra;
     size_t bytes;
     void *p;
     if (need <= *capacity) {
@@ -10852,7 +10852,7 @@ static void npu__registry_enter(npu_registry *r, uint32_t index)
 static bool npu__registry_reserve(npu_registry *r, uint32_t count)
 {
     uint32_t size = r->table_size ? r->table_size : 64, *tables;
-    if (!npu__reserve(&r->allocator, (void **)&r->defs, &r->cap_defs, count, sizeof *r->defs)) {
+    if (!npu__reserve(&r->allocator, (void **)&r->defs, &r->cap_defs, count, 0, sizeof *r->defs)) {
         return false;
     }
     while (size / 2 < count && size < NPU_NO_INDEX / 16) {
@@ -11248,7 +11248,7 @@ NPU_IR_API npu_status npu_registry_add_converter(npu_registry *registry, const n
         sizeof *converter, converter && converter->convert ? converter->pattern : NULL, diag, &status);
     if (pattern &&
         !npu__reserve(&registry->allocator, (void **)&registry->converters, &registry->cap_converters,
-                      (uint64_t)registry->num_converters + 1, sizeof *converter)) {
+                      registry->num_converters, 1, sizeof *converter)) {
         status = npu__fail(diag, NPU_ERR_NO_MEMORY, "registry: out of memory");
     }
     if (status == NPU_OK) {
@@ -11267,7 +11267,7 @@ NPU_IR_API npu_status npu_registry_add_executor(npu_registry *registry, const np
         sizeof *executor, executor && executor->run ? executor->pattern : NULL, diag, &status);
     if (pattern &&
         !npu__reserve(&registry->allocator, (void **)&registry->executors, &registry->cap_executors,
-                      (uint64_t)registry->num_executors + 1, sizeof *executor)) {
+                      registry->num_executors, 1, sizeof *executor)) {
         status = npu__fail(diag, NPU_ERR_NO_MEMORY, "registry: out of memory");
     }
     if (status == NPU_OK) {
@@ -11659,7 +11659,7 @@ struct npu_graph {
 };
 
 #define NPU__RESERVE(g, array, extra) \
-    npu__reserve(&(g)->allocator, (void **)&(g)->array, &(g)->cap_##array, (uint64_t)(g)->num_##array + (extra), \
+    npu__reserve(&(g)->allocator, (void **)&(g)->array, &(g)->cap_##array, (g)->num_##array, extra, \
                  sizeof *(g)->array)
 #define NPU__RELEASE(g, array) npu__free(&(g)->allocator, (void *)(g)->array, (g)->cap_##array * sizeof *(g)->array)
 
@@ -13247,7 +13247,7 @@ NPU_IR_API npu_status npu_deduce_add_result(npu_deduce *d, const npu_spec *spec)
     if (d->num_results >= NPU__MAX_RESULTS || npu_spec_size(spec, &size) == NPU_ERR_OVERFLOW) {
         return npu_deduce_fail(d, NPU_ERR_OVERFLOW, NULL, "result %u is too large", (unsigned)d->num_results);
     }
-    if (!npu__reserve(&allocator, &results, &d->capacity, (uint64_t)d->num_results + 1, sizeof *spec)) {
+    if (!npu__reserve(&allocator, &results, &d->capacity, d->num_results, 1, sizeof *spec)) {
         return npu_deduce_fail(d, NPU_ERR_NO_MEMORY, NULL, "out of memory");
     }
     d->results = (npu_spec *)results;
@@ -44766,7 +44766,7 @@ static npu_status npu__give_up_surplus(npu_plan *plan)
     for (uint32_t k = 0; k < plan->num_groups; k++) {
         npu__run run = npu__run_of(plan, k);
         if (run.backend + 1u < plan->num_given) {
-            if (!npu__reserve(&plan->allocator, (void **)&runs, &capacity, (uint64_t)num + 1, sizeof *runs)) {
+            if (!npu__reserve(&plan->allocator, (void **)&runs, &capacity, num, 1, sizeof *runs)) {
                 npu__free(&plan->allocator, runs, capacity * sizeof *runs);
                 return NPU_ERR_NO_MEMORY;
             }
@@ -47458,8 +47458,8 @@ static bool npu__range_free(npu__packer *p, uint64_t begin, uint64_t end)
     } else if (joins_right) {
         p->ranges[low].begin = begin;
     } else {
-        if (!npu__reserve(&p->plan->allocator, (void **)&p->ranges, &p->cap_ranges,
-                          (uint64_t)p->num_ranges + 1, sizeof *p->ranges)) {
+        if (!npu__reserve(&p->plan->allocator, (void **)&p->ranges, &p->cap_ranges, p->num_ranges, 1,
+                          sizeof *p->ranges)) {
             return false;
         }
         memmove(p->ranges + low + 1, p->ranges + low, (p->num_ranges++ - low) * sizeof *p->ranges);
@@ -51106,7 +51106,7 @@ static bool npu__add_move(npu_allocator *a, npu__move **moves, uint32_t *num, ui
                           const npu_plan *plan, uint32_t value, uint32_t from, uint32_t to)
 {
     npu__move *m;
-    if (!npu__reserve(a, (void **)moves, cap, (uint64_t)*num + 1, sizeof **moves)) {
+    if (!npu__reserve(a, (void **)moves, cap, *num, 1, sizeof **moves)) {
         return false;
     }
     m = &(*moves)[(*num)++];
@@ -52693,7 +52693,7 @@ static npu_status npu__exec_dims(npu_exec *e)
         }
     }
     if (status == NPU_OK &&
-        !npu__reserve(&e->allocator, &results, &d->deduce.capacity, num_results, sizeof(npu_spec))) {
+        !npu__reserve(&e->allocator, &results, &d->deduce.capacity, num_results, 0, sizeof(npu_spec))) {
         status = NPU_ERR_NO_MEMORY;
     }
     d->deduce.results = (npu_spec *)results;
@@ -57318,7 +57318,7 @@ typedef struct npu__tiles {
 
 #define NPU__TILES_RESERVE(t, array, extra) \
     (npu__reserve(&(t)->allocator, (void **)&(t)->array, &(t)->cap_##array, \
-                  (uint64_t)(t)->num_##array + (extra), sizeof *(t)->array) || \
+                  (t)->num_##array, extra, sizeof *(t)->array) || \
      !((t)->no_memory = true))
 
 NPU__COLD NPU_IR_API const char *npu_hazard_text(uint32_t kind)
@@ -60179,9 +60179,10 @@ static npu_status npu__planned_fail(npu_planned_writer *w, npu_status status, co
     return status;
 }
 
-static bool npu__planned_reserve(npu_planned_writer *w, void **array, uint32_t *capacity, uint64_t need, size_t element)
+static bool npu__planned_reserve(npu_planned_writer *w, void **array, uint32_t *capacity, uint32_t num, size_t extra,
+                                 size_t element)
 {
-    bool ok = npu__reserve(&w->allocator, array, capacity, need, element);
+    bool ok = npu__reserve(&w->allocator, array, capacity, num, extra, element);
     if (!ok) {
         npu__planned_fail(w, NPU_ERR_NO_MEMORY, "out of memory");
     }
@@ -60196,7 +60197,7 @@ NPU__COLD static uint32_t npu__planned_add_memory(npu_planned_writer *w, size_t 
         npu__planned_fail(w, NPU_ERR_OVERFLOW, "a tensor has 2 GB or more");
         return NPU_PLANNED_NONE;
     }
-    if (!npu__planned_reserve(w, (void **)&w->memories, &w->cap_memories, (uint64_t)w->num_memories + 1,
+    if (!npu__planned_reserve(w, (void **)&w->memories, &w->cap_memories, w->num_memories, 1,
                               sizeof *w->memories)) {
         return NPU_PLANNED_NONE;
     }
@@ -60439,8 +60440,8 @@ NPU_IR_API npu_status npu_planned_emit(npu_planned_writer *w, uint32_t kernel, c
     if (size % 4 || size / 4 > 0xffff || num_places > n || clamp >= n || kernel - 1 >= 0xffff) {
         return npu__planned_fail(w, NPU_ERR_INVALID_ARGUMENT, "a step with such words");
     }
-    if (!npu__planned_reserve(w, (void **)&w->words, &w->cap_words, (uint64_t)w->num_words + n + 1, 4) ||
-        !npu__planned_reserve(w, (void **)&w->steps, &w->cap_steps, (uint64_t)step + 1, sizeof *w->steps)) {
+    if (!npu__planned_reserve(w, (void **)&w->words, &w->cap_words, w->num_words, n + 1, 4) ||
+        !npu__planned_reserve(w, (void **)&w->steps, &w->cap_steps, step, 1, sizeof *w->steps)) {
         return w->status;
     }
     at = w->words + w->num_words;
@@ -61152,7 +61153,7 @@ static npu_status npu__planned_lower_composite(npu_planned_writer *w, const npu_
         return diag.status == NPU_ERR_NO_MEMORY ? npu__planned_fail(w, diag.status, "out of memory")
                                                 : NPU_ERR_UNSUPPORTED;
     }
-    if (!npu__planned_reserve(w, (void **)&w->bodies, &w->cap_bodies, (uint64_t)w->num_bodies + 1, sizeof *w->bodies)) {
+    if (!npu__planned_reserve(w, (void **)&w->bodies, &w->cap_bodies, w->num_bodies, 1, sizeof *w->bodies)) {
         npu_graph_destroy(body);
         return w->status;
     }
