@@ -46824,16 +46824,9 @@ struct npu__storage {
 
 /* What compile said about each step of a plan; all zero in a dry run. */
 typedef struct npu__step_memory {
-    uint64_t scratch;
-    uint32_t scratch_alignment;
-    uint32_t plans_inner, num_inplace, num_views;
-    const npu_inplace *inplace, *views;
-    uint64_t prepared;
-    uint32_t num_own_weights, num_values;
-    const uint32_t *own_weights;
-    const uint32_t *values; /* of the group, which own_weights indexes */
-    uint32_t num_scratches;
-    const npu_scratch *scratches;
+    npu_compiled compiled; /* all zero in a dry run */
+    uint32_t num_values;
+    const uint32_t *values;   /* of the group, which compiled.own_weights indexes */
     uint32_t scratch_storage; /* out: index + 1 */
     uint32_t first_scratch;   /* out: index of that of scratches[0], which the others follow */
 } npu__step_memory;
@@ -47021,9 +47014,9 @@ typedef struct npu__lifetimes {
 
 static void npu__mark_owned(npu__lifetimes *t, const npu__step_memory *m, uint8_t mark)
 {
-    for (uint32_t i = 0; i < m->num_own_weights; i++) {
-        if (m->own_weights[i] < m->num_values) {
-            t->owned[m->values[m->own_weights[i]]] = mark;
+    for (uint32_t i = 0; i < m->compiled.num_own_weights; i++) {
+        if (m->compiled.own_weights[i] < m->num_values) {
+            t->owned[m->values[m->compiled.own_weights[i]]] = mark;
         }
     }
 }
@@ -47049,29 +47042,29 @@ static bool npu__lifetimes_result(npu__lifetimes *t, uint32_t value, const npu_s
 static bool npu__lifetimes_scratch(npu_plan *plan, const npu_step *s, npu__step_memory *m, uint32_t begin)
 {
     uint32_t end = begin + s->num_ops - 1, i, workers = plan->desc.num_workers ? plan->desc.num_workers : 1;
-    uint64_t alignment = plan->alignment[s->backend], group = m->scratch, most = 0, bytes;
-    if (m->scratch) {
-        i = npu__storage_add(plan, 0, s->backend, NPU__ARENA, begin, m->scratch);
+    uint64_t alignment = plan->alignment[s->backend], most = 0, bytes;
+    if (m->compiled.scratch) {
+        i = npu__storage_add(plan, 0, s->backend, NPU__ARENA, begin, m->compiled.scratch);
         if (i == NPU_NO_INDEX) {
             return false;
         }
         npu__use_until(plan, i, end);
         m->scratch_storage = i + 1;
-        group = (group + alignment - 1) / alignment * alignment;
     }
     m->first_scratch = plan->num_storage;
-    for (uint32_t k = 0; k < m->num_scratches; k++) {
-        const npu_scratch *scratch = npu__scratch_at(m->scratches, k);
+    for (uint32_t k = 0; k < m->compiled.num_scratches; k++) {
+        const npu_scratch *scratch = npu__scratch_at(m->compiled.scratches, k);
+        uint32_t tick = begin + scratch->op;
         bytes = npu__scratch_bytes(scratch, workers);
-        i = npu__storage_add(plan, 0, s->backend, NPU__ARENA, m->plans_inner ? begin : begin + scratch->op, bytes);
+        i = npu__storage_add(plan, 0, s->backend, NPU__ARENA, m->compiled.plans_inner ? begin : tick, bytes);
         if (i == NPU_NO_INDEX) {
             return false;
         }
-        npu__use_until(plan, i, m->plans_inner ? end : begin + scratch->op);
-        bytes = (bytes + alignment - 1) / alignment * alignment;
-        most = m->plans_inner ? most + bytes : bytes > most ? bytes : most;
+        npu__use_until(plan, i, m->compiled.plans_inner ? end : tick);
+        bytes = npu__round_up(bytes, alignment);
+        most = m->compiled.plans_inner ? most + bytes : bytes > most ? bytes : most;
     }
-    most += group;
+    most += npu__round_up(m->compiled.scratch, alignment);
     bytes = plan->memory[s->backend].scratch;
     plan->memory[s->backend].scratch = most > bytes ? most : bytes;
     return true;
@@ -47099,17 +47092,17 @@ static bool npu__lifetimes_partition(npu__lifetimes *t, const npu_step *s, npu__
             if (v && storage >= first_storage && storage != NPU_NO_INDEX && npu__is_streamed(plan, v, s->backend)) {
                 plan->storage[storage].first = begin; /* it is uploaded then */
             }
-            npu__use_until(plan, storage, m->plans_inner ? begin + s->num_ops - 1 : t->tick);
+            npu__use_until(plan, storage, m->compiled.plans_inner ? begin + s->num_ops - 1 : t->tick);
         }
         for (uint32_t r = 0; r < o->num_results; r++) {
-            if (!npu__lifetimes_result(t, o->first_result + r, s, m->plans_inner != 0)) {
+            if (!npu__lifetimes_result(t, o->first_result + r, s, m->compiled.plans_inner != 0)) {
                 return false;
             }
         }
     }
     npu__mark_owned(t, m, 0);
     /* the device works in an order of its own */
-    for (uint32_t i = first_storage; m->plans_inner && i < plan->num_storage; i++) {
+    for (uint32_t i = first_storage; m->compiled.plans_inner && i < plan->num_storage; i++) {
         plan->storage[i].first = plan->storage[i].first > begin ? begin : plan->storage[i].first;
         npu__use_until(plan, i, t->tick - 1);
     }
@@ -47281,11 +47274,11 @@ static npu_status npu__share_views(npu_plan *plan, const npu__step_memory *steps
     }
     for (uint32_t i = 0; i < plan->num_steps; i++) {
         const npu_step *s = &plan->steps[i];
-        if (!npu__step_runs(plan, s) || s->backend == NPU__UNPLACED || steps[i].plans_inner) {
+        if (!npu__step_runs(plan, s) || s->backend == NPU__UNPLACED || steps[i].compiled.plans_inner) {
             continue;
         }
-        for (uint32_t k = 0; k < steps[i].num_views; k++) {
-            npu__share_strided(plan, s, npu__pair_at(steps[i].views, k));
+        for (uint32_t k = 0; k < steps[i].compiled.num_views; k++) {
+            npu__share_strided(plan, s, npu__pair_at(steps[i].compiled.views, k));
         }
         for (uint32_t k = 0; k < s->num_ops && status == NPU_OK; k++) {
             npu_op_info info;
@@ -48033,12 +48026,12 @@ static bool npu__plan_alignment(npu_plan *plan, const npu__step_memory *steps)
         }
     }
     for (uint32_t i = 0; i < plan->num_steps; i++) {
-        uint32_t wanted = steps[i].scratch ? steps[i].scratch_alignment : 0, *alignment;
+        uint32_t wanted = steps[i].compiled.scratch ? steps[i].compiled.scratch_alignment : 0, *alignment;
         if (wanted & (wanted - 1)) {
             return false;
         }
-        for (uint32_t k = 0; k < steps[i].num_scratches; k++) {
-            uint32_t other = npu__scratch_at(steps[i].scratches, k)->alignment;
+        for (uint32_t k = 0; k < steps[i].compiled.num_scratches; k++) {
+            uint32_t other = npu__scratch_at(steps[i].compiled.scratches, k)->alignment;
             wanted = other > wanted ? other : wanted;
         }
         if (wanted) {
@@ -48199,9 +48192,9 @@ static npu_status npu__plan_memory_once(npu_plan *plan, npu__step_memory *steps)
         room->activations = room->weights = 0;
     }
     for (uint32_t i = 0; i < plan->num_steps; i++) {
-        uint64_t *sum = steps[i].prepared ? &plan->memory[plan->steps[i].backend].prepared : NULL;
+        uint64_t *sum = steps[i].compiled.prepared ? &plan->memory[plan->steps[i].backend].prepared : NULL;
         if (sum) {
-            *sum = npu__add_clamped(*sum, steps[i].prepared);
+            *sum = npu__add_clamped(*sum, steps[i].compiled.prepared);
         }
     }
     if (status == NPU_OK) {
@@ -48214,9 +48207,9 @@ static npu_status npu__plan_memory_once(npu_plan *plan, npu__step_memory *steps)
         /* states last: what takes their memory may have been taken itself */
         for (uint32_t i = 0; i < (1u + NPU__HAS_STATES) * plan->num_steps && !plan->desc.no_inplace; i++) {
             uint32_t step = i % plan->num_steps;
-            for (uint32_t k = 0; k < steps[step].num_inplace; k++) {
+            for (uint32_t k = 0; k < steps[step].compiled.num_inplace; k++) {
                 (!NPU__HAS_STATES || i < plan->num_steps ? npu__share_inplace : npu__share_state)(
-                    plan, &plan->steps[step], npu__pair_at(steps[step].inplace, k));
+                    plan, &plan->steps[step], npu__pair_at(steps[step].compiled.inplace, k));
             }
         }
         status = !npu__sum_memory(plan)      ? NPU_ERR_OVERFLOW
@@ -51002,11 +50995,11 @@ static npu_status npu__place_groups(npu_program *p, const npu__step_memory *step
         if (steps[i].scratch_storage) {
             g->places[g->num_values] = npu__place_of_scratch(plan, steps[i].scratch_storage - 1);
         }
-        for (uint32_t k = 0; k < steps[i].num_scratches; k++) {
+        for (uint32_t k = 0; k < steps[i].compiled.num_scratches; k++) {
             g->places[g->num_values + 1 + k] = npu__place_of_scratch(plan, steps[i].first_scratch + k);
         }
-        g->where.num_scratches = steps[i].num_scratches;
-        g->where.scratches = steps[i].num_scratches ? g->places + g->num_values + 1 : NULL;
+        g->where.num_scratches = steps[i].compiled.num_scratches;
+        g->where.scratches = steps[i].compiled.num_scratches ? g->places + g->num_values + 1 : NULL;
         g->where.size = (uint32_t)sizeof g->where;
         g->where.num_values = g->num_values;
         g->where.place_size = (uint32_t)sizeof *g->places;
@@ -51073,21 +51066,10 @@ static npu_status npu__plan_program_memory(npu_program *p, bool *fits, npu_diag 
     if (steps) {
         for (uint32_t i = 0; i < plan->num_steps; i++) {
             if (npu__step_runs(plan, &plan->steps[i])) {
-                const npu_compiled *c = &p->groups[p->step_group[i]].compiled;
-                steps[i].scratch = c->scratch;
-                steps[i].scratch_alignment = c->scratch_alignment;
-                steps[i].plans_inner = c->plans_inner;
-                steps[i].num_inplace = c->num_inplace;
-                steps[i].inplace = c->inplace;
-                steps[i].prepared = c->prepared;
-                steps[i].num_views = c->num_views;
-                steps[i].views = c->views;
-                steps[i].num_scratches = c->num_scratches;
-                steps[i].scratches = c->scratches;
-                steps[i].num_own_weights = c->num_own_weights;
-                steps[i].own_weights = c->own_weights;
-                steps[i].values = p->groups[p->step_group[i]].values;
-                steps[i].num_values = p->groups[p->step_group[i]].num_values;
+                const npu__group *group = &p->groups[p->step_group[i]];
+                steps[i].compiled = group->compiled;
+                steps[i].values = group->values;
+                steps[i].num_values = group->num_values;
             }
         }
         plan->exact = true;
