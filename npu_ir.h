@@ -47576,25 +47576,27 @@ static uint64_t npu__lowest_gap(const npu__packer *p, const uint64_t *offsets, c
     return at > p->most || size > p->most - at ? NPU__NOWHERE : at;
 }
 
-/* In order of a key, each at the lowest gap, where there is one. Quadratic, so for small plans only. */
+/* The largest key first, each at the lowest gap, where there is one. Quadratic, so for small plans only. */
 static bool npu__pack_by_key(npu__packer *p, double (*key)(const npu__packer *p, uint32_t entry), uint64_t *offsets,
                              uint64_t *total)
 {
-    npu__keyed *keyed = (npu__keyed *)npu__alloc(&p->plan->allocator, p->num * sizeof *keyed);
+    double *keys = (double *)npu__alloc(&p->plan->allocator, p->num * sizeof *keys);
     /* by offset */
     uint32_t *placed = (uint32_t *)npu__alloc(&p->plan->allocator, p->num * sizeof *placed), num_placed = 0;
-    bool ok = keyed && placed;
+    bool ok = keys && placed;
     *total = 0;
     for (uint32_t i = 0; ok && i < p->num; i++) {
-        keyed[i].key = key(p, i);
-        keyed[i].entry = i;
+        keys[i] = key(p, i);
     }
-    if (ok) {
-        qsort(keyed, p->num, sizeof *keyed, npu__keyed_compare);
-    }
-    for (uint32_t i = 0; ok && i < p->num; i++) {
-        uint32_t entry = keyed[i].entry, insert = num_placed;
-        uint64_t at = npu__lowest_gap(p, offsets, placed, num_placed, entry), size = npu__packed_size(p, entry);
+    for (uint32_t n = 0; ok && n < p->num; n++) {
+        uint32_t entry = 0, insert = num_placed;
+        uint64_t at, size;
+        for (uint32_t i = 1; i < p->num; i++) {
+            entry = keys[i] > keys[entry] ? i : entry;
+        }
+        keys[entry] = -INFINITY;
+        at = npu__lowest_gap(p, offsets, placed, num_placed, entry);
+        size = npu__packed_size(p, entry);
         offsets[entry] = at;
         if (at == NPU__NOWHERE) {
             continue;
@@ -47607,7 +47609,7 @@ static bool npu__pack_by_key(npu__packer *p, double (*key)(const npu__packer *p,
         placed[insert] = entry;
         num_placed++;
     }
-    npu__free(&p->plan->allocator, keyed, p->num * sizeof *keyed);
+    npu__free(&p->plan->allocator, keys, p->num * sizeof *keys);
     npu__free(&p->plan->allocator, placed, p->num * sizeof *placed);
     return ok;
 }
