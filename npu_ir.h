@@ -46866,9 +46866,10 @@ static bool npu__output_is_first(const npu_plan *plan, uint32_t index)
     return storage != NPU_NO_INDEX && plan->storage[storage].output == index;
 }
 
+/* To a power of two, as npu_backend_check and npu__check_compiled want each alignment to be. */
 static uint64_t npu__round_up(uint64_t n, uint64_t alignment)
 {
-    return (n + alignment - 1) / alignment * alignment;
+    return (n + alignment - 1) & ~(alignment - 1);
 }
 
 /* NULL = it is dense there. */
