@@ -234,7 +234,8 @@ extern "C" {
    NPU_IR_NO_OVERLAP    runs that overlap                               UNSUPPORTED: overlap of both descs
    NPU_IR_NO_DEVICES    backends with memory or attributes of their     UNSUPPORTED: a plan for more than one backend,
                         own, several backends or regions in one plan,   or for one that is not NPU_BACKEND_HOST, has an
-                        programs as bytes                               abi or several regions, and npu_program_save
+                        programs as bytes                               abi or several regions, and npu_program_save;
+                                                                        override and force_last choose nothing
    NPU_IR_NO_SYMBOLS    dims that are no numbers                        UNSUPPORTED: symbols, inputs and results with
                                                                         such dims, numbers among attributes read from
                                                                         values
@@ -43693,14 +43694,20 @@ static npu_status npu__plan_describe(const npu_plan *plan, uint32_t id, npu_op_i
 }
 
 /* The caller's choice: index of a backend, or -1. */
-static int npu__requested_backend(const npu_plan_desc *desc, uint32_t num_given, const npu_op_info *info,
-                                  const char *label)
+static int npu__requested_backend(const npu_plan *plan, const npu_op_info *info)
 {
-    int choice = desc->override ? desc->override(desc->override_ctx, info, label) : -1;
+    const npu_plan_desc *desc = &plan->desc;
+    const char *label;
+    int choice;
+    if (!NPU__HAS_DEVICES) { /* there is no choice */
+        return -1;
+    }
+    label = npu_op_name(plan->graph, npu__make_op(info->op));
+    choice = desc->override ? desc->override(desc->override_ctx, info, label) : -1;
     for (uint32_t i = 0; choice < 0 && i < desc->num_force_last; i++) {
         if (strcmp(desc->force_last[i], info->name) == 0 ||
             (label[0] && strcmp(desc->force_last[i], label) == 0)) {
-            choice = (int)num_given - 1;
+            choice = (int)plan->num_given - 1;
         }
     }
     return choice;
@@ -43858,7 +43865,7 @@ static npu_status npu__assign_op(npu_plan *plan, uint32_t id, npu_op_info *info,
 {
     npu__target *t = &plan->targets[id];
     npu_status status = NPU_OK;
-    int forced = npu__requested_backend(&plan->desc, plan->num_given, info, npu_op_name(plan->graph, npu__make_op(id)));
+    int forced = npu__requested_backend(plan, info);
     bool is_view = forced < 0 && npu__may_idle(plan, id);
     bool asks_all = plan->op_ns || is_view; /* else the first one that takes it is enough */
     bool runs = false; /* somewhere */
@@ -43888,7 +43895,7 @@ static npu_status npu__assign_op(npu_plan *plan, uint32_t id, npu_op_info *info,
     if (forced > 0 && t->backend == (uint8_t)forced) {
         t->reason = NPU_REASON_REQUESTED;
     }
-    if (!runs && t->backend != NPU__UNPLACED) {
+    if (is_view && !runs && t->backend != NPU__UNPLACED) {
         t->reason = (uint8_t)npu_plan_op_refusal(plan, npu__make_op(id), t->backend, NULL);
         t->backend = NPU__UNPLACED;
     }
@@ -46532,7 +46539,7 @@ static npu_status npu__plan_check(const npu_graph *g, const npu_plan_desc *desc,
                          "plan: NPU_IR_NO_DEVICES leaves all backends but one out, of host memory in one region and "
                          "without an ABI");
     }
-    for (uint32_t i = 0; i < desc->num_force_last; i++) {
+    for (uint32_t i = 0; NPU__HAS_DEVICES && i < desc->num_force_last; i++) {
         if (!desc->force_last || !desc->force_last[i]) {
             return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "plan: name %u of %u in force_last is NULL", (unsigned)i,
                              (unsigned)desc->num_force_last);
@@ -46723,7 +46730,7 @@ static npu_plan *npu__plan_clone(const npu_plan *from, npu_diag *diag)
             (!NPU__HAS_COSTS || (npu__clone_costs(plan, from) && npu__clone_streams(plan, from))) &&
             npu__group_ops(plan) && npu__build_steps(plan, diag) == NPU_OK;
     }
-    for (uint32_t i = 0; ok && i < from->num_bodies; i++) {
+    for (uint32_t i = 0; NPU__HAS_CONTROL && ok && i < from->num_bodies; i++) {
         ok = npu__add_body(plan, from->bodies[i].op, from->bodies[i].body, from->bodies[i].plan, true);
     }
     if (!ok) {
@@ -48867,14 +48874,14 @@ static uint64_t npu__whole_capacity(const npu__whole *w, const npu__excess *fail
 /* Memory of a plan within all capacities: a dry run, as nothing is compiled. */
 static npu_status npu__fit_plan(npu_plan *plan, npu_diag *diag)
 {
-    void *start = npu__keep_targets(plan);
+    void *start = NPU__HAS_COSTS ? npu__keep_targets(plan) : NULL;
     npu__excess e;
     npu_status status = NPU_ERR_NO_MEMORY;
     char largest[160] = "";
-    if (plan->desc.stream_weights && !plan->streamed) {
+    if (NPU__HAS_COSTS && plan->desc.stream_weights && !plan->streamed) {
         plan->streamed = (uint32_t *)npu__alloc_zero(&plan->allocator, plan->num_values * sizeof *plan->streamed);
     }
-    if (start && (plan->streamed || !plan->desc.stream_weights)) {
+    if (!NPU__HAS_COSTS || (start && (plan->streamed || !plan->desc.stream_weights))) {
         status = npu__fit_all(plan, &e, largest, diag);
         if (status == NPU_ERR_BUDGET && (e.unplaced || !NPU__HAS_COSTS)) {
             uint64_t capacity = plan->room[e.backend][e.region].capacity;
@@ -48909,7 +48916,7 @@ NPU_IR_API void npu_plan_destroy(npu_plan *plan)
     for (uint32_t i = 1; i < plan->num_words; i++) {
         npu__free(&a, plan->words[i], strlen(plan->words[i]) + 1);
     }
-    for (uint32_t i = 0; i < plan->num_bodies; i++) {
+    for (uint32_t i = 0; NPU__HAS_CONTROL && i < plan->num_bodies; i++) {
         npu_plan_destroy(plan->bodies[i].is_borrowed ? NULL : plan->bodies[i].plan);
     }
     npu__free_arrays(&a, plan, npu__plan_arrays, NPU__COUNT(npu__plan_arrays));
@@ -50806,7 +50813,8 @@ static npu_status npu__compile_steps(npu_program *p, uint32_t *local, npu_diag *
         const npu_step *s = &plan->steps[i];
         bool refused;
         npu__group group;
-        if (npu__skips_compile(p, s) || npu__group_of(p, s, num, &next)) {
+        bool is_first = !NPU__HAS_TRANSFERS && !NPU__HAS_COSTS; /* no round follows another */
+        if (npu__skips_compile(p, s) || (!is_first && npu__group_of(p, s, num, &next))) {
             continue;
         }
         if (!NPU__RESERVE(p, groups, 1)) {
@@ -51564,7 +51572,7 @@ NPU_IR_API void npu_program_destroy(npu_program *p)
     }
     npu__forget_steps(p);
     npu_plan_destroy(p->plan);
-    for (uint32_t i = 0; i < p->num_bodies; i++) {
+    for (uint32_t i = 0; NPU__HAS_CONTROL && i < p->num_bodies; i++) {
         npu_program_destroy(p->bodies[i].program);
     }
     npu__free_arrays(&a, p, npu__program_arrays, NPU__COUNT(npu__program_arrays));
@@ -52003,7 +52011,7 @@ static npu_status npu__await_own(npu_exec *e)
         }
         memmove(e->lates, e->lates + 1, --e->num_lates * sizeof *e->lates);
     }
-    for (uint32_t i = 0; e->bodies && i < e->program->num_bodies && status == NPU_OK; i++) {
+    for (uint32_t i = 0; NPU__HAS_CONTROL && e->bodies && i < e->program->num_bodies && status == NPU_OK; i++) {
         status = e->bodies[i] ? npu__await_own(e->bodies[i]) : NPU_OK;
         if (status) {
             e->diag = e->bodies[i]->diag;
@@ -52914,7 +52922,7 @@ NPU_IR_API void npu_exec_destroy(npu_exec *e)
         npu__exec_lender(e)->ran_last = NULL;
     }
     npu_capture_destroy(NPU__HAS_OVERLAP ? e->flow : NULL);
-    for (uint32_t i = 0; e->bodies && i < e->program->num_bodies; i++) {
+    for (uint32_t i = 0; NPU__HAS_CONTROL && e->bodies && i < e->program->num_bodies; i++) {
         npu_exec_destroy(e->bodies[i]);
     }
     npu__free(&a, e->bodies, e->program->num_bodies * sizeof *e->bodies);
@@ -53468,7 +53476,8 @@ static npu_status npu__fail_action(npu_exec *e, const npu__action *a, npu_status
                        def ? def->name : "", npu_status_text(status), f->text[0] ? ": " : "", f->text);
         npu_op_storage storage = { 0 };
         npu_op_info info;
-        if (failed && npu_op_describe(p->plan->graph, npu__make_op(failed), &info, &storage) == NPU_OK) {
+        if (NPU__HAS_STRINGS && failed &&
+            npu_op_describe(p->plan->graph, npu__make_op(failed), &info, &storage) == NPU_OK) {
             npu__say_operands(&e->diag, p->plan->graph, &info);
         }
         npu_op_storage_free(&storage);
