@@ -47602,7 +47602,7 @@ static bool npu__pack_by_key(npu__packer *p, double (*key)(const npu__packer *p,
         for (uint32_t i = 1; i < p->num; i++) {
             entry = keys[i] > keys[entry] ? i : entry;
         }
-        keys[entry] = -INFINITY;
+        keys[entry] = -(double)INFINITY;
         at = npu__lowest_gap(p, offsets, placed, num_placed, entry);
         size = npu__packed_size(p, entry);
         offsets[entry] = at;
