@@ -17622,6 +17622,9 @@ typedef struct npu__ref_span {
     int64_t first, count, padded;
 } npu__ref_span;
 
+struct npu__ref_pool;
+typedef void (*npu__ref_pool_plane_fn)(const struct npu__ref_pool *pool, const float *x, float *y);
+
 typedef struct npu__ref_pool {
     size_t planes;
     int64_t in[NPU__POOL_DIMS], out[NPU__POOL_DIMS];
@@ -17635,6 +17638,7 @@ typedef struct npu__ref_pool {
     int64_t width;                 /* of a folded row with its padding; 0 = too long, as "plain" */
     int64_t results;               /* of its windows, */
     size_t rows;                   /* of which so many are taken at a time; 0 = a plane as one row */
+    npu__ref_pool_plane_fn plane;  /* takes a plane as it lies; NULL = none of these ways does */
 } npu__ref_pool;
 
 static npu__ref_span npu__ref_window(const npu__ref_pool *pool, uint32_t d, int64_t o)
@@ -18081,6 +18085,155 @@ static void npu__ref_pool_flat(const npu__ref_pool *pool, const float *x, float 
     }
 }
 
+/* ---- the same by masks: planes in two dims as they lie ----
+
+   The columns that some results of a row meet are one vector, or two where the step is 2. They are folded over the rows
+   of a window, then with those beside them, in the order of the ways above. Masks leave out what lies beside a row. */
+
+#ifdef NPU__REF_HAS_PLANES
+/* Which lanes are there, from number `at` of a row of n on. */
+NPU__REF_INLINE __mmask16 npu__ref_pool_lanes_avx512(int64_t at, int64_t n)
+{
+    int64_t begin = at < 0 ? npu__ref_min(-at, 16) : 0, end = npu__ref_max(npu__ref_min(n - at, 16), begin);
+    return (__mmask16)((1u << end) - (1u << begin));
+}
+
+NPU__REF_INLINE NPU__REF_TILE_AVX512 __m512 npu__ref_pool_larger_avx512(__m512 a, __m512 b)
+{
+    return _mm512_mask_mov_ps(_mm512_max_ps(a, b), _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q), a);
+}
+
+/* Numbers first, first + step ... of 32; in what is behind them are others. */
+NPU__REF_INLINE NPU__REF_TILE_AVX512 __m512 npu__ref_pool_pick_avx512(__m512 a, __m512 b, int32_t step, int32_t first)
+{
+    __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    lane = _mm512_add_epi32(step == 2 ? _mm512_add_epi32(lane, lane) : lane, _mm512_set1_epi32(first));
+    return step == 2 ? _mm512_permutex2var_ps(a, lane, b) : _mm512_permutexvar_ps(lane, a);
+}
+
+NPU__REF_INLINE NPU__REF_TILE_AVX2 __m256 npu__ref_pool_larger_avx2(__m256 a, __m256 b)
+{
+    return _mm256_blendv_ps(_mm256_max_ps(a, b), a, _mm256_cmp_ps(a, a, _CMP_UNORD_Q));
+}
+
+NPU__REF_INLINE NPU__REF_TILE_AVX2 __m256 npu__ref_pool_pick_avx2(__m256 a, __m256 b, int32_t step, int32_t first)
+{
+    __m256i lane = _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(first));
+    return step == 1    ? _mm256_permutevar8x32_ps(a, lane)
+           : first == 0 ? npu__ref_plane_in_order(_mm256_shuffle_ps(a, b, 0x88))
+                        : npu__ref_plane_in_order(_mm256_shuffle_ps(a, b, 0xdd));
+}
+
+NPU__REF_INLINE NPU__REF_TILE_AVX2 __m256 npu__ref_pool_load_avx2(__m256 none, __m256i mask, const float *x)
+{
+    return _mm256_or_ps(_mm256_maskload_ps(x, mask), _mm256_andnot_ps(_mm256_castsi256_ps(mask), none));
+}
+
+/* Steps and columns of windows that are constants to the compiler. */
+#define NPU__REF_POOL_SHAPES(X, NAME) X(NAME, 1, 3) X(NAME, 1, 5) X(NAME, 2, 2) X(NAME, 2, 3)
+#define NPU__REF_POOL_IS(NAME, step, columns) || (pool->stride[2] == (step) && pool->kernel[2] == (columns))
+#define NPU__REF_POOL_PLANE(NAME, step, columns)                                   \
+    if (pool->stride[2] == (step) && pool->kernel[2] == (columns) && pool->mean) { \
+        npu__ref_pool_plane_of_##NAME(pool, true, step, columns, x, y);            \
+    } else if (pool->stride[2] == (step) && pool->kernel[2] == (columns)) {        \
+        npu__ref_pool_plane_of_##NAME(pool, false, step, columns, x, y);           \
+    }
+
+#define NPU__REF_POOL_DEFINE(NAME, TARGET, WIDTH, vector, lanes, SET, ADD, MUL, DIV, LANES, LOAD, STORE)              \
+    NPU__REF_INLINE TARGET vector npu__ref_pool_two_##NAME(bool mean, vector a, vector b)                             \
+    {                                                                                                                 \
+        return mean ? ADD(a, b) : npu__ref_pool_larger_##NAME(a, b);                                                  \
+    }                                                                                                                 \
+    /* The first three rows together, then two at a time. */                                                         \
+    NPU__REF_INLINE TARGET vector npu__ref_pool_rows_##NAME(bool mean, const float *x, int64_t step, int64_t rows,    \
+                                                            lanes mask)                                               \
+    {                                                                                                                 \
+        vector none = SET(mean ? 0.0f : -INFINITY), all = LOAD(none, mask, x);                                        \
+        int64_t i = 1;                                                                                                \
+        if (rows >= 3) {                                                                                              \
+            all = npu__ref_pool_two_##NAME(mean, all, LOAD(none, mask, x + step));                                    \
+            all = npu__ref_pool_two_##NAME(mean, all, LOAD(none, mask, x + 2 * step));                                \
+            i = 3;                                                                                                    \
+        }                                                                                                             \
+        for (; i + 1 < rows; i += 2) {                                                                                \
+            vector a = LOAD(none, mask, x + i * step), b = LOAD(none, mask, x + (i + 1) * step);                      \
+            all = npu__ref_pool_two_##NAME(mean, all, npu__ref_pool_two_##NAME(mean, a, b));                          \
+        }                                                                                                             \
+        return i < rows ? npu__ref_pool_two_##NAME(mean, all, LOAD(none, mask, x + i * step)) : all;                  \
+    }                                                                                                                 \
+    NPU__REF_INLINE TARGET vector npu__ref_pool_columns_##NAME(bool mean, const int32_t step, const int32_t columns,  \
+                                                               vector a, vector b)                                    \
+    {                                                                                                                 \
+        vector first = step == 2 ? npu__ref_pool_pick_##NAME(a, b, 2, 0) : a;                                         \
+        vector all = npu__ref_pool_two_##NAME(mean, first, npu__ref_pool_pick_##NAME(a, b, step, 1));                 \
+        if (columns >= 3) {                                                                                           \
+            all = npu__ref_pool_two_##NAME(mean, all, npu__ref_pool_pick_##NAME(first, first, 1, 3 - step));          \
+        }                                                                                                             \
+        if (columns == 5) {                                                                                           \
+            all = npu__ref_pool_two_##NAME(mean, all,                                                                 \
+                npu__ref_pool_two_##NAME(mean, npu__ref_pool_pick_##NAME(a, a, 1, 3),                                 \
+                                         npu__ref_pool_pick_##NAME(a, a, 1, 4)));                                     \
+        }                                                                                                             \
+        return all;                                                                                                   \
+    }                                                                                                                 \
+    NPU__REF_INLINE TARGET void npu__ref_pool_plane_of_##NAME(const npu__ref_pool *pool, bool mean,                   \
+                                                              const int32_t step, const int32_t columns,              \
+                                                              const float *x, float *y)                               \
+    {                                                                                                                 \
+        const int64_t in = pool->in[2], out = pool->out[2], some = WIDTH - (step == 1 ? columns - 1 : columns - 2);   \
+        for (int64_t col = 0; col < out; col += some) {                                                               \
+            int64_t first = col * step - pool->padding[2];                                                            \
+            lanes wanted = LANES(0, npu__ref_min(out - col, some));                                                   \
+            lanes a = LANES(first, in), b = LANES(first + WIDTH, in);                                                 \
+            vector over = mean ? LOAD(SET(1.0f), wanted, pool->divisors + col) : SET(1.0f);                           \
+            for (int64_t o = 0; o < pool->out[1]; o++) {                                                              \
+                const npu__ref_span *w = &pool->spans[1][o];                                                          \
+                const float *from = x + w->first * in + first;                                                        \
+                int64_t rows = pool->divisor ? 1 : pool->include_padding ? w->padded : w->count;                      \
+                vector all = npu__ref_pool_rows_##NAME(mean, from, in, w->count, a), more = all;                      \
+                if (step == 2) {                                                                                      \
+                    more = npu__ref_pool_rows_##NAME(mean, from + WIDTH, in, w->count, b);                            \
+                }                                                                                                     \
+                all = npu__ref_pool_columns_##NAME(mean, step, columns, all, more);                                   \
+                STORE(y + o * out + col, wanted, mean ? DIV(all, MUL(SET((float)rows), over)) : all);                 \
+            }                                                                                                         \
+        }                                                                                                             \
+    }                                                                                                                 \
+    TARGET static void npu__ref_pool_plane_##NAME(const npu__ref_pool *pool, const float *x, float *y)                \
+    {                                                                                                                 \
+        NPU__REF_POOL_SHAPES(NPU__REF_POOL_PLANE, NAME)                                                               \
+    }
+
+NPU__REF_POOL_DEFINE(avx512, NPU__REF_TILE_AVX512, 16, __m512, __mmask16, _mm512_set1_ps, _mm512_add_ps, _mm512_mul_ps,
+                     _mm512_div_ps, npu__ref_pool_lanes_avx512, _mm512_mask_loadu_ps, _mm512_mask_storeu_ps)
+NPU__REF_POOL_DEFINE(avx2, NPU__REF_TILE_AVX2, 8, __m256, __m256i, _mm256_set1_ps, _mm256_add_ps, _mm256_mul_ps,
+                     _mm256_div_ps, npu__ref_plane_lanes, npu__ref_pool_load_avx2, _mm256_maskstore_ps)
+#else
+#define NPU__REF_POOL_SHAPES(X, NAME)
+#define npu__ref_pool_plane_neon NULL
+#endif
+#define npu__ref_pool_plane_base NULL
+
+/* By set; NULL = it has none. */
+static const npu__ref_pool_plane_fn npu__ref_pool_plane_of[] = {
+#define NPU_X(set, narrow, wide) npu__ref_pool_plane_##wide,
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+};
+
+/* A window of five columns is summed in another order at the ends of a row by the ways above. */
+static bool npu__ref_pool_is_plane(const npu_prepare *p, const npu__ref_pool *pool)
+{
+    bool is_shape = false NPU__REF_POOL_SHAPES(NPU__REF_POOL_IS, );
+    bool has_rows = true;
+    for (int64_t i = 0; i < pool->out[1]; i++) {
+        has_rows = has_rows && pool->spans[1][i].count > 0;
+    }
+    return is_shape && has_rows && !pool->adaptive && !pool->onto && pool->dilation[1] == 1 && pool->dilation[2] == 1 &&
+           pool->in[0] * pool->kernel[0] == 1 && pool->out[0] == 1 && p->in[0].dtype == NPU_F32 &&
+           (!pool->mean || pool->kernel[2] < 5);
+}
+
 /* Rows begin .. end of results, some at a time: their folded rows lie one after the other with their padding, so that
    windows of all are those of one long row, and what lies between its rows is left out. */
 static npu_status npu__ref_pool_launch_f32(const npu_launch *l, uint32_t part, uint32_t parts)
@@ -18095,11 +18248,16 @@ static npu_status npu__ref_pool_launch_f32(const npu_launch *l, uint32_t part, u
     if (pool->width == 0) {
         return npu__ref_pool_launch(l, part, parts);
     }
-    if (pool->rows == 0) {
-        const size_t size = height * (size_t)pool->out[2];
+    if (pool->plane || pool->rows == 0) {
         npu__ref_share(pool->planes, part, parts, &begin, &end);
-        for (size_t i = begin * size; i < end * size; i += size) {
-            npu__ref_pool_flat(pool, (const float *)l->x[0] + i, (float *)l->y[0] + i, folded);
+        for (size_t i = begin; i < end; i++) {
+            const float *x = (const float *)l->x[0] + i * (size_t)(pool->in[1] * pool->in[2]);
+            float *y = (float *)l->y[0] + i * height * (size_t)pool->out[2];
+            if (pool->plane) {
+                pool->plane(pool, x, y);
+            } else {
+                npu__ref_pool_flat(pool, x, y, folded);
+            }
         }
         return NPU_OK;
     }
@@ -18178,6 +18336,10 @@ NPU__REF_COLD static npu_status npu__ref_pool_prepare_f32(npu_prepare *p)
     }
     pool->floats = &npu__ref_floats_of[p->isa];
     npu__ref_pool_cut(p, pool);
+    if (npu__ref_pool_is_plane(p, pool)) {
+        pool->plane = npu__ref_pool_plane_of[p->isa];
+        p->worker_workspace = pool->plane ? 0 : p->worker_workspace;
+    }
     if (!pool->mean || pool->onto) {
         return NPU_OK;
     }
