@@ -5969,6 +5969,7 @@ NPU_IR_API const npu_pass *npu_conversion_pass(const char *name);
     X(25, NPU_PASS_PAD, "pad",                                                                     \
       "zeros around an image in front of a convolution or an average pool, as many before as after: its padding; " \
       "rounds otherwise")                                                                          \
+    X(26, NPU_PASS_POOL, "pool", "a max pool whose indices nobody reads: the one without them")      \
     X(4, NPU_PASS_CONSTANTS, "fold-constants",                                                     \
       "ops on constants are run on a backend; their results become constants")                     \
     X(9, NPU_PASS_RMS_NORM, "rms-norm",                                                            \
@@ -40347,26 +40348,40 @@ NPU__COLD static npu_status npu__spell_padding(void *ctx, npu_rewrite *rw, const
                              npu__first(rw->to, npu_emit(rw->to, to, a.args, a.count)));
 }
 
-/* A max pool whose indices nobody reads. */
-NPU__COLD static npu_status npu__spell_pool(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+/* A max pool whose indices nobody reads is one without them. */
+NPU__COLD static npu_status npu__drop_indices(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
 {
-    const npu__spelling *c = (const npu__spelling *)ctx;
     const npu_op_info *info = npu_rewrite_info(rw, op);
-    npu_kind to = npu_op_kind(from, op) == (npu_kind)NPU_ATEN_MAX_POOL3D_WITH_INDICES ? NPU_ATEN_MAX_POOL3D
-                                                                                      : NPU_ATEN_MAX_POOL2D;
+    npu_kind to = npu_op_kind(from, op) == (npu_kind)NPU_ATEN_MAX_POOL3D_WITH_INDICES   ? NPU_ATEN_MAX_POOL3D
+                  : npu_op_kind(from, op) == (npu_kind)NPU_ATEN_MAX_POOL2D_WITH_INDICES ? NPU_ATEN_MAX_POOL2D
+                                                                                        : NPU_ATEN_MAX_POOL1D;
     npu_value indices = npu_op_result(from, op, 1);
-    bool is_read = from->values[indices.id].num_uses || from->values[indices.id].is_kept;
     npu__integer_args a;
     a.count = a.num_lists = 0;
-    if (!info || is_read || (!c->is_float && !npu__is_dequantised(from, npu_op_operand_value(from, op, 0)))) {
-        return npu_rewrite_no_match(rw, "its indices are read, or its operand is not dequantised");
+    if (!info || from->values[indices.id].num_uses || from->values[indices.id].is_kept) {
+        return npu_rewrite_no_match(rw, "its indices are read");
     }
     npu__integer_add(&a, npu_arg_tensor(NULL, npu_rewrite_operand(rw, op, 0)));
     for (uint32_t i = 1; i < info->num_args; i++) {
         npu__integer_forward(&a, info, npu_op_arg_at(info, i));
     }
-    return npu__pass_replace(&c->desc, rw, op, npu_op_result(from, op, 0),
+    return npu__pass_replace((const npu_optimize_desc *)ctx, rw, op, npu_op_result(from, op, 0),
                              npu__first(rw->to, npu_emit(rw->to, to, a.args, a.count)));
+}
+
+static const npu_pattern npu__patterns_pool[] = {
+    { "max_pool1d", NPU_ATEN_MAX_POOL1D_WITH_INDICES, NULL, 0, npu__drop_indices, NULL },
+    { "max_pool2d", NPU_ATEN_MAX_POOL2D_WITH_INDICES, NULL, 0, npu__drop_indices, NULL },
+    { "max_pool3d", NPU_ATEN_MAX_POOL3D_WITH_INDICES, NULL, 0, npu__drop_indices, NULL }
+};
+
+NPU__COLD static npu_status npu__spell_pool(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    npu__spelling *c = (npu__spelling *)ctx;
+    if (!c->is_float && !npu__is_dequantised(from, npu_op_operand_value(from, op, 0))) {
+        return npu_rewrite_no_match(rw, "its operand is not dequantised");
+    }
+    return npu__drop_indices(&c->desc, rw, from, op);
 }
 
 /* quantize and dequantize per tensor, of scales in tensors that are known. */
@@ -40941,6 +40956,7 @@ static const npu__pass_row npu__pass_rows[] = {
     { NPU_PASS_INTEGER, npu__pass_integer, NULL, 0 },
     { NPU_PASS_BATCH_NORM, NPU__PATTERNS(npu__patterns_batch_norm) },
     { NPU_PASS_PAD, NPU__PATTERNS(npu__patterns_pad) },
+    { NPU_PASS_POOL, NPU__PATTERNS(npu__patterns_pool) },
     { NPU_PASS_CONSTANTS, npu__pass_constants, NULL, 0 },
     { NPU_PASS_RMS_NORM, NPU__PATTERNS(npu__patterns_rms_norm) },
     { NPU_PASS_LAYER_NORM, NPU__PATTERNS(npu__patterns_layer_norm) },

@@ -420,6 +420,16 @@ static const struct {
       "y = aten.conv2d.default(input=p, weight=w) : f32[1,3,8,7]\noutput y = y\n", 
       "input x : f32[1,2,6,7]\ninput w : f32[3,2,3,3]\n"
       "y = aten.conv2d.default(input=x, weight=w, padding=[2, 1]) : f32[1,3,8,7]\noutput y = y\n" },
+    { "a max pool whose indices nobody reads", PASS(POOL), 0,
+      "input x : f32[1,2,8,9]\n"
+      "y, i = aten.max_pool2d_with_indices.default(self=x, kernel_size=[3, 2], padding=[1, 0], ceil_mode=true) : f32[1,2,3,5], i64[1,2,3,5]\n"
+      "output y = y\n",
+      "input x : f32[1,2,8,9]\n"
+      "y = aten.max_pool2d.default(self=x, kernel_size=[3, 2], padding=[1, 0], ceil_mode=true) : f32[1,2,3,5]\noutput y = y\n" },
+    { "a max pool whose indices are read", PASS(POOL), 0,
+      "input x : f32[2,2,9]\n"
+      "y, i = aten.max_pool1d_with_indices.default(self=x, kernel_size=[3]) : f32[2,2,3], i64[2,2,3]\n"
+      "output y = y\noutput i = i\n", NULL },
     { "zeros before a convolution that pads, too", PASS(PAD), 1e-5,
       "input x : f32[1,2,6,7]\ninput w : f32[3,2,3,3]\n"
       "p = aten.constant_pad_nd.default(self=x, pad=[1, 1, 2, 2]) : f32[1,2,10,9]\n"

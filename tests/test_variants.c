@@ -194,6 +194,13 @@ static const row pool_rows[] = {
     { X("[3,4,5,1500]"), "y = aten.avg_pool3d.default(x, [3, 3, 3], [1, 1, 1], [1, 1, 1])", 1 },
     { X("[20,33,30]"), "y = aten.avg_pool2d.default(x, [3, 2], [2, 2], [1, 1], true, true)", 1 },
     { X("[20,9,30]"), "y = aten.avg_pool2d.default(x, [2, 2], divisor_override=3)", 1 },
+    { X("[2,7,20,37]"), "y, z = aten.max_pool2d_with_indices.default(x, [3, 3], [2, 2], [1, 1])", 2 },
+    { X("[7,20,37]"), "y, z = aten.max_pool2d_with_indices.default(x, [5, 5], [1, 1], [2, 2])", 2 },
+    { X("[3,20,21]"), "y, z = aten.max_pool2d_with_indices.default(x, [3, 4], [1, 3], [1, 2], [2, 1], true)", 2 },
+    { X("[3,2,1500]"), "y, z = aten.max_pool1d_with_indices.default(x, [3], [2], [1])", 2 },
+    { X("[2,3,4,9,15]"), "y, z = aten.max_pool3d_with_indices.default(x, [3, 3, 3], [2, 2, 2], [1, 1, 1])", 2 },
+    { X("[2,3,20,37]"), "y, z = aten.adaptive_max_pool2d.default(x, [6, 38])", 2 },
+    { X("[3,20,37]"), "y, z = aten.adaptive_max_pool2d.default(x, [20, 5])", 2 },
     { X("[2,300,7,7]"), "y = aten.adaptive_avg_pool2d.default(x, [1, 1])", 1 },
     { X("[5,13,40]"), "y = aten.adaptive_avg_pool2d.default(x, [7, 9])", 1 },
     { X("[5,3,4]"), "y = aten.adaptive_avg_pool2d.default(x, [5, 6])", 1 }
