@@ -1178,6 +1178,10 @@ static void npu__ref_load_pairs(double *to, const void *from, uint32_t dtype, in
 {
     double part[NPU__STRIP];
     uint32_t real = npu__ref_part_dtype(dtype), width = real == dtype ? 1 : 2;
+    if (width == 2 && stride == 1) {
+        npu__ref_load_f64(to, from, real, 2 * first, 1, 2 * n);
+        return;
+    }
     for (uint32_t k = 0; k < 2; k++) {
         if (k < width) {
             npu__ref_load_f64(part, from, real, first * width + k, stride * width, n);
@@ -1193,6 +1197,10 @@ static void npu__ref_store_pairs(void *to, uint32_t dtype, int64_t first, int64_
 {
     double part[NPU__STRIP];
     uint32_t real = npu__ref_part_dtype(dtype), width = real == dtype ? 1 : 2;
+    if (width == 2 && stride == 1) {
+        npu__ref_store_f64(to, real, 2 * first, 1, from, 2 * n);
+        return;
+    }
     for (uint32_t k = 0; k < width; k++) {
         for (size_t i = 0; i < n; i++) {
             part[i] = dtype == NPU_BOOL ? from[2 * i] != 0 || from[2 * i + 1] != 0 : from[2 * i + k];
@@ -13726,6 +13734,13 @@ static npu__ref_complex npu__ref_complex_over(npu__ref_complex a, npu__ref_compl
                  : npu__ref_pair_of((a.re + a.im * ratio) * scale, (a.im - a.re * ratio) * scale);
 }
 
+/* The root of the squares where they are far from the ends of what a double holds, as those of floats are. */
+static double npu__ref_complex_abs(npu__ref_complex a)
+{
+    double squares = a.re * a.re + a.im * a.im;
+    return squares > 0x1p-900 && squares < 0x1p900 ? npu__math_sqrt(squares) : npu__math_hypot(a.re, a.im);
+}
+
 /* What is infinite or 0 has a direction only where the angle is finite. */
 static npu__ref_complex npu__ref_complex_exp(npu__ref_complex a)
 {
@@ -13741,12 +13756,12 @@ static npu__ref_complex npu__ref_complex_exp(npu__ref_complex a)
 
 static npu__ref_complex npu__ref_complex_log(npu__ref_complex a)
 {
-    return npu__ref_pair_of(npu__math_log(npu__math_hypot(a.re, a.im)), npu__math_atan2(a.im, a.re));
+    return npu__ref_pair_of(npu__math_log(npu__ref_complex_abs(a)), npu__math_atan2(a.im, a.re));
 }
 
 static npu__ref_complex npu__ref_complex_sqrt(npu__ref_complex a)
 {
-    double t = sqrt((fabs(a.re) + npu__math_hypot(a.re, a.im)) / 2);
+    double t = sqrt((fabs(a.re) + npu__ref_complex_abs(a)) / 2);
     if (a.re == 0 && a.im == 0) {
         return npu__ref_pair_of(0, a.im);
     }
@@ -13805,12 +13820,20 @@ static npu__ref_complex npu__ref_complex_sigmoid(npu__ref_complex a)
     return npu__ref_complex_over(one, npu__ref_pair_of(1 + power.re, power.im));
 }
 
+enum { NPU__REF_PAIRS = NPU__STRIP / 4 }; /* at a time: several operands of them stand on the stack */
+typedef npu__ref_complex npu__ref_complex_run[NPU__REF_PAIRS];
+
 #define NPU__REF_COMPLEX(name, value)                                                              \
-    static npu__ref_complex npu__ref_complex_of_##name(const npu__ref_complex *x)                  \
+    static void npu__ref_complex_of_##name(const npu__ref_complex_run *x, npu__ref_complex *y, size_t n) \
     {                                                                                              \
-        const npu__ref_complex a = x[0], b = x[1], c = x[2], d = x[3], one = { 1, 0 };             \
-        (void)a, (void)b, (void)c, (void)d, (void)one;                                             \
-        return value;                                                                              \
+        const npu__ref_complex one = { 1, 0 };                                                     \
+        (void)one;                                                                                 \
+        NPU__REF_VECTORIZE                                                                         \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            const npu__ref_complex a = x[0][i], b = x[1][i], c = x[2][i], d = x[3][i];             \
+            (void)a, (void)b, (void)c, (void)d;                                                    \
+            y[i] = value;                                                                          \
+        }                                                                                          \
     }
 #define NPU__REF_TRUTH(e) npu__ref_pair_of((e) ? 1 : 0, 0)
 
@@ -13822,10 +13845,10 @@ NPU__REF_COMPLEX(over, npu__ref_complex_over(a, b))
 NPU__REF_COMPLEX(reciprocal, npu__ref_complex_over(one, a))
 NPU__REF_COMPLEX(neg, npu__ref_pair_of(-a.re, -a.im))
 NPU__REF_COMPLEX(square, npu__ref_complex_times(a, a))
-NPU__REF_COMPLEX(abs, npu__ref_pair_of(npu__math_hypot(a.re, a.im), 0))
+NPU__REF_COMPLEX(abs, npu__ref_pair_of(npu__ref_complex_abs(a), 0))
 NPU__REF_COMPLEX(angle, npu__ref_pair_of(npu__math_atan2(a.im, a.re), 0))
 NPU__REF_COMPLEX(sgn, a.re == 0 && a.im == 0 ? npu__ref_pair_of(0, 0)
-                      : npu__ref_pair_of(a.re / npu__math_hypot(a.re, a.im), a.im / npu__math_hypot(a.re, a.im)))
+                      : npu__ref_pair_of(a.re / npu__ref_complex_abs(a), a.im / npu__ref_complex_abs(a)))
 NPU__REF_COMPLEX(exp, npu__ref_complex_exp(a))
 NPU__REF_COMPLEX(log, npu__ref_complex_log(a))
 NPU__REF_COMPLEX(log2, npu__ref_complex_times(npu__ref_complex_log(a), npu__ref_pair_of(1.44269504088896340736, 0)))
@@ -13931,7 +13954,7 @@ NPU__REF_COMPLEX(conj, npu__ref_pair_of(a.re, -a.im))
     X(NPU_ATEN_CONJ_RAW, conj, 1)                                                                  \
     X(NPU_ATEN_CONJ_PHYSICAL, conj, 1)
 
-typedef npu__ref_complex (*npu__ref_complex_fn)(const npu__ref_complex *x);
+typedef void (*npu__ref_complex_fn)(const npu__ref_complex_run *x, npu__ref_complex *y, size_t n);
 static const struct npu__ref_complex_row {
     npu_kind kind;
     npu__ref_complex_fn value;
@@ -13999,8 +14022,9 @@ NPU__REF_COLD static npu_status npu__ref_complex_prepare(npu_prepare *p)
 
 /* Elements pos .. pos + n of an operand, as they lie under the result. */
 static void npu__ref_complex_read(const npu__ref_complex_state *s, const npu__ref_operand *o, const void *x, size_t pos,
-                                  size_t n, double *pairs)
+                                  size_t n, npu__ref_complex *to)
 {
+    double *pairs = (double *)to;
     const npu__ref_map_state *m = &s->map;
     int64_t index[NPU_MAX_RANK], offset = npu__ref_map_offset(m, o, pos, index);
     size_t run;
@@ -14019,41 +14043,29 @@ static void npu__ref_complex_read(const npu__ref_complex_state *s, const npu__re
     }
 }
 
-enum { NPU__REF_PAIRS = NPU__STRIP / 4 }; /* at a time: several operands of them stand on the stack */
-
 /* Absent operands are the number 1, which a factor is. */
-static void npu__ref_complex_strip(const npu__ref_complex_state *s, const npu_launch *l, size_t pos, size_t n)
-{
-    double pairs[NPU__REF_OPERANDS][2 * NPU__REF_PAIRS], y[2 * NPU__REF_PAIRS];
-    for (uint32_t k = 0; k < NPU__REF_OPERANDS; k++) {
-        const npu__ref_operand *o = &s->map.operands[k];
-        bool is_number = k >= s->map.num_operands || o->mode == NPU__REF_NUMBER;
-        for (size_t i = 0; is_number && i < n; i++) {
-            pairs[k][2 * i] = k < s->map.num_operands ? npu_scalar_value(o->number) : 1;
-            pairs[k][2 * i + 1] = 0;
-        }
-        if (!is_number) {
-            npu__ref_complex_read(s, o, l->x[o->index], pos, n, pairs[k]);
-        }
-    }
-    for (size_t i = 0; i < n; i++) {
-        npu__ref_complex x[NPU__REF_OPERANDS], z;
-        for (uint32_t k = 0; k < NPU__REF_OPERANDS; k++) {
-            x[k] = npu__ref_pair_of(pairs[k][2 * i], pairs[k][2 * i + 1]);
-        }
-        z = s->value(x);
-        y[2 * i] = z.re, y[2 * i + 1] = z.im;
-    }
-    npu__ref_store_pairs(l->y[0], s->map.out_dtype, (int64_t)pos, 1, y, n);
-}
-
 static npu_status npu__ref_complex_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_complex_state *s = (const npu__ref_complex_state *)l->state;
-    size_t begin, end;
+    npu__ref_complex_run x[NPU__REF_OPERANDS], y;
+    size_t begin, end, n;
     npu__ref_split(s->map.len, part, parts, &begin, &end);
-    for (size_t pos = begin; pos < end; pos += NPU__REF_PAIRS) {
-        npu__ref_complex_strip(s, l, pos, end - pos < NPU__REF_PAIRS ? end - pos : NPU__REF_PAIRS);
+    for (uint32_t k = 0; k < NPU__REF_OPERANDS; k++) {
+        const npu__ref_operand *o = &s->map.operands[k];
+        for (size_t i = 0; i < NPU__REF_PAIRS && (k >= s->map.num_operands || o->mode == NPU__REF_NUMBER); i++) {
+            x[k][i] = npu__ref_pair_of(k < s->map.num_operands ? npu_scalar_value(o->number) : 1, 0);
+        }
+    }
+    for (size_t pos = begin; pos < end; pos += n) {
+        n = end - pos < NPU__REF_PAIRS ? end - pos : NPU__REF_PAIRS;
+        for (uint32_t k = 0; k < s->map.num_operands; k++) {
+            const npu__ref_operand *o = &s->map.operands[k];
+            if (o->mode != NPU__REF_NUMBER) {
+                npu__ref_complex_read(s, o, l->x[o->index], pos, n, x[k]);
+            }
+        }
+        s->value((const npu__ref_complex_run *)x, y, n);
+        npu__ref_store_pairs(l->y[0], s->map.out_dtype, (int64_t)pos, 1, (const double *)y, n);
     }
     return NPU_OK;
 }
@@ -17998,14 +18010,14 @@ static void npu__ref_pool_fold_rows(const npu_launch *l, const npu__ref_pool *po
     }
 }
 
-/* Windows of many sizes: a row's sums, 0 where there are none. */
+/* Windows of many sizes. */
 static void npu__ref_pool_adaptive(const npu__ref_pool *pool, const float *row, float *y)
 {
     for (int64_t o = 0; o < pool->out[2]; o++) {
         const npu__ref_span *w = &pool->spans[2][o];
-        y[o] = 0.0f;
+        y[o] = pool->mean ? 0.0f : -INFINITY;
         for (int64_t i = 0; i < w->count; i++) {
-            y[o] += row[w->first + i];
+            y[o] = npu__ref_fold_two(pool->mean ? NPU__SUM : NPU__MAX, y[o], row[w->first + i]);
         }
     }
 }
@@ -18351,9 +18363,111 @@ NPU__REF_COLD static npu_status npu__ref_pool_prepare_f32(npu_prepare *p)
     return divisors ? NPU_OK : NPU_ERR_NO_MEMORY;
 }
 
+/* ---- maxima first, then where they stand ---- */
+
+NPU__REF_COLD static npu_status npu__ref_pool_index_prepare_f32(npu_prepare *p)
+{
+    npu_status status = npu__ref_pool_prepare_f32(p);
+    npu__ref_pool *pool = (npu__ref_pool *)p->state;
+    bool found = p->in[0].dtype == NPU_F32;
+    for (uint32_t d = 0; d < NPU__POOL_DIMS && !status && pool->width > 0; d++) {
+        for (int64_t o = 0; o < pool->out[d]; o++) {
+            found = found && pool->spans[d][o].count > 0;
+        }
+    }
+    if (!status && !found) {
+        pool->width = 0;
+        p->worker_workspace = 0;
+    }
+    return status;
+}
+
+/* Number k of windows begin .. end of a row from x[at] on, where it is the maximum; the last one in those of fewer. */
+static void npu__ref_pool_find(const npu__ref_pool *pool, const float *x, int64_t at, int64_t k, const float *y,
+                               int64_t *index, int64_t begin, int64_t end)
+{
+    const npu__ref_span *spans = pool->spans[2];
+    for (int64_t o = begin; o < end; o++) {
+        int64_t i = at + spans[o].first + npu__ref_min(k, spans[o].count - 1) * pool->dilation[2];
+        index[o] = x[i] == y[o] ? i : index[o];
+    }
+}
+
+/* The same of whole windows, n of them from x[at] on, `step` apart. */
+static void npu__ref_pool_find_whole(const float *x, int64_t at, int64_t step, int64_t n, const float *y, int64_t *index)
+{
+    NPU__REF_VECTORIZE
+    for (int64_t o = 0; o < n; o++) {
+        int64_t i = at + o * step, is_it = -(int64_t)(x[i] == y[o]); /* no branch, which would be guessed wrong */
+        index[o] ^= (index[o] ^ i) & is_it;
+    }
+}
+
+/* From the last number of the windows of a row to the first, as the first of equals counts, but the last NaN. */
+static void npu__ref_pool_find_row(const npu__ref_pool *pool, const npu__ref_span *w, const float *x, float *y,
+                                   int64_t *index)
+{
+    const int64_t out = pool->out[2], most = pool->adaptive ? pool->in[2] / out + 2 : pool->kernel[2];
+    int64_t lines = w[0].count * w[1].count, begin = out, end = out; /* whole windows */
+    bool has_nan = false;
+    for (int64_t o = 0; o < out; o++) {
+        bool is_whole = !pool->adaptive && pool->spans[2][o].count == most;
+        begin = is_whole && begin == out ? o : begin;
+        end = is_whole ? o + 1 : end;
+        index[o] = -1;
+        has_nan = has_nan || y[o] != y[o];
+    }
+    for (int64_t n = lines; n-- > 0;) {
+        int64_t depth = w[0].first + n / w[1].count * pool->dilation[0];
+        int64_t row = depth * pool->in[1] + w[1].first + n % w[1].count * pool->dilation[1];
+        for (int64_t k = most; k-- > 0;) {
+            int64_t at = row * pool->in[2];
+            npu__ref_pool_find(pool, x, at, k, y, index, 0, begin);
+            if (begin < out) {
+                npu__ref_pool_find_whole(x, at + pool->spans[2][begin].first + k * pool->dilation[2], pool->stride[2],
+                                         end - begin, y + begin, index + begin);
+            }
+            npu__ref_pool_find(pool, x, at, k, y, index, end, out);
+        }
+        for (int64_t o = 0; has_nan && o < out; o++) {
+            const npu__ref_span *s = &pool->spans[2][o];
+            for (int64_t i = 0; i < s->count && y[o] != y[o]; i++) {
+                int64_t at = row * pool->in[2] + s->first + (s->count - 1 - i) * pool->dilation[2];
+                index[o] = index[o] < 0 && x[at] != x[at] ? at : index[o];
+            }
+        }
+    }
+    for (int64_t o = 0; o < out; o++) {
+        y[o] = x[index[o]]; /* of zeros the first, too */
+    }
+}
+
+static npu_status npu__ref_pool_index_launch_f32(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_pool *pool = (const npu__ref_pool *)l->state;
+    const size_t depth = (size_t)pool->out[0], height = (size_t)pool->out[1], width = (size_t)pool->out[2];
+    const size_t size = (size_t)(pool->in[0] * pool->in[1] * pool->in[2]);
+    const size_t rows = pool->plane || pool->rows == 0 ? height : 1; /* that parts do not divide */
+    size_t begin, end;
+    if (pool->width == 0) {
+        return npu__ref_pool_index_launch(l, part, parts);
+    }
+    npu__ref_pool_launch_f32(l, part, parts);
+    npu__ref_share(pool->planes * depth * height / rows, part, parts, &begin, &end);
+    for (size_t row = begin * rows; row < end * rows; row++) {
+        npu__ref_span w[2];
+        w[0] = pool->spans[0][row / height % depth];
+        w[1] = pool->spans[1][row % height];
+        npu__ref_pool_find_row(pool, w, (const float *)l->x[0] + row / height / depth * size,
+                               (float *)l->y[0] + row * width, (int64_t *)l->y[1] + row * width);
+    }
+    return NPU_OK;
+}
+
 #define NPU__REF_POOL_KERNELS(kind) \
     NPU__REF_F32_KERNELS(kind, npu__ref_all_f32, pool, pool_launch, pool_launch_f32)
-#define NPU__REF_POOL_INDEX_KERNEL(kind)                                                                     \
+#define NPU__REF_POOL_INDEX_KERNELS(kind)                                                          \
+    NPU__REF_ROW(kind, "f32", 1, npu__ref_all_f32, npu__ref_pool_index_prepare_f32, npu__ref_pool_index_launch_f32), \
     NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_pool_prepare, npu__ref_pool_index_launch)
 
 #define NPU__REF_KERNELS_POOLING                                                                              \
@@ -18368,12 +18482,12 @@ NPU__REF_COLD static npu_status npu__ref_pool_prepare_f32(npu_prepare *p)
     NPU__REF_POOL_KERNELS(NPU_ATEN_ADAPTIVE_AVG_POOL3D_RAW),                                                  \
     NPU__REF_POOL_KERNELS(NPU_ATEN_MAX_POOL1D),                                                               \
     NPU__REF_POOL_KERNELS(NPU_ATEN_MAX_POOL3D),                                                               \
-    NPU__REF_POOL_INDEX_KERNEL(NPU_ATEN_MAX_POOL1D_WITH_INDICES),                                             \
-    NPU__REF_POOL_INDEX_KERNEL(NPU_ATEN_MAX_POOL2D_WITH_INDICES),                                             \
-    NPU__REF_POOL_INDEX_KERNEL(NPU_ATEN_MAX_POOL3D_WITH_INDICES),                                             \
-    NPU__REF_POOL_INDEX_KERNEL(NPU_ATEN_ADAPTIVE_MAX_POOL1D),                                                 \
-    NPU__REF_POOL_INDEX_KERNEL(NPU_ATEN_ADAPTIVE_MAX_POOL2D),                                                 \
-    NPU__REF_POOL_INDEX_KERNEL(NPU_ATEN_ADAPTIVE_MAX_POOL3D),                                                 \
+    NPU__REF_POOL_INDEX_KERNELS(NPU_ATEN_MAX_POOL1D_WITH_INDICES),                                             \
+    NPU__REF_POOL_INDEX_KERNELS(NPU_ATEN_MAX_POOL2D_WITH_INDICES),                                             \
+    NPU__REF_POOL_INDEX_KERNELS(NPU_ATEN_MAX_POOL3D_WITH_INDICES),                                             \
+    NPU__REF_POOL_INDEX_KERNELS(NPU_ATEN_ADAPTIVE_MAX_POOL1D),                                                 \
+    NPU__REF_POOL_INDEX_KERNELS(NPU_ATEN_ADAPTIVE_MAX_POOL2D),                                                 \
+    NPU__REF_POOL_INDEX_KERNELS(NPU_ATEN_ADAPTIVE_MAX_POOL3D),                                                 \
     NPU__REF_ROW(NPU_ATEN_AVG_POOL2D_BACKWARD, "plain", 0, NULL, npu__ref_pool_backward_prepare,              \
       npu__ref_pool_backward_launch),                                                                         \
     NPU__REF_ROW(NPU_ATEN_MAX_POOL2D_WITH_INDICES_BACKWARD, "plain", 0, NULL, npu__ref_pool_backward_prepare, \
