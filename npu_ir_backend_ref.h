@@ -6040,12 +6040,14 @@ static void npu__ref_create_spaced(const npu__ref_create *s, npu__ref_strip *y, 
 
 static void npu__ref_create_eye(const npu__ref_create *s, npu__ref_strip *y, size_t pos, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        int64_t one = (pos + i) / s->columns == (pos + i) % s->columns;
+    const size_t next = s->columns + 1;
+    size_t row = pos / next + (pos % next > 0);
+    memset(y, 0, n * sizeof y->i64[0]);
+    for (; row < s->columns && row * next < pos + n; row++) {
         if (s->cls == NPU__I64) {
-            y->i64[i] = one;
+            y->i64[row * next - pos] = 1;
         } else {
-            y->f64[i] = (double)one;
+            y->f64[row * next - pos] = 1.0;
         }
     }
 }
@@ -6163,11 +6165,16 @@ NPU__REF_COLD static npu_status npu__ref_create_prepare(npu_prepare *p)
 static npu_status npu__ref_create_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_create *s = (const npu__ref_create *)l->state;
+    const size_t size = npu__ref_size(s->dtype), most = s->fn == npu__ref_create_constant ? 1 : NPU__STRIP;
     npu__ref_strip strip;
     size_t begin, end, n;
     npu__ref_split(s->len, part, parts, &begin, &end);
     for (size_t pos = begin; pos < end; pos += n) {
-        n = end - pos < NPU__STRIP ? end - pos : NPU__STRIP;
+        n = end - pos < most ? end - pos : most;
+        if (pos > begin && most == 1) {
+            npu__ref_repeat((char *)l->y[0] + begin * size, size, end - begin);
+            break;
+        }
         s->fn(s, &strip, pos, n);
         if (npu_dtype_is_complex((npu_dtype)s->dtype)) { /* an imaginary part of 0 behind each */
             double pairs[2 * NPU__STRIP];
@@ -16633,6 +16640,8 @@ typedef struct npu__ref_floats {
     double (*exp_sum)(float *y, const float *x, size_t n, float max); /* y = exp(x - max); its sum */
     void (*exp_each)(float *y, const float *x, const float *max, size_t n);
     void (*softmax)(float *y, const float *x, size_t n); /* at most NPU__REF_SHORT_ROW */
+    /* sums of the squares, or sizes, of x[k] - columns[k lanes + j], for each lane j of NPU__REF_LANES */
+    void (*distances)(bool squares, float *sums, const float *x, const float *columns, size_t n);
     void (*load)(float *to, const void *from, uint32_t dtype, int64_t first, int64_t stride, size_t n);
     void (*store)(void *to, uint32_t dtype, int64_t first, int64_t stride, const float *from, size_t n);
 } npu__ref_floats;
@@ -16880,6 +16889,27 @@ NPU__REF_INLINE void npu__ref_minus_body(float *y, const float *x, const float *
     NPU__REF_EACH(n, y[i] = x[i] - a[i] - b[i])
 }
 
+NPU__REF_INLINE void npu__ref_distances_of(const bool squares, float *sums, const float *x, const float *columns,
+                                           size_t n)
+{
+    float lanes[NPU__REF_LANES];
+    for (size_t j = 0; j < NPU__REF_LANES; j++) { lanes[j] = 0; }
+    for (size_t k = 0; k < n; k++, columns += NPU__REF_LANES) {
+        const float e = x[k];
+        NPU__REF_EACH(NPU__REF_LANES, float d = e - columns[i]; lanes[i] += squares ? d * d : fabsf(d))
+    }
+    memcpy(sums, lanes, sizeof lanes);
+}
+
+NPU__REF_INLINE void npu__ref_distances_body(bool squares, float *sums, const float *x, const float *columns, size_t n)
+{
+    if (squares) {
+        npu__ref_distances_of(true, sums, x, columns, n);
+    } else {
+        npu__ref_distances_of(false, sums, x, columns, n);
+    }
+}
+
 NPU__REF_INLINE void npu__ref_exp_each_body(bool fast, float *y, const float *x, const float *max, size_t n)
 {
     NPU__REF_EACH(n, y[i] = npu__ref_exp_f32(fast, x[i] - max[i]))
@@ -16978,6 +17008,9 @@ NPU__REF_ON_NARROW(NPU__REF_LOOP_OF, affine_each,
 NPU__REF_ON_NARROW(NPU__REF_LOOP_OF, times, (float *y, const float *x, const float *w, size_t n), (y, x, w, n))
 NPU__REF_ON_NARROW(NPU__REF_LOOP_OF, minus, (float *y, const float *x, const float *a, const float *b, size_t n),
                    (y, x, a, b, n))
+NPU__REF_ON_NARROW(NPU__REF_LOOP_OF, distances,
+                   (bool squares, float *sums, const float *x, const float *columns, size_t n),
+                   (squares, sums, x, columns, n))
 
 #ifdef NPU__REF_HAS_AVX2
 NPU__REF_INLINE NPU__REF_AT_avx512 __m512 npu__ref_fold_two_avx512(uint32_t fold, __m512 a, __m512 b)
@@ -17063,7 +17096,8 @@ static const npu__ref_floats npu__ref_floats_of[] = {
       npu__ref_fold_runs_##wide, npu__ref_fold_into_##narrow,                                      \
       npu__ref_fold_rows_##narrow, npu__ref_fold_near_##narrow, npu__ref_over_##narrow, npu__ref_affine_##narrow, \
       npu__ref_affine_each_##narrow, npu__ref_times_##narrow, npu__ref_minus_##narrow,             \
-      npu__ref_exp_sum_##wide, npu__ref_exp_each_##wide, npu__ref_softmax_##wide, NPU__REF_LOADS_##narrow },
+      npu__ref_exp_sum_##wide, npu__ref_exp_each_##wide, npu__ref_softmax_##wide,                  \
+      npu__ref_distances_##narrow, NPU__REF_LOADS_##narrow },
     NPU__REF_ISAS(NPU_X)
 #undef NPU_X
 };
@@ -18394,7 +18428,8 @@ static void npu__ref_pool_find(const npu__ref_pool *pool, const float *x, int64_
 }
 
 /* The same of whole windows, n of them from x[at] on, `step` apart. */
-static void npu__ref_pool_find_whole(const float *x, int64_t at, int64_t step, int64_t n, const float *y, int64_t *index)
+static void npu__ref_pool_find_whole(const float *x, int64_t at, int64_t step, int64_t n, const float *y,
+                                     int64_t *index)
 {
     NPU__REF_VECTORIZE
     for (int64_t o = 0; o < n; o++) {
@@ -22843,6 +22878,12 @@ static npu__ref_taps npu__ref_grid_taps(const npu__ref_grid *g, double x, int64_
     return t;
 }
 
+/* Do 32 bits name the elements of a plane? */
+static bool npu__ref_plane_fits(const int64_t *in)
+{
+    return in[0] * in[1] <= INT32_MAX && in[0] * in[1] * in[2] <= INT32_MAX;
+}
+
 NPU__REF_COLD static npu_status npu__ref_grid_prepare(npu_prepare *p)
 {
     npu__ref_grid *g = (npu__ref_grid *)npu_prepare_alloc(p, sizeof *g);
@@ -22883,12 +22924,93 @@ static npu_status npu__ref_grid_launch(const npu_launch *l, uint32_t part, uint3
     return NPU_OK;
 }
 
+/* ---- the same by strips of points, whose taps all channels share ---- */
+
+enum { NPU__REF_POINTS = 64 };
+
+typedef struct npu__ref_points {
+    int32_t at[NPU__REF_POINTS]; /* in a plane, -1 = outside */
+    float weight[NPU__REF_POINTS];
+} npu__ref_points;
+
+static bool npu__ref_grid_supported_f32(const npu_op_info *op)
+{
+    return op->in[0]->dtype == NPU_F32 && op->out[0]->dtype == NPU_F32;
+}
+
+NPU__REF_COLD static npu_status npu__ref_grid_prepare_f32(npu_prepare *p)
+{
+    npu_status status = npu__ref_grid_prepare(p);
+    const npu__ref_grid *g = (const npu__ref_grid *)p->state;
+    if (!status && npu__ref_plane_fits(g->in)) {
+        uint32_t each = g->interpolation == 1 ? 1 : g->interpolation == 0 ? 2 : 4;
+        p->worker_workspace = (g->dims == 3 ? each * each * each : each * each) * sizeof(npu__ref_points);
+    }
+    return status;
+}
+
+/* Taps of n points, the i-th of a list of each in to[i]; how many lists they are. */
+static size_t npu__ref_grid_points(const npu_launch *l, const npu__ref_grid *g, size_t first, size_t n,
+                                   npu__ref_points *to)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++) {
+        npu__ref_taps w[3];
+        w[0] = npu__ref_tap(0);
+        for (uint32_t d = 0; d < g->dims; d++) {
+            w[2 - d] = npu__ref_grid_taps(g, npu__ref_element(l, 1, (first + i) * g->dims + d), g->in[2 - d]);
+        }
+        count = (size_t)(w[0].count * w[1].count * w[2].count);
+        for (size_t k = 0; k < count; k++) {
+            size_t c = k % (size_t)w[2].count, b = k / (size_t)w[2].count % (size_t)w[1].count;
+            size_t a = k / (size_t)(w[2].count * w[1].count);
+            int64_t z = w[0].index[a], y = w[1].index[b], x = w[2].index[c];
+            to[k].at[i] = z < 0 || y < 0 || x < 0 ? -1 : (int32_t)((z * g->in[1] + y) * g->in[2] + x);
+            to[k].weight[i] = (float)(w[0].weight[a] * w[1].weight[b] * w[2].weight[c]);
+        }
+    }
+    return count;
+}
+
+static npu_status npu__ref_grid_launch_f32(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_grid *g = (const npu__ref_grid *)l->state;
+    const size_t points = (size_t)(g->out[0] * g->out[1] * g->out[2]), size = (size_t)(g->in[0] * g->in[1] * g->in[2]);
+    npu__ref_points *taps = (npu__ref_points *)l->worker_workspace;
+    size_t begin, end, n;
+    if (!npu__ref_plane_fits(g->in)) {
+        return npu__ref_grid_launch(l, part, parts);
+    }
+    npu__ref_share((size_t)l->in[0].dims[0] * points, part, parts, &begin, &end);
+    for (size_t i = begin; i < end; i += n) {
+        size_t left = points - i % points, count;
+        n = end - i < left ? end - i : left;
+        n = n < NPU__REF_POINTS ? n : NPU__REF_POINTS;
+        count = npu__ref_grid_points(l, g, i, n, taps);
+        for (size_t c = 0; c < g->channels; c++) {
+            size_t plane = i / points * g->channels + c;
+            const float *x = (const float *)l->x[0] + plane * size;
+            float *y = (float *)l->y[0] + plane * points + i % points;
+            npu__ref_fill_floats(y, n, 0.0f);
+            for (size_t k = 0; k < count; k++) {
+                const npu__ref_points *tap = &taps[k];
+                for (size_t j = 0; j < n; j++) {
+                    y[j] += tap->at[j] < 0 ? 0.0f : tap->weight[j] * x[tap->at[j]];
+                }
+            }
+        }
+    }
+    return NPU_OK;
+}
+
 #define NPU__REF_RESIZE_ROWS(kind, mode, supported)                                                         \
     NPU__REF_ROW_MODE(mode, kind, "rows", 1, supported, npu__ref_resize_rows_prepare, npu__ref_resize_rows_launch), \
     NPU__REF_ROW_MODE(mode, kind, "plain", 0, NULL, npu__ref_resize_prepare, npu__ref_resize_launch)
 #define NPU__REF_RESIZE_KERNEL(kind, mode) NPU__REF_RESIZE_ROWS(kind, mode, npu__ref_all_f32)
 #define NPU__REF_NEAREST_KERNEL(kind, mode) NPU__REF_RESIZE_ROWS(kind, mode, NULL)
-#define NPU__REF_GRID_KERNEL(kind) NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_grid_prepare, npu__ref_grid_launch)
+#define NPU__REF_GRID_KERNEL(kind)                                                                  \
+    NPU__REF_ROW(kind, "f32", 1, npu__ref_grid_supported_f32, npu__ref_grid_prepare_f32, npu__ref_grid_launch_f32), \
+    NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_grid_prepare, npu__ref_grid_launch)
 
 #define NPU__REF_KERNELS_RESIZE                                                        \
     NPU__REF_NEAREST_KERNEL(NPU_ATEN_UPSAMPLE_NEAREST1D, NPU__NEAREST),                 \
@@ -22940,6 +23062,7 @@ static double npu__ref_row_distance(const npu_launch *l, int a, size_t a_first, 
 typedef struct npu__ref_distance {
     double p;
     size_t n, rows[2];
+    const npu__ref_floats *floats; /* of the variant "f32" */
     uint32_t batch_rank;
     int64_t batch[NPU_MAX_RANK], strides[2][NPU_MAX_RANK]; /* in matrices; 0 where a dim is broadcast */
 } npu__ref_distance;
@@ -22991,6 +23114,59 @@ static npu_status npu__ref_distances_launch(const npu_launch *l, uint32_t part, 
         size_t b = npu__ref_distance_matrix(s, 1, o / size) * s->rows[1] + o % s->rows[1];
         double y = npu__ref_row_distance(l, 0, a * s->n, 1, b * s->n, s->n, s->p);
         npu__ref_store_f64(l->y[0], l->out[0].dtype, (int64_t)o, 1, &y, 1);
+    }
+    return NPU_OK;
+}
+
+/* Distances of one row to some at a time, which are turned so that each is a lane. Error n ulp. */
+static bool npu__ref_distances_supported_f32(const npu_op_info *op)
+{
+    double p = npu_op_float(op, "p", 2.0);
+    return (p == 1.0 || p == 2.0) && op->in[0]->dtype == NPU_F32 && op->in[1]->dtype == NPU_F32 &&
+           op->out[0]->dtype == NPU_F32;
+}
+
+NPU__REF_COLD static npu_status npu__ref_distances_prepare_f32(npu_prepare *p)
+{
+    npu_status status = npu__ref_distances_prepare(p);
+    npu__ref_distance *s = (npu__ref_distance *)p->state;
+    if (!status) {
+        s->floats = &npu__ref_floats_of[p->isa];
+        p->worker_workspace = s->n * NPU__REF_LANES * sizeof(float);
+        p->parts = npu__ref_item_parts(s->rows[1] ? (size_t)npu__ref_len(&p->out[0]) / s->rows[1] : 0,
+                                       s->n * s->rows[1]);
+    }
+    return status;
+}
+
+/* Parts are ranges of rows of the result. */
+static npu_status npu__ref_distances_launch_f32(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_distance *s = (const npu__ref_distance *)l->state;
+    const size_t rows = s->rows[1], lanes = NPU__REF_LANES;
+    float *columns = (float *)l->worker_workspace, sums[NPU__REF_LANES];
+    size_t begin, end, to;
+    npu__ref_share(rows ? (size_t)npu__ref_len(&l->out[0]) / rows : 0, part, parts, &begin, &end);
+    for (size_t row = begin; row < end; row = to) {
+        const size_t batch = row / s->rows[0], left = (batch + 1) * s->rows[0];
+        const float *x = (const float *)l->x[0] + npu__ref_distance_matrix(s, 0, batch) * s->rows[0] * s->n;
+        const float *b = (const float *)l->x[1] + npu__ref_distance_matrix(s, 1, batch) * rows * s->n;
+        to = end < left ? end : left;
+        for (size_t first = 0; first < rows; first += lanes) {
+            const size_t some = rows - first < lanes ? rows - first : lanes;
+            for (size_t j = 0; j < lanes; j++) {
+                for (size_t k = 0; k < s->n; k++) {
+                    columns[k * lanes + j] = j < some ? b[(first + j) * s->n + k] : 0.0f;
+                }
+            }
+            for (size_t i = row; i < to; i++) {
+                float *y = (float *)l->y[0] + i * rows + first;
+                s->floats->distances(s->p == 2.0, sums, x + i % s->rows[0] * s->n, columns, s->n);
+                for (size_t j = 0; j < some; j++) {
+                    y[j] = s->p == 2.0 ? sqrtf(sums[j]) : sums[j];
+                }
+            }
+        }
     }
     return NPU_OK;
 }
@@ -23125,15 +23301,20 @@ static npu_status npu__ref_bags_launch(const npu_launch *l, uint32_t part, uint3
     return status;
 }
 
+#define NPU__REF_DISTANCES_KERNELS(kind)                                                            \
+    NPU__REF_ROW(kind, "f32", 1, npu__ref_distances_supported_f32, npu__ref_distances_prepare_f32, \
+                 npu__ref_distances_launch_f32),                                                   \
+    NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_distances_prepare, npu__ref_distances_launch)
+
 #define NPU__REF_KERNELS_VECTORS                                                                                     \
-    NPU__REF_ROW(NPU_ATEN_CDIST_FORWARD, "plain", 0, NULL, npu__ref_distances_prepare, npu__ref_distances_launch),   \
-    NPU__REF_ROW(NPU_ATEN_EUCLIDEAN_DIST, "plain", 0, NULL, npu__ref_distances_prepare, npu__ref_distances_launch),  \
+    NPU__REF_DISTANCES_KERNELS(NPU_ATEN_CDIST_FORWARD),                                                               \
+    NPU__REF_DISTANCES_KERNELS(NPU_ATEN_EUCLIDEAN_DIST),                                                              \
     NPU__REF_ROW(NPU_ATEN_PDIST_FORWARD, "plain", 0, NULL, npu__ref_distances_prepare, npu__ref_pdist_launch),       \
     NPU__REF_ROW(NPU_ATEN_PDIST, "plain", 0, NULL, npu__ref_distances_prepare, npu__ref_pdist_launch),               \
     NPU__REF_ROW(NPU_ATEN_EMBEDDING_BAG_RAW, "plain", 0, NULL, npu__ref_bags_prepare, npu__ref_bags_launch),         \
     NPU__REF_ROW(NPU_ATEN_EMBEDDING_BAG, "plain", 0, NULL, npu__ref_bags_prepare, npu__ref_bags_launch),             \
     NPU__REF_ROW(NPU_ATEN_EMBEDDING_BAG_PADDING_IDX, "plain", 0, NULL, npu__ref_bags_prepare, npu__ref_bags_launch), \
-    NPU__REF_ROW(NPU_ATEN_CDIST, "plain", 0, NULL, npu__ref_distances_prepare, npu__ref_distances_launch),
+    NPU__REF_DISTANCES_KERNELS(NPU_ATEN_CDIST),
 
 /* ---- losses of elements: all operands broadcast to one shape ---- */
 

@@ -222,7 +222,12 @@ static const row resize_rows[] = {
     { X("[1,2,7,6,9]"), "y = aten.upsample_trilinear3d.default(x, [3, 13, 40], true)", 1 },
     { X("[2,3,20,21]"), "y = aten.upsample_bicubic2d.default(x, [33, 50], false)", 1 },
     { X("[2,3,20,21]"), "y = aten.upsample_bicubic2d.default(x, [9, 64], true)", 1 },
-    { X("[1,1,3,2000]"), "y = aten.upsample_bicubic2d.default(x, [7, 3001], false)", 1 }
+    { X("[1,1,3,2000]"), "y = aten.upsample_bicubic2d.default(x, [7, 3001], false)", 1 },
+    { X("[2,5,9,8]") "input g : @[2,7,11,2]\n", "y = aten.grid_sampler_2d.default(x, g, 0, 0, false)", 1 },
+    { X("[1,3,9,8]") "input g : @[1,13,13,2]\n", "y = aten.grid_sampler_2d.default(x, g, 2, 1, true)", 1 },
+    { X("[1,3,9,8]") "input g : @[1,13,13,2]\n", "y = aten.grid_sampler_2d.default(x, g, 1, 2, false)", 1 },
+    { X("[2,3,4,9,8]") "input g : @[2,5,6,7,3]\n", "y = aten.grid_sampler_3d.default(x, g, 0, 0, true)", 1 },
+    { X("[2,3,4,7]") "input g : @[2,0,3,2]\n", "y = aten.grid_sampler_2d.default(x, g, 0, 0, true)", 1 }
 };
 
 #define QKV(q, kv, v) "input x : @" q "\ninput k : @" kv "\ninput v : @" v "\n"
@@ -250,6 +255,10 @@ static const row product_rows[] = {
     EINSUM("[5,1,6,20]", "[3,20,9]", "...ij,...jk->...ik"), EINSUM("[4,7]", "[5,6]", "ab,cd->ca"),
     EINSUM("[4,0,3]", "[5,0]", "aib,ci->cab"), EINSUM("[4,5,0]", "[4,5,0]", "abc,abc->"),
     EINSUM("[0,5]", "[5,3]", "ab,bc->ac"),
+    { X("[3,37,50]") "input a : @[1,33,50]\n", "y = aten._cdist_forward.default(x, a, 2.0, none)", 1 },
+    { X("[7,5]") "input a : @[2,70,5]\n", "y = aten.cdist.default(x, a, 1.0)", 1 },
+    { X("[7,5]") "input a : @[9,5]\n", "y = aten.cdist.default(x, a, 3.0)", 1 },
+    { X("[7,0]") "input a : @[9,0]\n", "y = aten.cdist.default(x, a)", 1 },
     { X("[4,5,6,7]") "input a : @[6,5,3]\n", "y = aten.tensordot.default(x, a, [1, 2], [1, 0])", 1 },
     { X("[4,5,6]") "input a : @[3,6]\n", "y = aten.inner.default(x, a)", 1 },
     { X("[9,48]") "input a : @[35,48]\ninput b : @[35]\n", "y = aten.linear.default(x, a, b)", 1 },
