@@ -5275,9 +5275,10 @@ static int64_t npu__ref_map_next_row(const npu__ref_map_state *s, const npu__ref
 }
 
 /* Elements of a broadcast operand, row by row; the operand itself where one row holds them all as they are
-   needed. */
+   needed. *kept: the offset of the one element that the strip was filled with where its row begins, which the rest of
+   the row asks for again; -1 = none. */
 static const void *npu__ref_map_gather(const npu__ref_map_state *s, const npu__ref_operand *o, const void *x,
-                                       size_t pos, size_t n, npu__ref_strip *strip)
+                                       size_t pos, size_t n, npu__ref_strip *strip, int64_t *kept)
 {
     size_t size = npu__ref_class_size[s->cls], run;
     uint32_t last = s->rank - 1;
@@ -5285,6 +5286,10 @@ static const void *npu__ref_map_gather(const npu__ref_map_state *s, const npu__r
     if (o->direct && stride == 1 && (int64_t)n <= s->dims[last] - index[last]) {
         return (const char *)x + offset * (int64_t)size;
     }
+    if (stride == 0 && *kept == offset) {
+        return strip;
+    }
+    *kept = stride == 0 && index[last] == 0 && (int64_t)n <= s->dims[last] ? offset : -1;
     for (size_t i = 0; i < n; i += run) {
         int64_t left = s->dims[last] - index[last];
         run = (int64_t)(n - i) < left ? n - i : (size_t)left;
@@ -5298,13 +5303,13 @@ static const void *npu__ref_map_gather(const npu__ref_map_state *s, const npu__r
 /* Operand elements for result elements at + pos .. at + pos + n: where they are, or in `strip`. x is the address
    of element `at` of a dense operand, of the first element of another. */
 static const void *npu__ref_map_read(const npu__ref_map_state *s, const npu__ref_operand *o, const void *x,
-                                     size_t at, size_t pos, size_t n, npu__ref_strip *strip)
+                                     size_t at, size_t pos, size_t n, npu__ref_strip *strip, int64_t *kept)
 {
     const void *from = strip;
     switch (o->mode) {
     case NPU__REF_NUMBER: return o->strip;
     case NPU__REF_REPEATED: return strip; /* filled at the start */
-    case NPU__REF_BROADCAST: from = npu__ref_map_gather(s, o, x, at + pos, n, strip); break;
+    case NPU__REF_BROADCAST: from = npu__ref_map_gather(s, o, x, at + pos, n, strip, kept); break;
     default:
         if (o->direct) {
             return (const char *)x + pos * npu__ref_class_size[s->cls];
@@ -5345,7 +5350,9 @@ static npu_status npu__ref_map_strips(const npu__ref_map_state *s, const void *c
     npu__ref_strip strips[NPU__REF_OPERANDS], result;
     size_t size = npu__ref_class_size[s->cls], most = npu__ref_strip_len(s->cls), n;
     bool computes = npu__ref_map_computes(s->code);
+    int64_t kept[NPU__REF_OPERANDS];
     for (uint32_t k = 0; k < s->num_operands; k++) {
+        kept[k] = -1;
         if (s->operands[k].mode == NPU__REF_REPEATED) {
             npu__ref_map_repeat(s, &s->operands[k], from[k], &strips[k], len < most ? len : most);
         }
@@ -5358,7 +5365,7 @@ static npu_status npu__ref_map_strips(const npu__ref_map_state *s, const void *c
         n = n < limit ? n : limit;
         for (uint32_t k = 0; k < NPU__REF_OPERANDS; k++) {
             x[k] = k < s->num_operands
-                       ? npu__ref_map_read(s, &s->operands[k], from[k], at, pos, n, &strips[k]) : x[0];
+                       ? npu__ref_map_read(s, &s->operands[k], from[k], at, pos, n, &strips[k], &kept[k]) : x[0];
         }
         if (s->divides && npu__ref_has_zero((const int64_t *)x[1], n)) {
             return NPU_ERR_NUMERICAL;
@@ -12554,7 +12561,8 @@ static void npu__ref_contract_move(npu__ref_contraction *s, uint32_t to, uint32_
     }
 }
 
-/* Axes of 1 fall away, those of the result come first, and the longest gets the strips. */
+/* Axes of 1 fall away, those of the result come first, and the longest gets the strips; of those of the result that
+   fill one, the last. */
 static void npu__ref_contract_sort(npu__ref_contraction *s)
 {
     s->axes = NPU__AXES;
@@ -12568,7 +12576,8 @@ static void npu__ref_contract_sort(npu__ref_contraction *s)
         *(pass ? &s->axes : &s->rank) = n;
     }
     for (uint32_t i = 1; i < s->axes; i++) {
-        s->strip = s->dims[i] > s->dims[s->strip] ? i : s->strip;
+        bool fills = i < s->rank && npu__ref_min(s->dims[i], NPU__STRIP) >= npu__ref_min(s->dims[s->strip], NPU__STRIP);
+        s->strip = fills || s->dims[i] > s->dims[s->strip] ? i : s->strip;
     }
 }
 
@@ -16211,22 +16220,38 @@ static void npu__ref_border_row(const npu__ref_border *s, char *to, const char *
     }
 }
 
+/* Where row number `rest` of the first `rank` dims comes from, in elements; -1 = it is the number. */
+static int64_t npu__ref_border_from(const npu__ref_border *s, uint32_t rank, size_t rest)
+{
+    int64_t from = 0;
+    for (uint32_t i = rank; i-- > 0; rest /= (size_t)s->dims[i]) {
+        int64_t at = npu__ref_border_index(s->mode, (int64_t)(rest % (size_t)s->dims[i]) - s->before[i], s->len[i]);
+        from = at < 0 || from < 0 ? -1 : from + (s->first[i] + at) * s->strides[i];
+    }
+    return from;
+}
+
+/* Rows of one plane after the other share what their plane takes to find. */
 static npu_status npu__ref_border_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_border *s = (const npu__ref_border *)l->state;
-    size_t width = (size_t)s->dims[s->rank - 1], rows = width ? (size_t)npu__ref_len(&l->out[0]) / width : 0;
-    size_t begin, end;
+    const uint32_t last = s->rank - 1, above = last > 0 ? last - 1 : 0;
+    size_t width = (size_t)s->dims[last], rows = width ? (size_t)npu__ref_len(&l->out[0]) / width : 0;
+    size_t height = last > 0 ? (size_t)s->dims[above] : 1, begin, end;
+    int64_t plane = 0;
     npu__ref_share(rows, part, parts, &begin, &end);
-    for (size_t row = begin; row < end; row++) {
-        size_t rest = row;
+    for (size_t row = begin, i = height; row < end; row++, i++) {
         int64_t from = 0;
-        for (uint32_t i = s->rank - 1; i-- > 0; rest /= (size_t)s->dims[i]) {
-            int64_t at = (int64_t)(rest % (size_t)s->dims[i]) - s->before[i];
-            at = npu__ref_border_index(s->mode, at, s->len[i]);
-            from = at < 0 || from < 0 ? -1 : from + (s->first[i] + at) * s->strides[i];
+        if (i == height || row == begin) {
+            plane = npu__ref_border_from(s, above, row / height);
+            i = row % height;
+        }
+        if (last > 0) {
+            int64_t at = npu__ref_border_index(s->mode, (int64_t)i - s->before[above], s->len[above]);
+            from = at < 0 ? -1 : (s->first[above] + at) * s->strides[above];
         }
         npu__ref_border_row(s, (char *)l->y[0] + row * width * s->size,
-                            from < 0 ? NULL : (const char *)l->x[0] + (size_t)from * s->size);
+                            from < 0 || plane < 0 ? NULL : (const char *)l->x[0] + (size_t)(plane + from) * s->size);
     }
     return NPU_OK;
 }
