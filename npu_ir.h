@@ -5980,6 +5980,8 @@ NPU_IR_API const npu_pass *npu_conversion_pass(const char *name);
     X(23, NPU_PASS_GELU, "gelu", "x / 2 (1 + erf(x / sqrt 2)): aten.gelu; rounds otherwise")        \
     X(24, NPU_PASS_EINSUM, "einsum",                                                               \
       "of batches of two matrices, the second one transposed or not: aten.matmul; rounds otherwise") \
+    X(27, NPU_PASS_SAFE_SOFTMAX, "safe-softmax",                                                   \
+      "where(not any(x != -infinity), 0, softmax(x)), as decompositions spell it: aten._safe_softmax") \
     X(11, NPU_PASS_ATTENTION, "attention",                                                         \
       "softmax(q k' [q, k or both scaled] [+ mask, or chosen by one]) v, through views that keep matrices, heads of k "\
       "and v repeated or not: aten.scaled_dot_product_attention; rounds otherwise") \
@@ -39407,17 +39409,79 @@ static bool npu__attention_dims(const npu_graph *g, const npu__spelled_attention
            npu__fills_batch(g, a, a->v, dims[2]);
 }
 
+/* Is v zeros, of any shape? */
+static bool npu__is_zeros(npu_rewrite *rw, npu_value v)
+{
+    npu_op op = npu_value_producer(rw->from, v, NULL);
+    npu_kind kind = op.id ? npu_op_kind(rw->from, op) : 0;
+    const npu_op_info *info = op.id ? npu_rewrite_info(rw, op) : NULL;
+    double number = 1.0;
+    if (info && (kind == (npu_kind)NPU_ATEN_FULL_LIKE || kind == (npu_kind)NPU_ATEN_FULL)) {
+        number = npu_scalar_value(npu_op_scalar(info, "fill_value", npu_scalar_int(1)));
+    } else if (!op.id) {
+        (void)npu__value_number(rw->from, v, &number);
+    }
+    return number == 0.0 || kind == (npu_kind)NPU_ATEN_ZEROS_LIKE || kind == (npu_kind)NPU_ATEN_ZEROS;
+}
+
+/* Along which dim a mask says that there is a number of *x that is not -infinity; false = it says something else. */
+static bool npu__match_any_finite(npu_rewrite *rw, npu_op any, npu_value *x, int64_t *dim)
+{
+    npu_op eq = npu__inner(rw->from, npu__inner(rw->from, any, 0, NPU_ATEN_LOGICAL_NOT), 0, NPU_ATEN_EQ_SCALAR);
+    const npu_op_info *info = eq.id ? npu_rewrite_info(rw, eq) : NULL;
+    bool is_infinity = info && npu_scalar_value(npu_op_scalar(info, "other", npu_scalar_int(0))) == -HUGE_VAL;
+    info = is_infinity ? npu_rewrite_info(rw, any) : NULL;
+    *x = npu_op_operand_value(rw->from, eq, 0);
+    *dim = info ? npu_op_int(info, "dim", 0) : 0;
+    return info && npu_op_int(info, "keepdim", 0);
+}
+
+/* where(not any(not (x == -infinity)), 0, softmax(x)), as PyTorch's decompositions have it. The zeros may take their
+   shape from the softmax. */
+NPU__COLD static npu_status npu__fuse_safe_softmax(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    npu_value zeros = npu_op_operand_value(from, op, 1), weights = npu_op_operand_value(from, op, 2), x;
+    npu_op softmax = npu_value_producer(from, weights, NULL), shape = npu_value_producer(from, zeros, NULL);
+    npu_op any = npu__inner(from, npu__inner(from, op, 0, NPU_ATEN_LOGICAL_NOT), 0, NPU_ATEN_ANY_DIM);
+    npu_kind kind = softmax.id ? npu_op_kind(from, softmax) : 0;
+    bool is_softmax = kind == (npu_kind)NPU_ATEN_SOFTMAX || kind == (npu_kind)NPU_ATEN_SOFTMAX_RAW;
+    bool is_shape = shape.id && npu_op_num_operands(from, shape) &&
+                    npu_op_operand_value(from, shape, 0).id == weights.id;
+    const npu_op_info *info;
+    int64_t dims[2], rank = npu__value_rank(from, weights);
+    npu_arg args[2];
+    if (!any.id || !is_softmax || rank == 0 || from->values[weights.id].num_uses != 1u + is_shape ||
+        !npu__is_zeros(rw, zeros) || !npu__match_any_finite(rw, any, &x, &dims[0]) ||
+        npu_op_operand_value(from, softmax, 0).id != x.id) {
+        return npu_rewrite_no_match(rw, "no choice between 0 and the softmax of what is not all -infinity");
+    }
+    info = npu_rewrite_info(rw, softmax);
+    dims[1] = info ? npu_op_int(info, "dim", 0) : -1;
+    if (!info || npu_op_has(info, "dtype") || npu_op_int(info, "half_to_float", 0) ||
+        from->values[weights.id].is_kept || (dims[0] + rank) % rank != (dims[1] + rank) % rank) {
+        return npu_rewrite_no_match(rw, "its softmax is kept, or another one");
+    }
+    args[0] = npu_arg_tensor(NULL, npu_rewrite_value(rw, x));
+    args[1] = npu_arg_int("dim", dims[1]);
+    return npu__pass_replace((const npu_optimize_desc *)ctx, rw, op, npu_op_result(from, op, 0),
+                             npu__first(rw->to, npu_emit(rw->to, NPU_ATEN_SAFE_SOFTMAX, args, 2)));
+}
+
+static const npu_pattern npu__patterns_safe_softmax[] = {
+    { "safe-softmax", NPU_ATEN_WHERE, NULL, 0, npu__fuse_safe_softmax, NULL }
+};
+
 /* The softmax whose weights an op multiplies v with, along the last dim and in its operand's dtype. */
 static bool npu__match_weights(npu_rewrite *rw, npu_op op, npu__spelled_attention *a)
 {
-    static const npu_kind kinds[] = { NPU_ATEN_SOFTMAX, NPU_ATEN_SOFTMAX_RAW };
+    static const npu_kind kinds[] = { NPU_ATEN_SOFTMAX, NPU_ATEN_SOFTMAX_RAW, NPU_ATEN_SAFE_SOFTMAX };
     const npu_graph *g = rw->from;
     npu__slot_of_op at = npu__behind_views(g, npu__at(op, 0));
     npu_op drop = npu__inner(g, at.op, at.i, NPU_ATEN_DROPOUT), softmax;
     const npu_op_info *info;
     int64_t dim;
     at = drop.id ? npu__behind_views(g, npu__at(drop, 0)) : at;
-    softmax = npu__inner_of(g, at, kinds, 2);
+    softmax = npu__inner_of(g, at, kinds, NPU__COUNT(kinds));
     info = softmax.id ? npu_rewrite_info(rw, softmax) : NULL;
     dim = info ? npu_op_int(info, "dim", 0) : 0;
     at = npu__behind_views(g, npu__at(op, 1));
@@ -40962,6 +41026,7 @@ static const npu__pass_row npu__pass_rows[] = {
     { NPU_PASS_LAYER_NORM, NPU__PATTERNS(npu__patterns_layer_norm) },
     { NPU_PASS_GELU, NPU__PATTERNS(npu__patterns_gelu) },
     { NPU_PASS_EINSUM, NPU__PATTERNS(npu__patterns_einsum) },
+    { NPU_PASS_SAFE_SOFTMAX, NPU__PATTERNS(npu__patterns_safe_softmax) },
     { NPU_PASS_ATTENTION, NPU__PATTERNS(npu__patterns_attention) },
     { NPU_PASS_ATEN_TO_AICF, NPU__PATTERNS(npu__patterns_aten_to_aicf) },
     { NPU_PASS_CONV_ACTIVATION, NPU__PATTERNS(npu__patterns_conv_activation) },

@@ -20554,6 +20554,17 @@ static bool npu__ref_arg_max_supported_f32(const npu_op_info *op)
     return op->in[0]->dtype == NPU_F32 && most < INT32_MAX;
 }
 
+/* What safe softmaxes take for a maximum and a factor, so that where all are -infinity the results are 0. */
+static float npu__ref_softmax_max(const npu__ref_along *a, float max)
+{
+    return a->safe && max == -INFINITY ? 0.0f : max;
+}
+
+static float npu__ref_softmax_factor(const npu__ref_along *a, double sum)
+{
+    return a->safe && sum == 0.0 ? 0.0f : (float)(1.0 / sum);
+}
+
 static void npu__ref_softmax_row_f32(const npu_launch *l, const npu__ref_along *a, size_t first)
 {
     const npu__ref_floats *f = a->floats;
@@ -20568,7 +20579,7 @@ static void npu__ref_softmax_row_f32(const npu_launch *l, const npu__ref_along *
             float *y = npu__ref_floats_to(strip, l->y[0], out, at);
             if (pass == 0) {
                 f->fold_runs(NPU__MAX, &most, x, n, 1, 0);
-                max = (float)most;
+                max = npu__ref_softmax_max(a, (float)most);
             } else if (pass == 1) {
                 sum += f->exp_sum(exps, x, n, max);
             } else if (npu__ref_along_is_log(a)) {
@@ -20578,7 +20589,7 @@ static void npu__ref_softmax_row_f32(const npu_launch *l, const npu__ref_along *
                 if (a->n > NPU__REF_FLOAT_STRIP) { /* else they are still there */
                     f->exp_sum(exps, x, n, max);
                 }
-                f->affine(y, exps, n, 0.0f, (float)(1.0 / sum), 0.0f);
+                f->affine(y, exps, n, 0.0f, npu__ref_softmax_factor(a, sum), 0.0f);
                 npu__ref_floats_put(f, l->y[0], out, at, y, n);
             }
         }
@@ -20625,8 +20636,11 @@ static void npu__ref_softmax_columns_f32(const npu_launch *l, const npu__ref_alo
                 npu__ref_floats_put(f, l->y[0], out, at, y, width);
             }
         }
+        for (size_t j = 0; j < width && pass == 0; j++) {
+            max[j] = npu__ref_softmax_max(a, max[j]);
+        }
         for (size_t j = 0; j < width && pass == 1; j++) {
-            sum[j] = is_log ? npu__math_logf(sum[j]) : 1.0f / sum[j];
+            sum[j] = is_log ? npu__math_logf(sum[j]) : npu__ref_softmax_factor(a, (double)sum[j]);
         }
     }
 }
@@ -20640,7 +20654,13 @@ static npu_status npu__ref_softmax_launch_f32(const npu_launch *l, uint32_t part
     npu__ref_share(a->outer * npu__ref_along_blocks(a), part, parts, &begin, &end);
     for (size_t i = begin; i < end; i++) {
         size_t first = npu__ref_along_item(a, i, &width);
-        if (is_short) {
+        double most = -(double)INFINITY;
+        if (is_short && a->safe) {
+            a->floats->fold_runs(NPU__MAX, &most, (const float *)l->x[0] + first, a->n, 1, 0);
+        }
+        if (is_short && a->safe && most == -(double)INFINITY) {
+            npu__ref_fill_floats((float *)l->y[0] + first, a->n, 0.0f);
+        } else if (is_short) {
             a->floats->softmax((float *)l->y[0] + first, (const float *)l->x[0] + first, a->n);
         } else if (a->inner == 1) {
             npu__ref_softmax_row_f32(l, a, first);
@@ -20804,8 +20824,8 @@ static npu_status npu__ref_softmax_launch_wide(const npu_launch *l, uint32_t par
     NPU__REF_STATISTIC_KERNEL(NPU_ATEN_FROBENIUS_NORM_DIM, NPU__REF_NORM, norm),                                 \
     NPU__REF_SOFTMAX_KERNELS(NPU_ATEN_SOFTMAX_RAW, 0),                                                           \
     NPU__REF_SOFTMAX_KERNELS(NPU_ATEN_LOG_SOFTMAX_RAW, NPU__REF_ALONG_LOG),                                      \
-    NPU__REF_ROW_MODE(NPU__REF_ALONG_SAFE, NPU_ATEN_SAFE_SOFTMAX, "plain", 0, NULL, npu__ref_along_prepare,      \
-                      npu__ref_softmax_launch),                                                                  \
+    NPU__REF_F32_KERNELS_MODE(NPU__REF_ALONG_SAFE, NPU_ATEN_SAFE_SOFTMAX, npu__ref_all_f32, along, softmax_launch, \
+                              softmax_launch_f32),                                                               \
     NPU__REF_ROW_MODE(NPU__REF_NANSUM, NPU_ATEN_NANSUM, "f32", 1, npu__ref_statistic_supported_f32,              \
                       npu__ref_statistic_prepare_f32, npu__ref_statistic_launch_f32),                            \
     NPU__REF_ROW_MODE(NPU__SUM, NPU_ATEN_NANSUM, "plain", 0, npu__ref_to_integer, npu__ref_reduce_prepare,       \

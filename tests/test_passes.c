@@ -420,6 +420,47 @@ static const struct {
       "y = aten.conv2d.default(input=p, weight=w) : f32[1,3,8,7]\noutput y = y\n", 
       "input x : f32[1,2,6,7]\ninput w : f32[3,2,3,3]\n"
       "y = aten.conv2d.default(input=x, weight=w, padding=[2, 1]) : f32[1,3,8,7]\noutput y = y\n" },
+    { "a softmax but where all are -infinity, spelt out", PASS(SAFE_SOFTMAX), 0,
+      "input x : f32[2,3,5]\n"
+      "%2 = aten._softmax.default(self=x, dim=-1, half_to_float=false) : f32[2,3,5]\n"
+      "%3 = aten.eq.Scalar(self=x, other=-inf) : bool[2,3,5]\n"
+      "%4 = aten.logical_not.default(self=%3) : bool[2,3,5]\n"
+      "%5 = aten.any.dim(self=%4, dim=2, keepdim=true) : bool[2,3,1]\n"
+      "%6 = aten.logical_not.default(self=%5) : bool[2,3,1]\n"
+      "%7 = aten.full_like.default(self=%2, fill_value=0) : f32[2,3,5]\n"
+      "y = aten.where.self(condition=%6, self=%7, other=%2) : f32[2,3,5]\noutput y = y\n",
+      "input x : f32[2,3,5]\n"
+      "y = aten._safe_softmax.default(self=x, dim=-1) : f32[2,3,5]\noutput y = y\n" },
+    { "the same along another dim", PASS(SAFE_SOFTMAX), 0,
+      "input x : f32[2,3,5]\n"
+      "%2 = aten._softmax.default(self=x, dim=-1, half_to_float=false) : f32[2,3,5]\n"
+      "%3 = aten.eq.Scalar(self=x, other=-inf) : bool[2,3,5]\n"
+      "%4 = aten.logical_not.default(self=%3) : bool[2,3,5]\n"
+      "%5 = aten.any.dim(self=%4, dim=1, keepdim=true) : bool[2,1,5]\n"
+      "%6 = aten.logical_not.default(self=%5) : bool[2,1,5]\n"
+      "%7 = aten.full_like.default(self=%2, fill_value=0) : f32[2,3,5]\n"
+      "y = aten.where.self(condition=%6, self=%7, other=%2) : f32[2,3,5]\noutput y = y\n",
+      NULL },
+    { "the same of another number than 0", PASS(SAFE_SOFTMAX), 0,
+      "input x : f32[2,3,5]\n"
+      "%2 = aten._softmax.default(self=x, dim=-1, half_to_float=false) : f32[2,3,5]\n"
+      "%3 = aten.eq.Scalar(self=x, other=-inf) : bool[2,3,5]\n"
+      "%4 = aten.logical_not.default(self=%3) : bool[2,3,5]\n"
+      "%5 = aten.any.dim(self=%4, dim=2, keepdim=true) : bool[2,3,1]\n"
+      "%6 = aten.logical_not.default(self=%5) : bool[2,3,1]\n"
+      "%7 = aten.full_like.default(self=%2, fill_value=1) : f32[2,3,5]\n"
+      "y = aten.where.self(condition=%6, self=%7, other=%2) : f32[2,3,5]\noutput y = y\n",
+      NULL },
+    { "the same where all are infinity", PASS(SAFE_SOFTMAX), 0,
+      "input x : f32[2,3,5]\n"
+      "%2 = aten._softmax.default(self=x, dim=-1, half_to_float=false) : f32[2,3,5]\n"
+      "%3 = aten.eq.Scalar(self=x, other=inf) : bool[2,3,5]\n"
+      "%4 = aten.logical_not.default(self=%3) : bool[2,3,5]\n"
+      "%5 = aten.any.dim(self=%4, dim=2, keepdim=true) : bool[2,3,1]\n"
+      "%6 = aten.logical_not.default(self=%5) : bool[2,3,1]\n"
+      "%7 = aten.full_like.default(self=%2, fill_value=0) : f32[2,3,5]\n"
+      "y = aten.where.self(condition=%6, self=%7, other=%2) : f32[2,3,5]\noutput y = y\n",
+      NULL },
     { "a max pool whose indices nobody reads", PASS(POOL), 0,
       "input x : f32[1,2,8,9]\n"
       "y, i = aten.max_pool2d_with_indices.default(self=x, kernel_size=[3, 2], padding=[1, 0], ceil_mode=true) : f32[1,2,3,5], i64[1,2,3,5]\n"
@@ -1722,6 +1763,7 @@ static const spelling attentions[] = {
     { false, { NULL, NULL, "a = aten.add.Tensor(d, f)" } },
     { true, { NULL, NULL, NULL, "s = aten.softmax.int(a, 2)" } },
     { true, { NULL, NULL, NULL, "s = aten._softmax.default(a, -1, false)" } },
+    { true, { NULL, NULL, NULL, "s = aten._safe_softmax.default(a, -1)" } },
     { true, { NULL, NULL, NULL, "u = aten.softmax.int(a, -1)\ns = aten.dropout.default(u, 0.0, false)" } },
     { false, { NULL, NULL, NULL, "s = aten.softmax.int(a, 1)" } },
     { false, { NULL, NULL, NULL, "s = aten.softmax.int(a, -1, f32)" } },

@@ -21,6 +21,10 @@ typedef struct row {
 static const row softmax_rows[] = {
     { X("[40,2500]"), "y = aten.softmax.int(x, 1)", 1 },
     { X("[300,1024]"), "y = aten.softmax.int(x, -1)", 1 },
+    { X("[40,1000]"), "y = aten._safe_softmax.default(x, 1)", 1 },
+    { X("[9,7,30]"), "y = aten._safe_softmax.default(x, 1)", 1 },
+    { X("[9,30]"), "f = aten.full_like.default(x, -inf)\ny = aten._safe_softmax.default(f, 1)", 1 },
+    { X("[9,7,30]"), "f = aten.full_like.default(x, -inf)\ny = aten._safe_softmax.default(f, 1)", 1 },
     { X("[7,31]"), "y = aten.softmax.int(x, 1)", 1 },
     { X("[400,5]"), "y = aten.softmax.int(x, 1)", 1 },
     { X("[90,49]"), "y = aten.softmax.int(x, 1)", 1 },
