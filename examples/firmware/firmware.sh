@@ -137,6 +137,28 @@ line() { # model, machine
         "$(nm=${nm_of[$2]} text "$BUILD/$1_$2.elf" kernels)" "$(said $1_$2 file)" "$(said $1_$2 arena)" \
         "$(said $1_$2 stack)" "$(said $1_$2 'instructions of a run')"
 }
+# Bytes of code by the file whose lines they are from, wherever the compiler has put them.
+code_size() { # program, file
+    arm-none-eabi-objdump --dwarf=decodedline "$1" | awk -v file="$2" '$3 ~ /^0x/ {
+        at = 0
+        for (i = 3; i <= length($3); i++) at = at * 16 + index("123456789abcdef", substr($3, i, 1))
+        if (from == file && at > last) sum += at - last
+        from = $2 == "-" || / END/ ? "" : $1
+        last = at
+    } END { print sum + 0 }'
+}
+
+# examples/12_firmware.c, which builds its graph, plans and runs it there, without messages; the stack is that of runs.
+full_profile() {
+    local out=$BUILD/full file
+    sed -e 's/^int main(void)/void firmware_look_again(void);\n&/' -e 's/    int failed = !exec/    firmware_look_again();\n&/' \
+        examples/12_firmware.c > "$out.c" && bash tests/firmware/build.sh "-g -DNPU_IR_NO_STRINGS" "$out.c" "$out.elf" &&
+        timeout 120 qemu-system-arm -M mps2-an386 -nographic -semihosting -kernel "$out.elf" > "$out.out" < /dev/null || return 1
+    for file in npu_ir.h npu_ir_backend_ref.h; do
+        echo "$file $(code_size "$out.elf" $file)"
+    done >> "$out.out"
+}
+
 declare -A nm_of=([RV32]=riscv64-unknown-elf-nm)
 
 models="digits_i8 spotter_i8 digits_f32 spotter_f32"
@@ -215,6 +237,10 @@ M4*)
     for model in $models attention_f32 attention_i8 digits_i8_least spotter_i8_least; do
         limit "stack, bytes, $model" "$(said ${model}_M4 stack)" 512
     done
+    full_profile || { echo "FAIL 12_firmware on M4" && failed=1; }
+    limit "code of npu_ir.h in 12_firmware, bytes" "$(said full npu_ir.h)" 40960
+    limit "stack of its runs, bytes" "$(awk '$1 == "stack" { print $2 }' "$BUILD/full.out")" 4096
+    limit "symbols of strtod in it" "$(arm-none-eabi-nm "$BUILD/full.elf" | grep -c strto)" 0
     ;;
 esac
 case $machines in
