@@ -24402,7 +24402,7 @@ typedef struct npu__compose {
     const npu_op_info *op;
     uint32_t newest; /* value that was yielded, by id */
     const char *words;  /* of the row */
-    npu_value made[12]; /* npu__compose_steps: by its steps so far */
+    npu_value made[12]; /* npu__compose_words: by its steps so far */
 } npu__compose;
 
 enum { NPU__COMPOSE_ARGS = 32, NPU__COMPOSE_ITEMS = 64, NPU__COMPOSE_VALUES = 256 };
@@ -26003,12 +26003,12 @@ static void npu__compose_begin(npu__compose *c, const npu_graph *of)
     }
 }
 
-/* Ops in order: "mul.Tensor tensor1 tensor2; add.Tensor self $a value", each a name of aten and words for npu__do. The
-   results are the last one's, or those of as many of the last ones as there are results. */
-NPU__COLD static void npu__compose_steps(npu__compose *c)
+/* Ops in order: "mul.Tensor tensor1 tensor2; add.Tensor self $a value", each a name of aten and words for npu__do.
+   Returns the last one. */
+NPU__COLD static npu_op npu__compose_words(npu__compose *c, uint32_t *num_made)
 {
-    uint32_t num = 0, num_out = c->op->num_out;
     npu_op op = { 0 };
+    uint32_t num = 0;
     for (const char *at = c->words; at && !npu_graph_status(c->g); num++) {
         const char *end = strchr(at, ';');
         size_t len = end ? (size_t)(end - at) : strlen(at), name_len = strcspn(at, " ;");
@@ -26022,6 +26022,15 @@ NPU__COLD static void npu__compose_steps(npu__compose *c)
         c->made[num] = npu__result_of(c, op, 0);
         at = end ? end + 2 : NULL;
     }
+    *num_made = num;
+    return op;
+}
+
+/* The results are the last op's, or those of as many of the last ones as there are results. */
+NPU__COLD static void npu__compose_steps(npu__compose *c)
+{
+    uint32_t num, num_out = c->op->num_out;
+    npu_op op = npu__compose_words(c, &num);
     for (uint32_t i = 0; i < num_out && op.id; i++) {
         bool is_last = npu_op_num_results(c->g, op) == num_out;
         npu__yield(c, is_last ? npu_op_result(c->g, op, i) : c->made[num - num_out + i]);
@@ -60814,30 +60823,73 @@ NPU__COLD static void npu__planned_compose_dims(npu__compose *c)
     npu__yield(c, npu__reshaped(c, y, c->op->out[0]->rank, c->op->out[0]->dims));
 }
 
-/* The mean, the sum, or all of squares, or distances. */
+/* The mean, the sum, or all of what the words say of each element, times its weight. */
 NPU__COLD static void npu__planned_compose_loss(npu__compose *c)
 {
     int64_t reduction = npu_op_int(c->op, "reduction", 1);
-    npu_value off = NPU__MAKE(NPU_ATEN_SUB, "self target");
-    npu_value y = c->op->kind == NPU_ATEN_MSE_LOSS ? NPU__MAKE(NPU_ATEN_MUL, "%v %v", off, off)
-                                                   : NPU__MAKE(NPU_ATEN_ABS, "%v", off);
+    bool is_sharp = c->op->kind == NPU_ATEN_SMOOTH_L1_LOSS && npu_op_float(c->op, "beta", 1.0) <= 0.0;
+    npu_value weight = npu__operand(c, "weight"), y;
+    uint32_t num;
+    if (is_sharp || npu__operand(c, "pos_weight").id) {
+        npu__graph_fail(c->g, NPU_ERR_UNSUPPORTED, "there is no other way");
+        return;
+    }
+    y = npu__result_of(c, npu__compose_words(c, &num), 0);
+    y = weight.id ? NPU__MAKE(NPU_ATEN_MUL, "%v %v", y, weight) : y;
     npu__yield(c, reduction == 0 ? y : NPU__MAKE(reduction == 1 ? NPU_ATEN_MEAN : NPU_ATEN_SUM, "%v", y));
 }
 
-/* Of each row from each other one, by 1 or by 2. */
-NPU__COLD static void npu__planned_compose_distances(npu__compose *c)
+/* Scores of the targets' classes but the one that is ignored, whose place is taken by class 0. */
+NPU__COLD static void npu__planned_compose_scores(npu__compose *c)
 {
-    double p = npu_op_float(c->op, "p", 2.0);
-    int64_t last = -1;
-    npu_value a = NPU__MAKE(NPU_ATEN_UNSQUEEZE, "x1 -2"), b = NPU__MAKE(NPU_ATEN_UNSQUEEZE, "x2 -3");
-    npu_value off = NPU__MAKE(NPU_ATEN_SUB, "%v %v", a, b);
-    if (p == 2.0) {
-        npu__yield(c, NPU__MAKE(NPU_ATEN_NORM_SCALAROPT_DIM, "%v 2.0 %L", off, &last, 1u));
+    int64_t reduction = npu_op_int(c->op, "reduction", 1), ignored = npu_op_int(c->op, "ignore_index", -100);
+    npu_value weight = npu__operand(c, "weight"), target = npu__operand(c, "target"), counts, total, y;
+    if (npu__spec_of(c, npu__operand(c, "self"))->rank != 2 || reduction == 0) {
+        npu__graph_fail(c->g, NPU_ERR_UNSUPPORTED, "there is no other way");
+        return;
+    }
+    counts = NPU__MAKE(NPU_ATEN_NE_SCALAR, "%v %i", target, ignored);
+    target = NPU__MAKE(NPU_ATEN_MUL, "%v %v", target, counts);
+    y = NPU__MAKE(NPU_ATEN_GATHER, "self 1 %v", NPU__MAKE(NPU_ATEN_UNSQUEEZE, "%v 1", target));
+    y = NPU__MAKE(NPU_ATEN_SQUEEZE_DIM, "%v 1", y);
+    y = NPU__MAKE(NPU_ATEN_MASKED_FILL_SCALAR, "%v %v 0.0", y, NPU__MAKE(NPU_ATEN_LOGICAL_NOT, "%v", counts));
+    counts = npu__cast(c, counts, npu__dtype_at(c, y));
+    if (weight.id) {
+        counts = NPU__MAKE(NPU_ATEN_MUL, "%v %v", NPU__MAKE(NPU_ATEN_INDEX_SELECT, "%v 0 %v", weight, target), counts);
+        y = NPU__MAKE(NPU_ATEN_MUL, "%v %v", y, counts);
+    }
+    total = NPU__MAKE(NPU_ATEN_SUM, "%v", counts);
+    y = NPU__MAKE(NPU_ATEN_NEG, "%v", NPU__MAKE(NPU_ATEN_SUM, "%v", y));
+    npu__yield(c, reduction == 1 ? NPU__MAKE(NPU_ATEN_DIV, "%v %v", y, total) : y);
+    if (c->op->num_out > 1) {
+        npu__yield(c, total);
+    }
+}
+
+/* The root of a sum of powers, or the largest or the least. */
+NPU__COLD static void npu__planned_compose_norm(npu__compose *c)
+{
+    double p = npu_scalar_value(npu_op_scalar(c->op, "p", npu_scalar_int(2)));
+    npu_value x = NPU__MAKE(NPU_ATEN_ABS, "self");
+    if (p == HUGE_VAL || p == -HUGE_VAL) {
+        npu__yield(c, NPU__MAKE(p > 0 ? NPU_ATEN_AMAX : NPU_ATEN_AMIN, "%v dim keepdim", x));
     } else if (p == 1.0) {
-        npu__yield(c, NPU__MAKE(NPU_ATEN_SUM_DIM, "%v %L", NPU__MAKE(NPU_ATEN_ABS, "%v", off), &last, 1u));
+        npu__yield(c, NPU__MAKE(NPU_ATEN_SUM_DIM, "%v dim keepdim", x));
+    } else if (p != 0.0) {
+        x = NPU__MAKE(NPU_ATEN_SUM_DIM, "%v dim keepdim", NPU__MAKE(NPU_ATEN_POW_TENSOR_SCALAR, "%v %f", x, p));
+        npu__yield(c, NPU__MAKE(NPU_ATEN_POW_TENSOR_SCALAR, "%v %f", x, 1.0 / p));
     } else {
         npu__graph_fail(c->g, NPU_ERR_UNSUPPORTED, "there is no other way");
     }
+}
+
+/* Of each row from each other one. */
+NPU__COLD static void npu__planned_compose_distances(npu__compose *c)
+{
+    int64_t last = -1;
+    npu_value a = NPU__MAKE(NPU_ATEN_UNSQUEEZE, "x1 -2"), b = NPU__MAKE(NPU_ATEN_UNSQUEEZE, "x2 -3");
+    npu_value off = NPU__MAKE(NPU_ATEN_SUB, "%v %v", a, b);
+    npu__yield(c, NPU__MAKE(NPU_ATEN_NORM_SCALAROPT_DIM, "%v %f %L", off, npu_op_float(c->op, "p", 2.0), &last, 1u));
 }
 
 /* How many of the boundaries are below, or with `right` not above: those that are not the rest, as NaN is above all. */
@@ -61153,6 +61205,15 @@ static const npu__composition npu__planned_compositions[] = {
     { NPU_ATEN_DIAG, (npu_kind)0, NULL, npu__planned_compose_diagonal },
     { NPU_ATEN_DIAG_EMBED, (npu_kind)0, NULL, npu__planned_compose_diagonal },
     NPU_X(NPU_ATEN_SGN, "sign self"),
+    NPU_X(NPU_ATEN_XLOGY_TENSOR, "log other; mul.Tensor self $a; eq.Scalar self 0; masked_fill.Scalar $b $c 0.0; "
+                                 "ne.Tensor other other; where.self $e other $d"),
+    NPU_X(NPU_ATEN_SPECIAL_ENTR, "log self; mul.Tensor self $a; neg $b; eq.Scalar self 0; lt.Scalar self 0; "
+                                 "masked_fill.Scalar $c $d 0.0; masked_fill.Scalar $f $e -1.0e999"),
+    NPU_X(NPU_ATEN_THRESHOLD_BACKWARD, "le.Scalar self threshold; masked_fill.Scalar grad_output $a 0.0"),
+    NPU_X(NPU_ATEN_SOFTMAX_BACKWARD_DATA, "mul.Tensor grad_output output; sum.dim_IntList $a dim true; "
+                                          "mul.Tensor output $b; sub.Tensor $a $c"),
+    NPU_X(NPU_ATEN_LOG_SOFTMAX_BACKWARD_DATA, "exp output; sum.dim_IntList grad_output dim true; mul.Tensor $a $b; "
+                                              "sub.Tensor grad_output $c"),
     NPU_X(NPU_ATEN_DEG2RAD, "mul.Scalar self 0.0174532925199432958"),
     NPU_X(NPU_ATEN_RAD2DEG, "mul.Scalar self 57.2957795130823209"),
     NPU_X(NPU_ATEN_TRACE, "diagonal self; sum $a"),
@@ -61168,8 +61229,24 @@ static const npu__composition npu__planned_compositions[] = {
     NPU_X(NPU_ATEN_STD_MEAN_DIM, "std.dim self dim unbiased keepdim; mean.dim self dim keepdim"),
     NPU_X(NPU_ATEN_STD_MEAN_CORRECTION, "std.correction self dim correction keepdim; mean.dim self dim keepdim"),
 #undef NPU_X
-    { NPU_ATEN_MSE_LOSS, (npu_kind)0, NULL, npu__planned_compose_loss },
-    { NPU_ATEN_L1_LOSS, (npu_kind)0, NULL, npu__planned_compose_loss },
+#define NPU_X(kind, words) { kind, (npu_kind)0, words, npu__planned_compose_loss }
+#define NPU__HUBER(bend) "sub.Tensor self target; abs $a; clamp_max $b " bend "; mul.Scalar $c 0.5; " \
+                         "sub.Tensor $b $d; mul.Tensor $c $e"
+    NPU_X(NPU_ATEN_MSE_LOSS, "sub.Tensor self target; mul.Tensor $a $a"),
+    NPU_X(NPU_ATEN_L1_LOSS, "sub.Tensor self target; abs $a"),
+    NPU_X(NPU_ATEN_HUBER_LOSS, NPU__HUBER("delta")),
+    NPU_X(NPU_ATEN_SMOOTH_L1_LOSS, NPU__HUBER("beta") "; div.Scalar $f beta"),
+    NPU_X(NPU_ATEN_SOFT_MARGIN_LOSS, "mul.Tensor self target; neg $a; exp $b; log1p $c"),
+    NPU_X(NPU_ATEN_BINARY_CROSS_ENTROPY, "log self; clamp_min $a -100.0; neg self; log1p $c; clamp_min $d -100.0; "
+                                         "sub.Scalar target 1.0; mul.Tensor $f $e; mul.Tensor target $b; "
+                                         "sub.Tensor $g $h"),
+    NPU_X(NPU_ATEN_BINARY_CROSS_ENTROPY_WITH_LOGITS, "rsub.Scalar target 1.0; mul.Tensor $a self; log_sigmoid self; "
+                                                     "sub.Tensor $b $c"),
+#undef NPU__HUBER
+#undef NPU_X
+    { NPU_ATEN_NLL_LOSS, (npu_kind)0, NULL, npu__planned_compose_scores },
+    { NPU_ATEN_NLL_LOSS_FORWARD, (npu_kind)0, NULL, npu__planned_compose_scores },
+    { NPU_ATEN_NORM_SCALAROPT_DIM, (npu_kind)0, NULL, npu__planned_compose_norm },
     { NPU_ATEN_CDIST, (npu_kind)0, NULL, npu__planned_compose_distances },
     { NPU_ATEN_CDIST_FORWARD, (npu_kind)0, NULL, npu__planned_compose_distances },
     { NPU_ATEN_EUCLIDEAN_DIST, (npu_kind)0, NULL, npu__planned_compose_distances },

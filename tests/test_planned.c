@@ -776,6 +776,26 @@ static void test_float_ops(void)
         "g = aten.bucketize.Tensor(x, b)\nh = aten.searchsorted.Tensor(b, x, side='right')\n"
         "i = aten.linalg_cross.default(x, t)\noutput a = a\noutput c = c\noutput d = d\noutput e = e\n"
         "output f = f\noutput g = g\noutput h = h\noutput i = i\n",
+        "input x : f32[4,5]\ninput t : f32[4,5]\np = aten.sigmoid.default(x)\nq = aten.sigmoid.default(t)\n"
+        "s = aten.sign.default(t)\na = aten.huber_loss.default(x, t, 1, 0.3)\n"
+        "b = aten.smooth_l1_loss.default(x, t, 2, 0.4)\n"
+        "c = aten.soft_margin_loss.default(x, s)\nd = aten.binary_cross_entropy.default(p, q)\n"
+        "e = aten.binary_cross_entropy.default(p, q, x, 0)\n"
+        "f = aten.binary_cross_entropy_with_logits.default(x, q, p, none, 2)\n"
+        "g = aten.threshold_backward.default(t, x, 0.1)\nh = aten._softmax_backward_data.default(t, p, 1, f32)\n"
+        "i = aten._log_softmax_backward_data.default(t, x, -1, f32)\noutput a = a\noutput b = b\noutput c = c\n"
+        "output d = d\noutput e = e\noutput f = f\noutput g = g\noutput h = h\noutput i = i\n",
+        "input x : f32[4,5]\ninput z : f32[3,5]\ninput v : f32[5]\ninput r : i32[4]\n"
+        "i = aten._to_copy.default(r, dtype=i64)\na = aten.norm.ScalarOpt_dim(x, 1, [1])\n"
+        "b = aten.norm.ScalarOpt_dim(x, 3, [0], true)\nc = aten.norm.ScalarOpt_dim(x, inf, [0,1])\n"
+        "d = aten.norm.ScalarOpt_dim(x, -inf, [0])\ne = aten._cdist_forward.default(x, z, 3.0, none)\n"
+        "f, g = aten.nll_loss_forward.default(x, i, none, 1, 2)\n"
+        "h, j = aten.nll_loss_forward.default(x, i, v, 2, -100)\nk = aten.nll_loss.default(x, i, v, 1, 0)\n"
+        "output a = a\noutput b = b\noutput c = c\noutput d = d\noutput e = e\noutput f = f\noutput g = g\noutput h = h\noutput j = j\noutput k = k\n",
+        SPECIAL("{0, -0.5, nan, 0.25, inf, 0, 0.3, 1, 0}") "const o : f32[9] {nan, 1, 2, 0, 3, 0, inf, nan, -1}\n"
+        "p = aten.add.Tensor(o, z)\na = aten.xlogy.Tensor(v, p)\nb = aten.special_entr.default(v)\n"
+        "g = aten.isnan.default(a)\nd = aten.masked_fill.Scalar(a, g, 7.0)\ne = aten.isnan.default(b)\n"
+        "f = aten.masked_fill.Scalar(b, e, 7.0)\noutput g = g\noutput d = d\noutput e = e\noutput f = f\n",
         SPECIAL("{0, -0.5, nan, 0.25, inf, -inf, 0.3, nan, 0.6}") "const b : f32[4] {-0.5, 0.0, 0.25, 0.6}\n"
         "g = aten.bucketize.Tensor(v, b)\nh = aten.bucketize.Tensor(v, b, right=true)\n"
         "i, j = aten.sort.default(v, 0)\nk, l = aten.topk.default(v, 3, 0, false)\nm = aten.amin.default(v, [0])\n"
@@ -1712,6 +1732,12 @@ static void test_refused_plans(void)
         { REPEAT(", max_iterations=4294967296") "output y = v\n", NPU_ERR_UNSUPPORTED },
         { CHILD("yes", TWO "y = aten.lgamma.default(a)\noutput y = y\n") CHILD("no", TWO "output a = a\n")
           IF "y = npu.if(c, [x, w], " BRANCHES OUT, NPU_ERR_UNSUPPORTED },
+        { "input x : f32[3]\ninput t : f32[3]\ny = aten.smooth_l1_loss.default(x, t, 1, 0.0)\n" OUT,
+          NPU_ERR_UNSUPPORTED },
+        { "input x : f32[3]\ninput t : f32[3]\ny = aten.binary_cross_entropy_with_logits.default(x, t, none, t)\n" OUT,
+          NPU_ERR_UNSUPPORTED },
+        { "input x : f32[3]\ninput i : i64[]\ny = aten.nll_loss.default(x, i)\n" OUT, NPU_ERR_UNSUPPORTED },
+        { "input x : f32[3]\ny = aten.norm.ScalarOpt_dim(x, 0, [0])\n" OUT, NPU_ERR_UNSUPPORTED },
         { "symbol n 1 8\ninput x : f32[n]\ny = aten.relu.default(x)\n" OUT, NPU_ERR_DYNAMIC_SHAPE },
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
