@@ -502,7 +502,7 @@ firmware_runs() {
         timeout 120 qemu-system-arm -M mps2-an386 -nographic -semihosting -kernel $OUT/$name.elf | tee $OUT/$name.out
         [ "${PIPESTATUS[0]}" -eq 0 ] || return 1
     done
-    set -- $(tr '\n' ' ' < README.md | sed -nE 's/.* links ([0-9]+) KB for a Cortex-M4 instead of ([0-9]+), and its graph takes ([0-9]+) KB of RAM instead of ([0-9]+), .* ([0-9]+) KB of stack, ([0-9.]+) of it for runs.* Without messages ([0-9]+) KB of its code are .npu_ir.h..s, ([0-9]+) the kernels.*/\1 \2 \3 \4 \5 \6 \7 \8/p')
+    set -- $(tr '\n' ' ' < README.md | sed -nE 's/.* links ([0-9]+) KB for a Cortex-M4 instead of ([0-9]+), and its graph takes ([0-9]+) KB of RAM instead of ([0-9]+), .* ([0-9.]+) KB of stack, ([0-9.]+) of it for runs.* Without messages ([0-9]+) KB of its code are .npu_ir.h..s, ([0-9]+) the kernels.*/\1 \2 \3 \4 \5 \6 \7 \8/p')
     about "code and constants" "$(text_size $OUT/listed.elf)" "$1" || failed=1
     about "code and constants, all ops" "$(text_size $OUT/all_ops.elf)" "$2" || failed=1
     about "graph" "$(awk '$1 == "graph" { print $2 }' $OUT/listed.out)" "$3" || failed=1
