@@ -679,12 +679,13 @@ run_exported() { # files, without what is behind the point; how many runs
 exporter() {
     local name sizes out
     while read -r name sizes; do
+        [ "$name" ] || continue
         out=$OUT/exported_$name
         $PYTHON examples/pytorch/export.py tests/models/nets.py:$name $sizes --check -o "$out" && run_exported "$out" || return 1
         case $name in Remembers) $PYTHON examples/pytorch/export.py tests/models/nets.py:$name $sizes --check --runs 3 -o "$out" &&
             run_exported "$out" 3 || return 1 ;; esac
         case $sizes in *--dim*) run_exported "$out.other" || return 1 ;; esac
-    done << 'END'
+    done << END
 conv --input 2x3x16x16
 encoder --input 2x5x16
 Recurrent --input 2x5:int64 --input 2x5
@@ -695,6 +696,9 @@ Remembers --input 4
 Sizes --input batchx3xHxW --dim batch=1:4 --dim H=16:48 --dim W=16:48
 Letters --input 2x3x4x5
 Keeps --input 2x4
+Lost --input 2x3x4
+traced --input 2x3x16x16
+$($PYTHON -c 'import torchvision' 2> /dev/null && echo Boxes --input 2x4x9x8)
 END
     out=$OUT/exported_flow
     $PYTHON tests/models/flow.py "$out" && run_exported "$out" && run_exported "$out.other" || return 1

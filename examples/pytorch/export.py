@@ -136,6 +136,8 @@ class Where:
     def __init__(self, net):
         self.stack, self.handles = [], []
         for name, module in net.named_modules():
+            if isinstance(module, torch.jit.ScriptModule): # takes no hooks
+                continue
             label = "%s (%s)" % (name or "the model", type(module).__name__)
             self.handles.append(module.register_forward_pre_hook(lambda m, x, label=label: self.stack.append(label)))
             self.handles.append(module.register_forward_hook(lambda m, x, y: self.stack.pop() and None))
@@ -294,6 +296,11 @@ def get_item(x, index, plain=torch.Tensor.__getitem__):
     return Picked.given[-1]
 
 
+def new_tensor(kind, *args, plain=torch.Tensor.__new__, **kwargs):
+    """torch.Tensor(...), which torch 1.13 cannot trace."""
+    return torch.empty(0).new(*args, **kwargs) if kind is torch.Tensor else plain(kind, *args, **kwargs)
+
+
 def set_item(x, index, value, plain=torch.Tensor.__setitem__):
     picked = Picked(x, index)
     Picked.given = [y for y in Picked.given if y is not value] # x[i] += 1 comes back
@@ -316,6 +323,8 @@ class Plain(torch.overrides.TorchFunctionMode if hasattr(torch.overrides, "Torch
             return grid_sample(*args, **kwargs)
         if function is torch.bincount:
             return self.counts(*args, **kwargs)
+        if function is torch._VF._pad_packed_sequence:
+            return function(*args, **kwargs)[0], self.lengths(args[1])
         if function is torch.nn.functional.gaussian_nll_loss: # which asks whether a variance is below 0
             asked, torch.any = torch.any, lambda x: False
             try:
@@ -336,6 +345,14 @@ class Plain(torch.overrides.TorchFunctionMode if hasattr(torch.overrides, "Torch
             return y
         ones = torch.ones_like(x, dtype=torch.int64) if weights is None else weights.to(y.dtype)
         return torch.zeros(minlength, dtype=y.dtype).scatter_add(0, x.long(), ones)
+
+    @staticmethod
+    def lengths(sizes):
+        """Of the sequences of a packed one. PyTorch writes them where no tracer sees it."""
+        from torch.utils._mode_utils import no_dispatch
+        with no_dispatch():
+            sizes = sizes.tolist()
+        return torch.tensor([sum(n > i for n in sizes) for i in range(sizes[0])])
 
 
 def known_nodes(node):
@@ -535,6 +552,58 @@ def gradients():
     return table
 
 
+def between(x, plane, rows, columns):
+    """Pixels of x [planes, rows, columns, channels] at places that are no integers; beyond its borders is zero."""
+    y = 0
+    for r, c in [(rows.floor() + i, columns.floor() + j) for i in (0, 1) for j in (0, 1)]:
+        last = [n - 1 for n in x.shape[1:3]]
+        weight = (1 - (rows - r).abs()) * (1 - (columns - c).abs())
+        weight = weight * ((r >= 0) & (r <= last[0]) & (c >= 0) & (c <= last[1]))
+        y = y + x[plane, r.clamp(0, last[0]).long(), c.clamp(0, last[1]).long()] * weight.unsqueeze(-1)
+    return y
+
+
+def roi_align(x, rois, scale, num_rows, num_columns, samples, aligned):
+    if samples <= 0: # the boxes decide how many
+        return NotImplemented
+    first, size = rois[:, 1:3] * scale - 0.5 * aligned, (rois[:, 3:] - rois[:, 1:3]) * scale
+    size = size if aligned else size.clamp(min=1)
+
+    def places(dim, parts):
+        return first[:, dim:dim + 1] + size[:, dim:dim + 1] * ((torch.arange(parts) + 0.5) / parts)
+
+    rows, columns = places(1, num_rows * samples).unsqueeze(2), places(0, num_columns * samples).unsqueeze(1)
+    last = [n - 1 for n in x.shape[2:]]
+    is_near = (rows >= -1) & (rows <= last[0] + 1) & (columns >= -1) & (columns <= last[1] + 1)
+    plane = rois[:, 0].long().view(-1, 1, 1)
+    y = between(x.permute(0, 2, 3, 1), plane, rows.clamp(0, last[0]), columns.clamp(0, last[1]))
+    y = (y * is_near.unsqueeze(-1)).reshape(len(rois), num_rows, samples, num_columns, samples, x.shape[1])
+    return y.mean((2, 4)).permute(0, 3, 1, 2)
+
+
+def deform_conv2d(x, weight, offset, mask, bias, row_step, column_step, top, left, row_gap, column_gap, groups, planes,
+                  masked):
+    (n, channels, h, w), (outputs, _, kernel_h, kernel_w) = x.shape, weight.shape
+    parts = offset.reshape(n, planes, kernel_h, kernel_w, 2, *offset.shape[2:])
+    rows = parts[:, :, :, :, 0] + (torch.arange(offset.shape[2]) * row_step - top).unsqueeze(1)
+    columns = parts[:, :, :, :, 1] + (torch.arange(offset.shape[3]) * column_step - left)
+    rows = rows + (torch.arange(kernel_h) * row_gap).view(-1, 1, 1, 1)
+    columns = columns + (torch.arange(kernel_w) * column_gap).view(-1, 1, 1)
+    plane = torch.arange(n * planes).view(n, planes, 1, 1, 1, 1)
+    y = between(x.reshape(n * planes, -1, h, w).permute(0, 2, 3, 1), plane, rows, columns)
+    y = y * mask.reshape(rows.shape).unsqueeze(-1) if masked else y
+    y = y.movedim(-1, 2).reshape(n, groups, -1, offset.shape[2] * offset.shape[3])
+    y = weight.reshape(groups, outputs // groups, -1) @ y
+    return y.reshape(n, outputs, *offset.shape[2:]) + bias.view(-1, 1, 1)
+
+
+def vision():
+    """Of torchvision, where a model has loaded it, what has results of known sizes."""
+    rules = {"roi_align": roi_align, "deform_conv2d": deform_conv2d}
+    ops = torch.ops.torchvision
+    return {getattr(ops, name).default: rule for name, rule in rules.items() if hasattr(ops, name)}
+
+
 def spelt_out():
     """Ops that are not written as they are: gradients, by PyTorch's own decompositions; batch norm of a training step,
     which changes its statistics without a word of that in its schema."""
@@ -556,6 +625,23 @@ def spelt_out():
         is_bool = x.dtype == torch.bool and isinstance(y, bool)
         return torch.scalar_tensor(y, dtype=torch.bool if is_bool else torch.result_type(x, y))
 
+    def reflections(v, tau):
+        """The product of I - tau v v^H, whose v have a one on the diagonal, and zeros above it."""
+        v = v.tril(-1) + torch.eye(*v.shape[-2:], dtype=v.dtype)
+        q = torch.eye(*v.shape[-2:], dtype=v.dtype).expand(v.shape)
+        for i in reversed(range(tau.shape[-1])):
+            row = v[..., i:i + 1]
+            q = q - tau[..., i:i + 1, None] * row @ (row.mH @ q)
+        return q
+
+    def full(size, value, dtype=None, **options):
+        is_bool = isinstance(value, bool) and dtype is None # torch 1.13 traces it as an integer
+        return aten.full.default(size, value, dtype=torch.bool, **options) if is_bool else NotImplemented
+
+    def attention(q, k, v, mask=None, dropout=0.0, need_weights=False, is_causal=False):
+        return NotImplemented if dropout else aten._scaled_dot_product_attention_math.default(
+            q, k, v, mask, dropout, need_weights, is_causal)
+
     def rrelu(x, noise, lower=1 / 8, upper=1 / 3, training=False, generator=None):
         return NotImplemented if training else torch.nn.functional.leaky_relu(x, (lower + upper) / 2)
 
@@ -565,11 +651,17 @@ def spelt_out():
 
     table[aten.smooth_l1_loss_backward.default] = smooth_l1
     table.update(gradients())
-    for name in ("bitwise_and", "bitwise_or", "bitwise_xor"): # of a tensor and a number, which torch 1.13 cannot trace
-        for op in (getattr(aten, name).Tensor, getattr(aten, name + "_").Tensor):
-            table[op] = lambda x, y, op=op: NotImplemented if isinstance(y, torch.Tensor) else op(x, number(x, y))
+    table.update(vision())
+    for packet in [getattr(aten, "bitwise_" + name) for name in ("and", "or", "xor", "and_", "or_", "xor_")]:
+        for op in (packet.Tensor, packet.Scalar): # of a tensor and a number, which torch 1.13 cannot trace as they are
+            table[op] = lambda x, y, op=op, to=packet.Tensor: NotImplemented if isinstance(y, torch.Tensor) or (
+                op is not to and not isinstance(y, bool)) else to(x, number(x, y))
     table[aten.native_batch_norm.default] = batch_norm
     table[aten.rrelu_with_noise.default] = rrelu
+    table[aten.linalg_householder_product.default] = reflections
+    table[aten.full.default] = full
+    if hasattr(aten, "_scaled_dot_product_attention_forward"):
+        table[aten._scaled_dot_product_attention_forward.default] = attention
     table[aten._conj.default] = lambda x: torch.tensor(x.conjugate()) if isinstance(x, complex) else NotImplemented
     table[aten.cholesky_inverse.default] = lambda x, upper=False: torch.cholesky_solve(torch.eye(x.shape[-1],
             dtype=x.dtype), x, upper)
@@ -581,6 +673,7 @@ class NoChecks:
 
     def __enter__(self):
         torch.Tensor.__getitem__, torch.Tensor.__setitem__, Picked.given = get_item, set_item, []
+        torch.Tensor.__new__ = new_tensor
         self.validate, self.check = torch.distributions.Distribution._validate_args, torch._assert
         torch.distributions.Distribution.set_default_validate_args(False)
         torch._assert = lambda condition, message: None
@@ -588,7 +681,7 @@ class NoChecks:
     def __exit__(self, *error):
         torch.distributions.Distribution.set_default_validate_args(self.validate)
         torch._assert = self.check
-        del torch.Tensor.__getitem__, torch.Tensor.__setitem__
+        del torch.Tensor.__getitem__, torch.Tensor.__setitem__, torch.Tensor.__new__
         if not error[0] and any(y._version for y in Picked.given):
             raise RuntimeError("x[i] is written to in place, where i is a tensor: write x[i] = y")
 
@@ -730,8 +823,11 @@ class ShapesOf(torch.fx.Interpreter):
 
 
 def argument_names(net, count):
-    names = [p.name for p in inspect.signature(net.forward).parameters.values() if p.kind in (p.POSITIONAL_ONLY,
-            p.POSITIONAL_OR_KEYWORD)]
+    if isinstance(net, torch.jit.ScriptModule): # inspect finds no signature
+        names = [a.name for a in net.forward.schema.arguments[1:]]
+    else:
+        names = [p.name for p in inspect.signature(net.forward).parameters.values() if p.kind in (p.POSITIONAL_ONLY,
+                p.POSITIONAL_OR_KEYWORD)]
     return [names[i] if i < len(names) else "input%d" % i for i in range(count)]
 
 

@@ -1,5 +1,5 @@
 """What make check exports with examples/pytorch/export.py and runs: in-place ops, views that are written to, shared weights,
-constants of forward(), several outputs, attention, sizes that follow from the input's; and one that fails."""
+constants of forward(), several outputs, attention, ops of torchvision, sizes that follow from the input's; and one that fails."""
 import torch
 from torch import nn
 
@@ -105,6 +105,44 @@ class Letters(nn.Module):
 
     def forward(self, x):
         return torch.einsum("bijk,xipc,cjqd,dkry->rbpq", x, *self.cores)
+
+
+class Lost(nn.Module):
+    """What the tracer of torch 1.13 loses or refuses: lengths of padded sequences, torch.Tensor(...), numbers that are
+    bools, a scripted layer, a product of reflections."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers, self.script = nn.GRU(4, 3, batch_first=True), torch.jit.script(nn.Linear(3, 2))
+        self.orthogonal = nn.utils.parametrizations.orthogonal(nn.Linear(4, 3), orthogonal_map="householder")
+
+    def forward(self, x):
+        packed = nn.utils.rnn.pack_padded_sequence(x, torch.tensor([2, 3]), batch_first=True, enforce_sorted=False)
+        y, lengths = nn.utils.rnn.pad_packed_sequence(self.layers(packed)[0], batch_first=True)
+        last = y[torch.arange(2), lengths - 1] * torch.Tensor([1, 2, 3])
+        is_good = (last > 0) & True | ~torch.full((3,), True)
+        attend = getattr(nn.functional, "_scaled_dot_product_attention", lambda q, k, v: (q, None))
+        return last, lengths, is_good, self.script(self.orthogonal(x)), attend(x, x, x)[0]
+
+
+def traced():
+    return torch.jit.trace(conv().eval(), torch.zeros(2, 3, 16, 16))
+
+
+class Boxes(nn.Module):
+    """Ops of torchvision, in boxes within the picture, across its border and outside, and with two groups of offsets."""
+
+    def __init__(self):
+        super().__init__()
+        from torchvision import ops
+        self.ops, self.offsets = ops, nn.Conv2d(4, 24, 3, (2, 1), 1)
+        self.conv = ops.DeformConv2d(4, 6, (3, 2), (2, 1), (1, 1), (1, 2), groups=2)
+
+    def forward(self, x):
+        boxes = torch.tensor([[0, 1, 2, 6, 7.5], [1, -3, -2, 12, 4], [1, 0, 20, 9, 30]])
+        offsets = self.offsets(x)
+        return (self.ops.roi_align(x, boxes, (2, 3), 0.7, 2, True), self.ops.roi_align(x, boxes, 2, 1.0, 3, False),
+                self.conv(x, offsets, offsets[:, :12].sigmoid()), self.conv(x, offsets * 4))
 
 
 class Bad(nn.Module):
