@@ -698,12 +698,14 @@ Letters --input 2x3x4x5
 Keeps --input 2x4
 Lost --input 2x3x4
 traced --input 2x3x16x16
+Copies --input 2x4
 $($PYTHON -c 'import torchvision' 2> /dev/null && echo Boxes --input 2x4x9x8)
 END
     out=$OUT/exported_flow
     $PYTHON tests/models/flow.py "$out" && run_exported "$out" && run_exported "$out.other" || return 1
     ! grep out.weight "$OUT/exported_Tied.json" && ! $PYTHON examples/pytorch/export.py tests/models/nets.py:Bad --input 2x4 -o "$OUT/bad" 2> "$OUT/bad.txt" &&
-        grep 'in inner (Linear)' "$OUT/bad.txt" && ! $PYTHON examples/pytorch/export.py tests/models/nets.py:Recurrent --input 2xstepsx5:int64 \
+        grep 'in inner (Linear)' "$OUT/bad.txt" && ! $PYTHON examples/pytorch/export.py tests/models/nets.py:Arrays --input 2 -o "$OUT/bad" 2> "$OUT/bad.txt" &&
+        grep 'in the model (Arrays), .*nets.py:[0-9]*: RuntimeError: an input decides' "$OUT/bad.txt" && ! $PYTHON examples/pytorch/export.py tests/models/nets.py:Recurrent --input 2xstepsx5:int64 \
         --input 2xsteps --dim steps=9:2 -o "$OUT/bad" 2> "$OUT/bad.txt" && grep 'dim steps=9:2: expected NAME=LEAST:MOST' "$OUT/bad.txt"
 }
 

@@ -22,7 +22,7 @@ evaluation without gradients takes, give zeros. torch.export traces where it is 
 give ATen ops with their schemas. Weights that modules share are written once. A buffer that forward changes is a
 state of the graph, which each run finds as the one before has left it; --runs 3 checks what the third gives.
 torch.cond and while_loop of torch 2.x become npu.if and npu.while, their graphs child graphs."""
-import argparse, importlib, importlib.util, inspect, json, operator, os, struct, sys
+import argparse, importlib, importlib.util, inspect, json, operator, os, struct, sys, traceback
 import numpy
 import torch
 
@@ -131,7 +131,7 @@ class Dims:
 # ---- tracing: a graph of ATen calls, and what its placeholders are ---------------------------------------------------
 
 class Where:
-    """Names the module whose forward() raises."""
+    """Names the module whose forward() raises, and the line."""
 
     def __init__(self, net):
         self.stack, self.handles = [], []
@@ -149,7 +149,10 @@ class Where:
         for handle in self.handles:
             handle.remove()
         if isinstance(error, Exception): # whatever the model or the tracer raises
-            fail("in %s: %s: %s" % (self.stack[-1] if self.stack else "the model", kind.__name__, error))
+            lines = [", %s:%d" % (f.filename, f.lineno) for f in traceback.extract_tb(trace)
+                     if f.filename != __file__ and not f.filename.startswith(os.path.dirname(torch.__file__))]
+            name = self.stack[-1] if self.stack else "the model"
+            fail("in %s%s: %s: %s" % (name, lines[-1] if lines else "", kind.__name__, error))
 
 
 def unique_state(net):
@@ -301,6 +304,13 @@ def new_tensor(kind, *args, plain=torch.Tensor.__new__, **kwargs):
     return torch.empty(0).new(*args, **kwargs) if kind is torch.Tensor else plain(kind, *args, **kwargs)
 
 
+def new_parameter(kind, data=None, requires_grad=True):
+    """torch.nn.Parameter(x), whose result no tracer knows: of any other kind of tensor it makes this."""
+    parameter = (torch.empty(0) if data is None else data).detach().requires_grad_(requires_grad)
+    parameter._is_param = True
+    return parameter
+
+
 def set_item(x, index, value, plain=torch.Tensor.__setitem__):
     picked = Picked(x, index)
     Picked.given = [y for y in Picked.given if y is not value] # x[i] += 1 comes back
@@ -311,8 +321,17 @@ class Plain(torch.overrides.TorchFunctionMode if hasattr(torch.overrides, "Torch
     """While it is traced, functions that look at numbers only to check them do not; what has no gradient in ops that
     are there is spelt out."""
 
+    def __init__(self, known):
+        super().__init__()
+        self.known = known
+
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        x = args[0] if args else None
+        if function in (torch.Tensor.numpy, torch.Tensor.__array__, torch.Tensor.tolist) and self.known.value(x) is None:
+            raise RuntimeError("an input decides the numbers of this tensor: a graph cannot have them as an array or list")
+        if function is torch.Tensor.__deepcopy__:
+            return args[1].setdefault(id(x), x.detach().clone().requires_grad_(x.requires_grad))
         if function is torch._C._nn.one_hot:
             x, classes = args[0], args[1] if len(args) > 1 else kwargs.get("num_classes", -1)
             if classes >= 0:
@@ -673,14 +692,15 @@ class NoChecks:
 
     def __enter__(self):
         torch.Tensor.__getitem__, torch.Tensor.__setitem__, Picked.given = get_item, set_item, []
-        torch.Tensor.__new__ = new_tensor
+        self.parameter = torch.nn.Parameter.__new__
+        torch.Tensor.__new__, torch.nn.Parameter.__new__ = new_tensor, new_parameter
         self.validate, self.check = torch.distributions.Distribution._validate_args, torch._assert
         torch.distributions.Distribution.set_default_validate_args(False)
         torch._assert = lambda condition, message: None
 
     def __exit__(self, *error):
         torch.distributions.Distribution.set_default_validate_args(self.validate)
-        torch._assert = self.check
+        torch._assert, torch.nn.Parameter.__new__ = self.check, self.parameter
         del torch.Tensor.__getitem__, torch.Tensor.__setitem__, torch.Tensor.__new__
         if not error[0] and any(y._version for y in Picked.given):
             raise RuntimeError("x[i] is written to in place, where i is a tensor: write x[i] = y")
@@ -768,7 +788,7 @@ def trace_make_fx(net, inputs):
     replaced = {}
 
     def call(weights, *args):
-        with Swapped(net, names, weights) as swapped, Plain():
+        with Swapped(net, names, weights) as swapped, Plain(known):
             results = net(*args)
             replaced.update(swapped.replaced())
             return results, list(replaced.values())

@@ -1,5 +1,7 @@
 """What make check exports with examples/pytorch/export.py and runs: in-place ops, views that are written to, shared weights,
-constants of forward(), several outputs, attention, ops of torchvision, sizes that follow from the input's; and one that fails."""
+constants of forward(), several outputs, attention, ops of torchvision, sizes that follow from the input's; and two that
+fail."""
+import copy
 import torch
 from torch import nn
 
@@ -143,6 +145,30 @@ class Boxes(nn.Module):
         offsets = self.offsets(x)
         return (self.ops.roi_align(x, boxes, (2, 3), 0.7, 2, True), self.ops.roi_align(x, boxes, 2, 1.0, 3, False),
                 self.conv(x, offsets, offsets[:, :12].sigmoid()), self.conv(x, offsets * 4))
+
+
+class Copies(nn.Module):
+    """A copy of a layer that an optimiser changes, and a layer whose weights another one makes."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear, self.maker, self.made = nn.Linear(4, 3), nn.Linear(4, 12), nn.Linear(4, 3)
+
+    def forward(self, x):
+        self.made.weight = nn.Parameter(self.maker(x[0]).view(3, 4))
+        with torch.enable_grad():
+            layer = copy.deepcopy(self.linear)
+            optimiser = torch.optim.Adam(layer.parameters(), lr=0.1)
+            for _ in range(2):
+                optimiser.zero_grad()
+                layer(x).square().mean().backward()
+                optimiser.step()
+        return layer(x).detach(), self.made(x), copy.deepcopy(x)
+
+
+class Arrays(nn.Module):
+    def forward(self, x):
+        return torch.from_numpy(x.numpy() * 2)
 
 
 class Bad(nn.Module):
