@@ -195,8 +195,13 @@ static void say_stage(const char *what, const char *name);
 static int fail(const run_state *s, const char *what)
 {
     const char *words = s->diag.status == NPU_ERR_IO && errno ? strerror(errno) : npu_status_text(s->diag.status);
+    char line[16] = "";
+    if (s->diag.line && s->diag.message[0]) {
+        snprintf(line, sizeof line, ":%u:", (unsigned)s->diag.line);
+        line[strstr(s->diag.message, line) ? 0 : strlen(line) - 1] = 0; /* a message may say it */
+    }
     say_stage(NULL, NULL);
-    fprintf(stderr, "npu_run: %s: %s\n", what, s->diag.message[0] ? s->diag.message : words);
+    fprintf(stderr, "npu_run: %s%s: %s\n", what, line, s->diag.message[0] ? s->diag.message : words);
     return RUN_FAILED;
 }
 
@@ -219,6 +224,7 @@ static int load_files(run_state *s, run_list *list)
         run_file *f = &list->files[i];
         s->diag.status = npu_map_open(&f->map, f->path);
         s->diag.message[0] = 0;
+        f->map.bytes.name = NULL; /* fail() says it */
         if (s->diag.status || npu_npy_read(&f->map.bytes, &f->array, &f->own, &s->diag)) {
             return fail(s, f->path);
         }
@@ -258,13 +264,17 @@ static npu_status open_beside(void *ctx, const char *location, npu_bytes *out)
     return status;
 }
 
+/* What sizes the model leaves open may stay so; where that cannot be, they are those of the files of --input. */
 static npu_status read_onnx(run_state *s)
 {
-    npu_array known[RUN_MAX];
+    npu_array known[RUN_MAX], shapes[RUN_MAX];
     npu_onnx_desc desc;
     memset(&desc, 0, sizeof desc);
     for (uint32_t i = 0; i < s->known.count; i++) {
         known[i] = s->known.files[i].array;
+    }
+    for (uint32_t i = 0; i < s->inputs.count; i++) {
+        shapes[i] = s->inputs.files[i].array;
     }
     desc.backend = npu_ref_backend();
     desc.dims = s->dims;
@@ -275,7 +285,16 @@ static npu_status read_onnx(run_state *s)
     desc.external = open_beside;
     desc.external_ctx = s;
     desc.report = say;
-    return npu_onnx_read(&s->graph, s->model_map.bytes.data, s->model_map.bytes.size, &desc, &s->diag);
+    npu_status status = npu_onnx_read(&s->graph, s->model_map.bytes.data, s->model_map.bytes.size, &desc, &s->diag);
+    if ((status == NPU_ERR_DYNAMIC_SHAPE || status == NPU_ERR_CONVERSION) && !s->inputs.count) {
+        fprintf(stderr, "npu_run: sizes that the model leaves open come from --dim NAME=N, or from the files of --input\n");
+    }
+    if (status && status != NPU_ERR_NOT_FOUND && s->inputs.count) { /* which has been reported */
+        desc.shapes = shapes;
+        desc.num_shapes = s->inputs.count;
+        status = npu_onnx_read(&s->graph, s->model_map.bytes.data, s->model_map.bytes.size, &desc, &s->diag);
+    }
+    return status;
 }
 
 static bool ends_with(const char *text, const char *end)
@@ -349,6 +368,12 @@ static int read_model(run_state *s)
     if (check_names(s, is_onnx)) {
         return RUN_USAGE;
     }
+    bool is_weights = ends_with(s->model, ".safetensors"), is_archive = b->size > 1 && memcmp(b->data, "PK", 2) == 0;
+    if (is_weights || is_archive) { /* torch.save and torch.export make archives */
+        fprintf(stderr, "npu_run: %s: %s; a model is .json, .onnx or .txt\n", s->model,
+                is_weights ? "weights, which stand behind the model" : "an archive: write files of it by examples/pytorch/export.py");
+        return RUN_USAGE;
+    }
     npu_status status = is_onnx ? read_onnx(s)
                         : ends_with(s->model, ".json") || c == '{'
                             ? npu_graph_parse_json(&s->graph, (const char *)b->data, b->size, NULL, &s->diag)
@@ -365,6 +390,14 @@ static int read_weights(run_state *s)
             return fail(s, s->weights[i]);
         }
         files[i] = s->weight_maps[i].bytes;
+    }
+    for (uint32_t i = 0; !s->num_weights && i < npu_graph_num_params(s->graph); i++) {
+        npu_value v = npu_graph_param(s->graph, i);
+        if (!npu_value_data(s->graph, v, NULL)) {
+            fprintf(stderr, "npu_run: %s: weight '%s' and maybe others have no data: name the file that has them, "
+                    "as in npu_run MODEL.json WEIGHTS.safetensors\n", s->model, npu_value_name(s->graph, v));
+            return RUN_USAGE;
+        }
     }
     if (s->num_weights && npu_graph_bind_safetensors(s->graph, files, s->num_weights, say, NULL)) {
         s->diag = *npu_graph_diag(s->graph);

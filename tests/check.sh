@@ -624,6 +624,15 @@ run_npu_run() {
 --dim batch=2 --output none=$OUT/z.npy|--output none=.*z.npy: the model has no such value; the model.s are y
 --dim batch=2 --input x=$OUT/y.npy --input x=$OUT/y.npy|--input x=.*y.npy: given twice
 END
+    printf 'PK\3\4' > $OUT/saved.pt
+    printf '%s\n' 'npu_ir 1' 'graph main' 'input x : f32[2]' 'param w : f32[2,2]' 'y = aten.linear.default(x, w)' 'output y = y' > $OUT/bare.txt
+    while IFS='|' read -r wrong words; do
+        "$run" $wrong 2> $OUT/wrong.txt
+        [ $? = 2 ] && grep -q -- "$words" $OUT/wrong.txt || { echo "$wrong: expected '$words'"; cat $OUT/wrong.txt; return 1; }
+    done << END
+$OUT/saved.pt|saved.pt: an archive: .*export.py
+$OUT/bare.txt|weight .w. and maybe others have no data
+END
     cp $model $OUT/picture.bin && "$run" $OUT/picture.bin --dim batch=2 --verify y=$OUT/y.npy || return 1
     "$run" $OUT/none.onnx 2> $OUT/wrong.txt
     [ $? = 1 ] && grep -qi "no such file" $OUT/wrong.txt || return 1

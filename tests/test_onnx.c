@@ -129,7 +129,7 @@ static pb pb_ints(const char *name, const int64_t *x, int n)
 static void pb_value(pb *graph, unsigned field, const char *name, int dtype, const char *dims)
 {
     pb shape = { .len = 0 }, tensor = { .len = 0 }, type = { .len = 0 }, info = { .len = 0 };
-    for (const char *d = dims; *d; d++) {
+    for (const char *d = dims ? dims : ""; *d; d++) {
         pb dim = { .len = 0 };
         if (*d >= '0' && *d <= '9') {
             pb_int(&dim, 1, *d - '0');
@@ -139,7 +139,9 @@ static void pb_value(pb *graph, unsigned field, const char *name, int dtype, con
         pb_put(&shape, 1, &dim);
     }
     pb_int(&tensor, 1, dtype);
-    pb_put(&tensor, 2, &shape);
+    if (dims) { /* NULL = the shape is not said */
+        pb_put(&tensor, 2, &shape);
+    }
     pb_put(&type, 1, &tensor);
     pb_str(&info, 1, name);
     pb_put(&info, 2, &type);
@@ -232,6 +234,28 @@ static void test_small_model(void)
             run(g, &(npu_array){ "x", npu_spec_tensor(NPU_F32, 2, (int64_t[]){ 2, 2 }), x }, y, 4, "f32[2,2]");
         }
         npu_graph_destroy(g);
+    }
+}
+
+/* Sizes of an input, by its name, by its place, of another one, and of one whose shape the model does not say. */
+static void test_known_shapes(void)
+{
+    const npu_spec spec = npu_spec_tensor(NPU_F32, 2, (int64_t[]){ 3, 2 });
+    const npu_array shapes[] = { { "x", spec, NULL }, { NULL, spec, NULL }, { "z", spec, NULL } };
+    for (size_t i = 0; i < 2 * sizeof shapes / sizeof shapes[0]; i++) {
+        npu_onnx_desc desc = reading();
+        npu_diag diag;
+        pb g = { .len = 0 };
+        pb_node(&g, "Relu", "x", "y", NULL, NULL);
+        pb_value(&g, 11, "x", 1, i < 3 ? "N2" : NULL);
+        pb_value(&g, 12, "y", 1, "N2");
+        pb m = pb_model(&g, 13);
+        desc.shapes = &shapes[i % 3];
+        desc.num_shapes = 1;
+        npu_graph *read = read_from(m.at, m.len, &desc, &diag);
+        const npu_spec *got = npu_value_spec(read, npu_graph_input(read, 0));
+        NPU_CHECK(got && (i % 3 < 2 ? got->rank == 2 && got->dims[0] == 3 : i < 3 ? got->dims[0] < 0 : got->rank == 0));
+        npu_graph_destroy(read);
     }
 }
 
@@ -1680,7 +1704,7 @@ static void test_bad_nodes(void)
         { "Crop", "x", "y", &none, NPU_ERR_RANK, "an operand has no dim 2" },
         { "MatMulInteger", "x -", "y", &none, NPU_ERR_ARITY, "is missing" },
         { "Reshape", "x x", "y", &none, NPU_ERR_CONVERSION, "the shape must be known when the model is read" },
-        { "Conv", "x x", "y", &strides, NPU_ERR_UNSUPPORTED, "windows over -1 dims" },
+        { "Conv", "x x", "y", &strides, NPU_ERR_UNSUPPORTED, "a window needs 3 to 5 dims of its input, which has 1" },
         { "TopK", "x x", "y", &none, NPU_ERR_CONVERSION, "k must be known" },
         { "If", "k", "y", &none, NPU_ERR_ATTRIBUTE, "the graph 'then_branch' is missing" },
         { "Add", "x k", "y", &none, NPU_ERR_DTYPE, "operands of f32 and i64, expected one dtype" },
@@ -1970,6 +1994,7 @@ static void test_table(void)
 int main(void)
 {
     NPU_RUN(test_small_model);
+    NPU_RUN(test_known_shapes);
     NPU_RUN(test_shapes);
     NPU_RUN(test_halves);
     NPU_RUN(test_no_border);

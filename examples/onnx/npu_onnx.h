@@ -12,7 +12,7 @@
    result: shapes that an exporter computes become numbers, an If whose condition is then known one of its branches, and a
    Loop with a known number of turns its turns one after the other. What data decides becomes npu.if and npu.while, where all
    dims are known and a loop gives out its last turn, or at most a known number of turns. A dim with a name is what the
-   desc says, else a symbol.
+   desc says (dims, shapes), else a symbol.
    Floats of 8 and 4 bits are f16 in the graph, integers of 4 and 2 bits u8 and i8, of the same numbers: inputs and
    outputs, too.
    Quantised models, with QuantizeLinear and DequantizeLinear or QLinear ops, become ops of quantized_decomposed, as PyTorch
@@ -45,6 +45,9 @@ typedef struct npu_onnx_desc {
     uint32_t num_dims;
     const npu_array *inputs;       /* inputs that are known: they become constants, their data is copied */
     uint32_t num_inputs;
+    const npu_array *shapes;       /* inputs whose sizes are known, by name, or in order where that is NULL: of dims that the model
+                                      leaves open; no data is read */
+    uint32_t num_shapes;
     bool f16_as_f32;               /* f16 is computed in f32: weights are widened, twice as large; inputs and outputs stay f16 */
     /* The content of a file beside the model, which weights lie in; it must live as long as the graph. Locations are
        relative and do not leave the folder: others are refused before. NULL = files beside the model are refused. */
@@ -1064,7 +1067,7 @@ static void onnx_unknown_dim(onnx_reader *r, uint32_t i, int64_t symbol)
     for (int64_t at = is_given ? symbol : r->first_symbol; at < 0 && at >= (is_given ? symbol : r->last_symbol) && len < 100; at--) {
         len += (size_t)snprintf(names + len, sizeof names - len, "%s'%.40s'", len ? ", " : "", npu_graph_symbol_name(r->g, at));
     }
-    onnx_fail(r, NPU_ERR_DYNAMIC_SHAPE, "dim %u must be known: give %s a size in dims of the desc", (unsigned)i,
+    onnx_fail(r, NPU_ERR_DYNAMIC_SHAPE, "dim %u must be known: give %s a size (dims or shapes of the desc)", (unsigned)i,
               len ? names : "the inputs");
 }
 
@@ -1939,7 +1942,7 @@ static bool onnx_window_of(onnx_reader *r, const onnx_node *n, npu_value x, npu_
     uint32_t rank = onnx_rank(r, x);
     memset(w, 0, sizeof *w);
     if (rank < 3 || rank > 5) {
-        onnx_fail(r, NPU_ERR_UNSUPPORTED, "windows over %d dims are not supported", (int)rank - 2);
+        onnx_fail(r, NPU_ERR_UNSUPPORTED, "a window needs 3 to 5 dims of its input, which has %u", (unsigned)rank);
         return false;
     }
     w->rank = rank - 2;
@@ -6969,8 +6972,8 @@ static void onnx_report(onnx_reader *r, const onnx_node *n)
     const char *why = n->row ? n->row->text : onnx_domain_refused(n->domain);
     memset(&d, 0, sizeof d);
     d.status = NPU_ERR_NOT_FOUND;
-    snprintf(d.message, sizeof d.message, "byte %llu: %.*s '%.*s': %s%s", (unsigned long long)(n->message.at - r->file), ONNX_TEXT(n->op),
-             ONNX_TEXT(n->name), why ? why : "no op of that name is known", n->row ? " are not supported" : "");
+    snprintf(d.message, sizeof d.message, "byte %llu: %.*s%s%.*s '%.*s': %s%s", (unsigned long long)(n->message.at - r->file),
+             ONNX_TEXT(n->domain), n->domain.at < n->domain.end ? "." : "", ONNX_TEXT(n->op), ONNX_TEXT(n->name), why ? why : "no op of that name is known", n->row ? " are not supported" : "");
     if (r->desc->report) {
         r->desc->report(r->desc->report_ctx, &d);
     }
@@ -7038,14 +7041,27 @@ static int64_t onnx_named_dim(onnx_reader *r, const char *name)
     return symbol;
 }
 
-/* A number, a name, or nothing, which is named after the input; below 0, as some converters write, is nothing, too. */
-static int64_t onnx_dim_of(onnx_reader *r, onnx_span dim, const char *input, uint32_t i)
+/* What is known of an input, by its name or its place; NULL = nothing. */
+static const npu_spec *onnx_shape_of(const onnx_reader *r, const char *name)
+{
+    for (uint32_t i = 0; i < r->desc->num_shapes; i++) {
+        const npu_array *a = &r->desc->shapes[i];
+        if (a->name ? strcmp(a->name, name) == 0 : i == npu_graph_num_inputs(r->g)) {
+            return &a->spec;
+        }
+    }
+    return NULL;
+}
+
+/* A number, what is known, a name, or nothing, which is named after the input; below 0, as some converters write, is nothing,
+   too. */
+static int64_t onnx_dim_of(onnx_reader *r, onnx_span dim, const char *input, uint32_t i, const npu_spec *known)
 {
     onnx_span param = onnx_member(r, dim, 2);
     int64_t size = onnx_member_int(r, dim, 1, -1);
     char name[80];
-    if (size >= 0) {
-        return size;
+    if (size >= 0 || (known && i < known->rank)) {
+        return size >= 0 ? size : known->dims[i];
     }
     if (param.at && onnx_len(param) && onnx_len(param) < sizeof name) {
         snprintf(name, sizeof name, "%.*s", (int)onnx_len(param), (const char *)param.at);
@@ -7059,6 +7075,7 @@ static npu_spec onnx_input_spec(onnx_reader *r, onnx_span info, const char *name
 {
     onnx_span type = onnx_member(r, onnx_member(r, info, 2), 1), shape = onnx_member(r, type, 2);
     npu_dtype dtype;
+    const npu_spec *known = onnx_shape_of(r, name);
     int64_t dims[NPU_MAX_RANK], code;
     uint32_t rank = 0;
     onnx_field f;
@@ -7071,11 +7088,11 @@ static npu_spec onnx_input_spec(onnx_reader *r, onnx_span info, const char *name
         if (f.number == 1 && rank == NPU_MAX_RANK) {
             onnx_fail(r, NPU_ERR_RANK, "input '%.60s' has more than %d dims", name, NPU_MAX_RANK);
         } else if (f.number == 1) {
-            dims[rank] = onnx_dim_of(r, onnx_bytes(r, &f), name, rank);
+            dims[rank] = onnx_dim_of(r, onnx_bytes(r, &f), name, rank, known);
             rank++;
         }
     }
-    return npu_spec_tensor(dtype, rank, dims);
+    return !shape.at && known ? npu_spec_tensor(dtype, known->rank, known->dims) : npu_spec_tensor(dtype, rank, dims);
 }
 
 /* The data that is given for an input; NULL = it is one. */

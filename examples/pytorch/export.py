@@ -616,11 +616,22 @@ def deform_conv2d(x, weight, offset, mask, bias, row_step, column_step, top, lef
     return y.reshape(n, outputs, *offset.shape[2:]) + bias.view(-1, 1, 1)
 
 
-def vision():
-    """Of torchvision, where a model has loaded it, what has results of known sizes."""
-    rules = {"roi_align": roi_align, "deform_conv2d": deform_conv2d}
-    ops = torch.ops.torchvision
-    return {getattr(ops, name).default: rule for name, rule in rules.items() if hasattr(ops, name)}
+def reflections(v, tau):
+    """The product of I - tau v v^H, whose v have a one on the diagonal, and zeros above it."""
+    v = v.tril(-1) + torch.eye(*v.shape[-2:], dtype=v.dtype)
+    q = torch.eye(*v.shape[-2:], dtype=v.dtype).expand(v.shape)
+    for i in reversed(range(tau.shape[-1])):
+        row = v[..., i:i + 1]
+        q = q - tau[..., i:i + 1, None] * row @ (row.mH @ q)
+    return q
+
+
+def without_kernels():
+    """Ops that the library has not, whoever traces them; of torchvision, where a model has loaded it, what has results
+    of known sizes."""
+    rules, ops = {"roi_align": roi_align, "deform_conv2d": deform_conv2d}, torch.ops.torchvision
+    table = {getattr(ops, name).default: rule for name, rule in rules.items() if hasattr(ops, name)}
+    return {torch.ops.aten.linalg_householder_product.default: reflections, **table}
 
 
 def spelt_out():
@@ -644,15 +655,6 @@ def spelt_out():
         is_bool = x.dtype == torch.bool and isinstance(y, bool)
         return torch.scalar_tensor(y, dtype=torch.bool if is_bool else torch.result_type(x, y))
 
-    def reflections(v, tau):
-        """The product of I - tau v v^H, whose v have a one on the diagonal, and zeros above it."""
-        v = v.tril(-1) + torch.eye(*v.shape[-2:], dtype=v.dtype)
-        q = torch.eye(*v.shape[-2:], dtype=v.dtype).expand(v.shape)
-        for i in reversed(range(tau.shape[-1])):
-            row = v[..., i:i + 1]
-            q = q - tau[..., i:i + 1, None] * row @ (row.mH @ q)
-        return q
-
     def full(size, value, dtype=None, **options):
         is_bool = isinstance(value, bool) and dtype is None # torch 1.13 traces it as an integer
         return aten.full.default(size, value, dtype=torch.bool, **options) if is_bool else NotImplemented
@@ -670,14 +672,13 @@ def spelt_out():
 
     table[aten.smooth_l1_loss_backward.default] = smooth_l1
     table.update(gradients())
-    table.update(vision())
+    table.update(without_kernels())
     for packet in [getattr(aten, "bitwise_" + name) for name in ("and", "or", "xor", "and_", "or_", "xor_")]:
         for op in (packet.Tensor, packet.Scalar): # of a tensor and a number, which torch 1.13 cannot trace as they are
             table[op] = lambda x, y, op=op, to=packet.Tensor: NotImplemented if isinstance(y, torch.Tensor) or (
                 op is not to and not isinstance(y, bool)) else to(x, number(x, y))
     table[aten.native_batch_norm.default] = batch_norm
     table[aten.rrelu_with_noise.default] = rrelu
-    table[aten.linalg_householder_product.default] = reflections
     table[aten.full.default] = full
     if hasattr(aten, "_scaled_dot_product_attention_forward"):
         table[aten._scaled_dot_product_attention_forward.default] = attention
@@ -794,7 +795,8 @@ def trace_make_fx(net, inputs):
             return results, list(replaced.values())
 
     known = Known(len(keys))
-    with torch.no_grad(), Restored(net), PlainAttention(net), NoChecks(), Products():
+    with torch.no_grad(), Restored(net), PlainAttention(net), NoChecks(), Products(), \
+            torch.backends.mkldnn.flags(enabled=False): # in torch 2.x, LSTMs are an op of its own there
         module = make_fx(call, known.table())(fresh(), *[x.clone() for x in inputs])
         ShapesOf(module).run({k: before[k].clone() for k in keys}, *[x.clone() for x in inputs])
     holders = [n for n in module.graph.nodes if n.op == "placeholder"]
@@ -890,7 +892,7 @@ def trace(model, inputs):
         return trace_export(model, inputs)
     if hasattr(torch, "export") and hasattr(torch.export, "export"):
         try:
-            return trace_export(torch.export.export(model, tuple(inputs)).run_decompositions({}), inputs)
+            return trace_export(torch.export.export(model, tuple(inputs)).run_decompositions(without_kernels()), inputs)
         except Exception as error: # of many kinds
             words = str(error).split("\n")[0]
             print("torch.export: %s: %s; make_fx instead" % (type(error).__name__, words), file=sys.stderr)
