@@ -1553,9 +1553,9 @@ static void test_all_refused(void)
     NPU_CHECK(!read_from(m.at, m.len, &desc, &diag) && diag.status == NPU_ERR_NOT_FOUND);
     NPU_CHECK_STR(h.text, "Nowhere '': no op of that name is known\nBernoulli '': random numbers are not supported\n"
                           "SequenceAt '': sequences are not supported\n"
-                          "Scaler '': trees and other classic models are not supported\n"
-                          "Adam '': training ops are not supported\n"
-                          "ReorderInput '': weights lie as one processor wants them; let ONNX Runtime save the model at the "
+                          "ai.onnx.ml.Scaler '': trees and other classic models are not supported\n"
+                          "ai.onnx.preview.training.Adam '': training ops are not supported\n"
+                          "com.microsoft.nchwc.ReorderInput '': weights lie as one processor wants them; let ONNX Runtime save the model at the "
                           "level extended\n");
 }
 
