@@ -892,7 +892,10 @@ def trace(model, inputs):
         return trace_export(model, inputs)
     if hasattr(torch, "export") and hasattr(torch.export, "export"):
         try:
-            return trace_export(torch.export.export(model, tuple(inputs)).run_decompositions(without_kernels()), inputs)
+            program = torch.export.export(model, tuple(inputs)).run_decompositions(without_kernels())
+            if getattr(program.graph_signature, "user_inputs_to_mutate", None):
+                raise ValueError("an input is written to")
+            return trace_export(program, inputs)
         except Exception as error: # of many kinds
             words = str(error).split("\n")[0]
             print("torch.export: %s: %s; make_fx instead" % (type(error).__name__, words), file=sys.stderr)
@@ -1026,6 +1029,8 @@ class Document:
         self.with_tensors(node)
         inputs, attrs = self.arguments(node)
         op_type = str(node.target)
+        if op_type == "aten.full.default" and isinstance(attrs["fill_value"], bool): # torch 2.x leaves it out
+            attrs["dtype"] = attrs.get("dtype") or "torch.bool"
         if op_type in ("aten.as_strided.default", "aten.as_strided_.default"):
             op_type, attrs = view_of_strides(op_type, inputs[0][1], attrs)
         if op_type == "aten.as_strided.default":
