@@ -23363,17 +23363,20 @@ static npu_status npu__ref_bags_launch(const npu_launch *l, uint32_t part, uint3
 
 /* ---- losses of elements: all operands broadcast to one shape ---- */
 
-enum { NPU__LOSS_NONE, NPU__LOSS_MEAN, NPU__LOSS_SUM };
+enum { NPU__LOSS_NONE, NPU__LOSS_MEAN, NPU__LOSS_SUM, NPU__REF_LOSS_OF_LOG = 1 << 30 };
 
-typedef struct npu__ref_loss {
-    uint32_t kind, rank, num_in;
+typedef struct npu__ref_loss npu__ref_loss;
+struct npu__ref_loss {
+    uint32_t kind, rank, num_in; /* kind: or NPU__REF_LOSS_OF_LOG */
     size_t len;
     int64_t dims[NPU_MAX_RANK], strides[NPU__REF_OPERANDS][NPU_MAX_RANK];
     int64_t reduction;
     double p, eps;         /* beta, delta, margin; eps */
-    bool flag, full;       /* log_target or log_input; full */
+    bool full;
     uint32_t wraps;        /* the integer dtype of all operands, 0 where there is none */
-} npu__ref_loss;
+    const npu__ref_floats *floats; /* NULL = in double */
+    void (*loop)(const npu__ref_loss *s, float *y, const float *const *x, size_t n);
+};
 
 /* Joins the dims of one more operand. */
 static void npu__ref_loss_join(npu__ref_loss *s, const npu_tensor *x)
@@ -23413,6 +23416,27 @@ NPU__REF_COLD static void npu__ref_loss_shape(npu_prepare *p, npu__ref_loss *s)
     }
 }
 
+/* Neighbouring dims that all operands step through as through one become one. */
+NPU__REF_COLD static void npu__ref_loss_merge(npu__ref_loss *s)
+{
+    uint32_t rank = 0;
+    for (uint32_t i = 0; i < s->rank; i++) {
+        bool joins = rank > 0;
+        for (uint32_t k = 0; k < s->num_in && joins; k++) {
+            joins = s->strides[k][i] == s->strides[k][rank - 1] * s->dims[rank - 1];
+        }
+        if (!joins && s->dims[i] != 1) {
+            for (uint32_t k = 0; k < s->num_in; k++) {
+                s->strides[k][rank] = s->strides[k][i];
+            }
+            s->dims[rank++] = s->dims[i];
+        } else if (s->dims[i] != 1) {
+            s->dims[rank - 1] *= s->dims[i];
+        }
+    }
+    s->rank = rank;
+}
+
 NPU__REF_COLD static npu_status npu__ref_loss_prepare(npu_prepare *p)
 {
     npu__ref_loss *s = (npu__ref_loss *)npu_prepare_alloc(p, sizeof *s);
@@ -23421,26 +23445,34 @@ NPU__REF_COLD static npu_status npu__ref_loss_prepare(npu_prepare *p)
         return NPU_ERR_NO_MEMORY;
     }
     npu__ref_loss_shape(p, s);
+    npu__ref_loss_merge(s);
     s->kind = op->kind;
     s->reduction = npu_op_int(op, "reduction", NPU__LOSS_MEAN);
     s->p = npu_op_float(op, "beta", npu_op_float(op, "delta", npu_op_float(op, "margin", 0.0)));
     s->eps = npu_op_float(op, "eps", 0.0);
-    s->flag = npu_op_int(op, "log_target", npu_op_int(op, "log_input", 0)) != 0;
+    if (npu_op_int(op, "log_target", npu_op_int(op, "log_input", 0))) {
+        s->kind |= NPU__REF_LOSS_OF_LOG;
+    }
     s->full = npu_op_int(op, "full", 0) != 0;
     p->state = s;
     p->parts = s->reduction ? 1 : npu__ref_item_parts(s->len, 4);
     return NPU_OK;
 }
 
-/* Element i of operand k. */
-static double npu__ref_loss_operand(const npu_launch *l, const npu__ref_loss *s, uint32_t k, size_t i)
+/* Where element i of operand k lies. */
+static size_t npu__ref_loss_at(const npu__ref_loss *s, uint32_t k, size_t i)
 {
     size_t at = 0;
     for (uint32_t d = 0; d < s->rank; d++) {
         at += i % (size_t)s->dims[d] * (size_t)s->strides[k][d];
         i /= (size_t)s->dims[d];
     }
-    return npu__ref_element(l, (int)k, at);
+    return at;
+}
+
+static double npu__ref_loss_operand(const npu_launch *l, const npu__ref_loss *s, uint32_t k, size_t i)
+{
+    return npu__ref_element(l, (int)k, npu__ref_loss_at(s, k, i));
 }
 
 /* An intermediate number of integers is one of their dtype, 0 = none: 0 - 1 is 255 in u8. */
@@ -23456,49 +23488,75 @@ static double npu__ref_wrapped(uint32_t dtype, double x)
     return (double)i;
 }
 
-static double npu__ref_x_log_x(double x) { return x == 0.0 ? 0.0 : x * npu__math_log(x); }
-static double npu__ref_log_100(double x)
-{
-    return NPU__REF_MOST(x, -100.0);
-} /* torch's bound of log(0) here */
+#ifdef NPU__REF_TARGET_FAST
+#define NPU__REF_FAST_OR(fast, quick, exact) ((fast) ? (quick) : (float)(exact))
+#else
+#define NPU__REF_FAST_OR(fast, quick, exact) ((void)(fast), (float)(exact))
+#endif
+#define NPU__REF_EITHER(name, quick, exact)                                                        \
+    NPU__REF_INLINE float npu__ref_##name##_f32(bool fast, float x)                                \
+    {                                                                                              \
+        return NPU__REF_FAST_OR(fast, quick(x), exact((double)x));                                 \
+    }                                                                                              \
+    NPU__REF_INLINE double npu__ref_##name##_f64(bool fast, double x) { return (void)fast, exact(x); }
+NPU__REF_EITHER(log, npu__ref_fast_logf, npu__math_log)
+NPU__REF_EITHER(log1p, npu__ref_fast_log1pf, npu__math_log1p)
+NPU__REF_EITHER(softplus, npu__ref_fast_softplus, npu__ref_softplus)
 
-static double npu__ref_poisson_loss(const npu__ref_loss *s, double x, double t)
-{
-    double y = s->flag ? npu__math_exp(x) - t * x : x - t * npu__math_log(x + s->eps);
-    return y + (s->full && t > 1.0 ? t * npu__math_log(t) - t + 0.5 * npu__math_log(6.283185307179586 * t) : 0.0);
-}
+#define NPU__REF_STIRLING(T, OF) (t > full ? t * OF(log, t) - t + (T)0.5 * OF(log, (T)6.283185307179586 * t) : 0)
 
-/* weight of the classes that are 1. */
-static double npu__ref_logits_loss(double x, double t, double weight)
-{
-    double soft = npu__math_log1p(npu__math_exp(-fabs(x))) + (x < 0.0 ? -x : 0.0);
-    return (1.0 - t) * x + (1.0 + (weight - 1.0) * t) * soft;
-}
+/* X(kind, loss), of elements a, t, w, v of the operands, which are 1 where they are not there, and d = |a - t|: one
+   text for both classes T. OF(f, x) is a function of x, W(x) is x as integers wrap it; -100 is torch's bound of
+   log(0). */
+#define NPU__REF_LOSSES(X, T, OF, W)                                                               \
+    X(NPU_ATEN_L1_LOSS, W((T)fabs((double)W(a - t))))                                              \
+    X(NPU_ATEN_MSE_LOSS, d * d)                                                                    \
+    X(NPU_ATEN_SMOOTH_L1_LOSS, d < p ? (T)0.5 * d * d / p : d - (T)0.5 * p)                        \
+    X(NPU_ATEN_HUBER_LOSS, d <= p ? (T)0.5 * d * d : p * (d - (T)0.5 * p))                         \
+    X(NPU_ATEN_KL_DIV, (t == 0 ? 0 : t * OF(log, t)) - t * a)                                      \
+    X(NPU_ATEN_KL_DIV | NPU__REF_LOSS_OF_LOG, OF(exp, t) * (t - a))                                \
+    X(NPU_ATEN_BINARY_CROSS_ENTROPY,                                                               \
+      w * ((t - 1) * NPU__REF_MOST(OF(log1p, -a), -100) - t * NPU__REF_MOST(OF(log, a), -100)))    \
+    X(NPU_ATEN_BINARY_CROSS_ENTROPY_WITH_LOGITS, w * ((1 - t) * a + (1 + (v - 1) * t) * OF(softplus, -a))) \
+    X(NPU_ATEN_SOFT_MARGIN_LOSS, OF(softplus, -t * a))                                             \
+    X(NPU_ATEN_POISSON_NLL_LOSS, a - t * OF(log, a + eps) + NPU__REF_STIRLING(T, OF))              \
+    X(NPU_ATEN_POISSON_NLL_LOSS | NPU__REF_LOSS_OF_LOG, OF(exp, a) - t * a + NPU__REF_STIRLING(T, OF)) \
+    X(NPU_ATEN_HINGE_EMBEDDING_LOSS,                                                               \
+      W((t != 1 ? NPU__REF_MOST(W(W(p) - a), 0) : 0) + (t != -1 ? a : 0)))                         \
+    X(NPU_ATEN_MARGIN_RANKING_LOSS, NPU__REF_MOST(p + W(-w * (a - t)), 0))
 
-/* x are the operands; those that are not there are 1. */
-static double npu__ref_loss_of(const npu__ref_loss *s, const double *x)
-{
-    double a = x[0], t = x[1], d = fabs(a - t), hinge;
-    switch (s->kind) {
-    case NPU_ATEN_L1_LOSS: return npu__ref_wrapped(s->wraps, fabs(npu__ref_wrapped(s->wraps, a - t)));
-    case NPU_ATEN_MSE_LOSS: return d * d;
-    case NPU_ATEN_SMOOTH_L1_LOSS: return d < s->p ? 0.5 * d * d / s->p : d - 0.5 * s->p;
-    case NPU_ATEN_HUBER_LOSS: return d <= s->p ? 0.5 * d * d : s->p * (d - 0.5 * s->p);
-    case NPU_ATEN_KL_DIV: return s->flag ? npu__math_exp(t) * (t - a) : npu__ref_x_log_x(t) - t * a;
-    case NPU_ATEN_BINARY_CROSS_ENTROPY:
-        return x[2] * ((t - 1.0) * npu__ref_log_100(npu__math_log1p(-a)) - t * npu__ref_log_100(npu__math_log(a)));
-    case NPU_ATEN_BINARY_CROSS_ENTROPY_WITH_LOGITS: return x[2] * npu__ref_logits_loss(a, t, x[3]);
-    case NPU_ATEN_SOFT_MARGIN_LOSS: return npu__math_log1p(npu__math_exp(-t * a));
-    case NPU_ATEN_POISSON_NLL_LOSS: return npu__ref_poisson_loss(s, a, t);
-    case NPU_ATEN_HINGE_EMBEDDING_LOSS:
-        hinge = npu__ref_wrapped(s->wraps, npu__ref_wrapped(s->wraps, s->p) - a);
-        hinge = t != 1.0 ? NPU__REF_MOST(hinge, 0.0) : 0.0;
-        return npu__ref_wrapped(s->wraps, hinge + (t != -1.0 ? a : 0.0));
-    default:
-        hinge = s->p + npu__ref_wrapped(s->wraps, -x[2] * (a - t));
-        return NPU__REF_MOST(hinge, 0.0);
+#define NPU__REF_LOSS_LOOP(kind, loss)                                                             \
+    case kind:                                                                                     \
+        NPU__REF_EACH(n, const number a = xa[i], t = xt[i], w = xw[i], v = xv[i];                  \
+                      const number d = (number)fabs((double)(a - t));                              \
+                      (void)w, (void)v, (void)d;                                                   \
+                      y[i] = (loss))                                                               \
+        break;
+/* What inlines a body alone takes its flags from it. */
+#define NPU__REF_LOSS_LOOPS(type, T, OF, W)                                                        \
+    NPU__REF_NEON NPU__REF_INLINE void npu__ref_losses_##type##_body(bool fast, const npu__ref_loss *s, T *y, \
+                                                                     const T *const *x, size_t n)  \
+    {                                                                                              \
+        typedef T number;                                                                          \
+        const number *xa = x[0], *xt = x[1], *xw = x[2], *xv = x[3];                               \
+        const number p = (number)s->p, eps = (number)s->eps, full = s->full ? 1 : (number)INFINITY; \
+        (void)fast;                                                                                \
+        switch (s->kind) {                                                                         \
+        NPU__REF_LOSSES(NPU__REF_LOSS_LOOP, T, OF, W)                                              \
+        default: break;                                                                            \
+        }                                                                                          \
     }
-}
+#define NPU__REF_LOSS_OF_F64(function, x) npu__ref_##function##_f64(fast, x)
+#define NPU__REF_LOSS_OF_F32(function, x) npu__ref_##function##_f32(fast, x)
+#define NPU__REF_LOSS_WRAPPED(x) npu__ref_wrapped(s->wraps, x)
+#define NPU__REF_LOSS_AS_IT_IS(x) (x)
+NPU__REF_LOSS_LOOPS(f64, double, NPU__REF_LOSS_OF_F64, NPU__REF_LOSS_WRAPPED)
+NPU__REF_LOSS_LOOPS(f32, float, NPU__REF_LOSS_OF_F32, NPU__REF_LOSS_AS_IT_IS)
+#define NPU_X(set, unused)                                                                         \
+    NPU__REF_LOOP_OF(set, losses_f32, (const npu__ref_loss *s, float *y, const float *const *x, size_t n), \
+                     (NPU__REF_IS_FAST_##set, s, y, x, n))
+NPU__REF_ON_WIDE(NPU_X, 0)
+#undef NPU_X
 
 /* The loss of one item: itself a result, or part of the only one. */
 static void npu__ref_loss_add(const npu_launch *l, int64_t reduction, size_t i, double y, double *sum)
@@ -23517,24 +23575,99 @@ static void npu__ref_loss_end(const npu_launch *l, int64_t reduction, double sum
     }
 }
 
+/* What operands that are not there hold. */
+typedef struct npu__ref_ones {
+    double f64[NPU__STRIP];
+    float f32[NPU__STRIP];
+} npu__ref_ones;
+
+/* The losses of n items from i on, which follow each other in every operand, in double. */
+static npu_status npu__ref_loss_strip(const npu_launch *l, const npu__ref_loss *s, const npu__ref_ones *ones, size_t i,
+                                      size_t n, double *sum)
+{
+    double strips[NPU__REF_OPERANDS][NPU__STRIP], y[NPU__STRIP];
+    const double *x[NPU__REF_OPERANDS] = { ones->f64, ones->f64, ones->f64, ones->f64 };
+    for (uint32_t k = 0; k < s->num_in; k++) {
+        if (l->x[k]) {
+            npu__ref_load_f64(strips[k], l->x[k], l->in[k].dtype, (int64_t)npu__ref_loss_at(s, k, i),
+                              s->rank ? s->strides[k][0] : 0, n);
+            x[k] = strips[k];
+        }
+    }
+    for (size_t j = 0; j < n && s->kind == NPU_ATEN_BINARY_CROSS_ENTROPY; j++) {
+        if (!(x[0][j] >= 0.0 && x[0][j] <= 1.0)) {
+            return npu_launch_fail(l, NPU_ERR_RANGE, "self holds %g, expected 0 to 1", x[0][j]);
+        }
+    }
+    npu__ref_losses_f64_body(false, s, y, x, n);
+    for (size_t j = 0; j < n; j++) {
+        npu__ref_loss_add(l, s->reduction, i + j, y[j], sum);
+    }
+    return NPU_OK;
+}
+
+/* The same in float, where that holds the sum of what there is: other losses, and what is out of range, are few. */
+static npu_status npu__ref_loss_strip_f32(const npu_launch *l, const npu__ref_loss *s, const npu__ref_ones *ones,
+                                          size_t i, size_t n, double *sum)
+{
+    const npu__ref_floats *f = s->floats;
+    float strips[NPU__REF_OPERANDS][NPU__STRIP], strip[NPU__STRIP];
+    const float *x[NPU__REF_OPERANDS] = { ones->f32, ones->f32, ones->f32, ones->f32 };
+    float *y = s->reduction ? strip : npu__ref_floats_to(strip, l->y[0], l->out[0].dtype, (int64_t)i);
+    double part;
+    for (uint32_t k = 0; k < s->num_in; k++) {
+        if (l->x[k]) {
+            x[k] = npu__ref_floats_at(f, strips[k], l->x[k], l->in[k].dtype, (int64_t)npu__ref_loss_at(s, k, i),
+                                      s->rank ? s->strides[k][0] : 0, n);
+        }
+    }
+    s->loop(s, y, x, n);
+    part = f->sum_value(y, n, 0);
+    if (!(fabs(part) <= (double)FLT_MAX)) {
+        return npu__ref_loss_strip(l, s, ones, i, n, sum);
+    }
+    if (!s->reduction) {
+        npu__ref_floats_put(f, l->y[0], l->out[0].dtype, (int64_t)i, y, n);
+    }
+    *sum += part;
+    return NPU_OK;
+}
+
+/* Sums are those of strips, which the dims alone say. */
 static npu_status npu__ref_loss_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_loss *s = (const npu__ref_loss *)l->state;
+    size_t begin, end, n, run = s->rank ? (size_t)s->dims[0] : 1;
+    npu_status status = NPU_OK;
+    npu__ref_ones ones;
     double sum = 0.0;
-    size_t begin, end;
+    for (size_t i = 0; i < NPU__STRIP; i++) {
+        ones.f64[i] = 1.0, ones.f32[i] = 1.0f;
+    }
     npu__ref_share(s->len, part, parts, &begin, &end);
-    for (size_t i = begin; i < end; i++) {
-        double x[NPU__REF_OPERANDS] = { 1.0, 1.0, 1.0, 1.0 };
-        for (uint32_t k = 0; k < s->num_in; k++) {
-            x[k] = l->x[k] ? npu__ref_loss_operand(l, s, k, i) : 1.0;
-        }
-        if (s->kind == NPU_ATEN_BINARY_CROSS_ENTROPY && !(x[0] >= 0.0 && x[0] <= 1.0)) {
-            return npu_launch_fail(l, NPU_ERR_RANGE, "self holds %g, expected 0 to 1", x[0]);
-        }
-        npu__ref_loss_add(l, s->reduction, i, npu__ref_loss_of(s, x), &sum);
+    for (size_t i = begin; i < end && !status; i += n) {
+        n = run - i % run < end - i ? run - i % run : end - i;
+        n = n < NPU__STRIP ? n : NPU__STRIP;
+        status = (s->floats ? npu__ref_loss_strip_f32 : npu__ref_loss_strip)(l, s, &ones, i, n, &sum);
     }
     npu__ref_loss_end(l, s->reduction, sum, (double)s->len);
-    return NPU_OK;
+    return status;
+}
+
+NPU__REF_COLD static npu_status npu__ref_loss_prepare_f32(npu_prepare *p)
+{
+    static void (*const loops[])(const npu__ref_loss *s, float *y, const float *const *x, size_t n) = {
+#define NPU_X(set, narrow, wide) npu__ref_losses_f32_##wide,
+        NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+    };
+    npu_status status = npu__ref_loss_prepare(p);
+    if (!status) {
+        npu__ref_loss *s = (npu__ref_loss *)p->state;
+        s->floats = &npu__ref_floats_of[p->isa];
+        s->loop = loops[p->isa];
+    }
+    return status;
 }
 
 /* ---- losses of classes: x is [outer, classes, inner] ---- */
@@ -24371,7 +24504,7 @@ static npu_status npu__ref_trapezoid_launch(const npu_launch *l, uint32_t part, 
     NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_CUMULATIVE_TRAPEZOID_X, NPU__REF_RUNNING),                               \
     NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_CUMULATIVE_TRAPEZOID_DX, NPU__REF_RUNNING),
 
-#define NPU__REF_LOSS_KERNEL(kind) NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_loss_prepare, npu__ref_loss_launch)
+#define NPU__REF_LOSS_KERNEL(kind) NPU__REF_F32_KERNELS(kind, npu__ref_all_f32, loss, loss_launch, loss_launch)
 #define NPU__REF_ROW_LOSS_KERNEL(kind) \
     NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_row_loss_prepare, npu__ref_row_loss_launch)
 #define NPU__REF_NLL_KERNEL(kind) NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_nll_prepare, npu__ref_nll_launch)

@@ -160,7 +160,54 @@ static const row norm_rows[] = {
     { X("[2,12,40,50]") PARAMS("12"), "y = aten.group_norm.default(x, 3, a, b)", 1 },
     { X("[9,6,11]"), "y = aten.group_norm.default(x, 6)", 1 },
     { X("[40,600]") PARAMS("600"), "y, z, w = aicf.layernorm_fwd(x, a, b)", 3 },
-    { X("[4,6,9,10]") PARAMS("6"), "y, z, w = aicf.batchnorm_fwd(x, a, b)", 3 }
+    { X("[4,6,9,10]") PARAMS("6"), "y, z, w = aicf.batchnorm_fwd(x, a, b)", 3 },
+    { X("[70,300]") "input g : @[70,300]\n" PARAMS("300"),
+      "u, m, r = aten.native_layer_norm.default(x, [300], none, none, 1e-05)\n"
+      "y, z, w = aten.native_layer_norm_backward.default(g, x, [300], m, r, a, b, [true, true, true])", 3 },
+    { X("[9,5,7]") "input g : @[9,5,7]\n",
+      "u, m, r = aten.native_layer_norm.default(x, [5, 7], none, none, 1e-05)\n"
+      "y, z, w = aten.native_layer_norm_backward.default(g, x, [5, 7], m, r, none, none, [true, false, false])", 1 },
+    { X("[3,6,17,19]") "input g : @[3,6,17,19]\ninput a : @[6]\n",
+      "u, m, r = aten.native_group_norm.default(x, none, none, 3, 6, 323, 2, 1e-05)\n"
+      "y, z, w = aten.native_group_norm_backward.default(g, x, m, r, a, 3, 6, 323, 2, [true, true, true])", 3 },
+    { X("[2,4,33]") "input g : @[2,4,33]\n",
+      "u, m, r = aten.native_group_norm.default(x, none, none, 2, 4, 33, 4, 1e-05)\n"
+      "y, z, w = aten.native_group_norm_backward.default(g, x, m, r, none, 2, 4, 33, 4, [true, true, true])", 3 }
+};
+
+#define XA(x, a) X(x) "input a : @" a "\n"
+
+/* Strips and what is left of them; operands that are repeated along dims, or are not there. */
+static const row loss_rows[] = {
+    { XA("[33,70]", "[33,70]"), "y = aten.mse_loss.default(x, a)", 1 },
+    { XA("[5,3,70]", "[3,1]"), "y = aten.mse_loss.default(x, a, 0)", 1 },
+    { XA("[1,3000]", "[7,1]"), "y = aten.l1_loss.default(x, a, 0)", 1 },
+    { XA("[33,71]", "[33,71]"), "y = aten.l1_loss.default(x, a, 2)", 1 },
+    { XA("[]", "[]"), "y = aten.l1_loss.default(x, a)", 1 }, { XA("[0,3]", "[3]"), "y = aten.mse_loss.default(x, a, 2)", 1 },
+    { XA("[2000]", "[2000]"), "y = aten.smooth_l1_loss.default(x, a, 0, 0.7)", 1 },
+    { XA("[300]", "[300]"), "y = aten.smooth_l1_loss.default(x, a, 0, 0.0)", 1 },
+    { XA("[2000]", "[2000]"), "y = aten.huber_loss.default(x, a, 1, 1.5)", 1 },
+    { XA("[2000]", "[2000]"), "t = aten.relu.default(a)\ny = aten.kl_div.default(x, t, 0)", 1 },
+    { XA("[2000]", "[2000]"), "y = aten.kl_div.default(a, x, 0)", 1 },
+    { XA("[40,50]", "[40,50]"), "y = aten.kl_div.default(x, a, 2, log_target=true)", 1 },
+    { XA("[40,50]", "[40,50]") "input b : @[50]\n",
+      "t = aten.sigmoid.default(a)\ny = aten.binary_cross_entropy.default(t, x, b, 0)", 1 },
+    { XA("[40,50]", "[40,50]"), "t = aten.hardsigmoid.default(a)\ny = aten.binary_cross_entropy.default(t, x)", 1 },
+    { XA("[40,50]", "[40,50]") "input b : @[40,1]\ninput c : @[50]\n",
+      "y = aten.binary_cross_entropy_with_logits.default(x, a, b, c, 0)", 1 },
+    { XA("[40,50]", "[40,50]"), "y = aten.binary_cross_entropy_with_logits.default(x, a, none, none, 2)", 1 },
+    { XA("[2000]", "[2000]"), "y = aten.soft_margin_loss.default(x, a, 0)", 1 },
+    { XA("[2000]", "[2000]"), "y = aten.poisson_nll_loss.default(x, a, true, true, 1e-08, 0)", 1 },
+    { XA("[2000]", "[2000]"), "y = aten.poisson_nll_loss.default(x, a, false, false, 0.1, 0)", 1 },
+    { XA("[2000]", "[2000]"), "t = aten.sign.default(a)\ny = aten.hinge_embedding_loss.default(x, t, 1.5, 0)", 1 },
+    { XA("[2000]", "[2000]") "input b : @[2000]\n", "y = aten.margin_ranking_loss.default(x, a, b, 0.5, 0)", 1 },
+    { XA("[40,300]", "[40,300]"), "t = aten.argmax.default(a, 1)\ny = aten.cross_entropy_loss.default(x, t, none, 0)", 1 },
+    { XA("[7,2500]", "[7,2500]"), "t = aten.argmax.default(a, 1)\ny = aten.cross_entropy_loss.default(x, t)", 1 },
+    { XA("[3,7,300]", "[3,7,300]") "input b : @[7]\n",
+      "t = aten.argmax.default(a, 1)\ny = aten.cross_entropy_loss.default(x, t, b, 0, 3)", 1 },
+    { XA("[2,5,9,40]", "[2,5,9,40]"),
+      "t = aten.argmax.default(a, 1)\ny = aten.cross_entropy_loss.default(x, t, none, 1, -100, 0.1)", 1 },
+    { XA("[30,9]", "[30,9]"), "y = aten.cross_entropy_loss.default(x, a, none, 0)", 1 }
 };
 
 /* Transposed ones by phases of the stride, of which some have no output. */
@@ -1256,6 +1303,7 @@ static void test_blocks(void)
 }
 
 static void test_normalization(void) { CHECK_ROWS(norm_rows); }
+static void test_losses(void) { CHECK_ROWS(loss_rows); }
 static void test_pooling(void) { CHECK_ROWS(pool_rows); }
 
 static void test_resize(void) { CHECK_ROWS(resize_rows); }
@@ -1722,6 +1770,7 @@ int main(void)
         NPU_RUN(test_transposed);
         NPU_RUN(test_transposed_elements);
         NPU_RUN(test_normalization);
+        NPU_RUN(test_losses);
         NPU_RUN(test_magnitudes);
         NPU_RUN(test_pooling);
         NPU_RUN(test_resize);
