@@ -20259,7 +20259,8 @@ typedef struct npu__ref_along {
 /* A program without log_softmax does not link logarithms for softmax. */
 static bool npu__ref_along_is_log(const npu__ref_along *a)
 {
-    return (NPU_IR_HAS_OP(NPU_ATEN_LOG_SOFTMAX) || NPU_IR_HAS_OP(NPU_ATEN_LOG_SOFTMAX_RAW)) && a->log;
+    return (NPU_IR_HAS_OP(NPU_ATEN_LOG_SOFTMAX) || NPU_IR_HAS_OP(NPU_ATEN_LOG_SOFTMAX_RAW) ||
+            NPU_IR_HAS_OP(NPU_ATEN_CROSS_ENTROPY_LOSS)) && a->log;
 }
 
 enum { NPU__REF_ALONG_LOG = 1, NPU__REF_ALONG_SAFE, NPU__REF_ALONG_LEAST }; /* modes */
@@ -23713,7 +23714,8 @@ static double npu__ref_nll_shift(const npu_launch *l, const npu__ref_nll *s, siz
 static double npu__ref_nll_spread(const npu_launch *l, const npu__ref_nll *s, size_t first, int64_t target)
 {
     double shift = npu__ref_nll_shift(l, s, first), loss = 0.0, even = s->smoothing / (double)s->along.n;
-    for (size_t c = 0; c < s->along.n; c++) {
+    bool one = target >= 0 && even == 0.0;
+    for (size_t c = one ? (size_t)target : 0; c < (one ? (size_t)target + 1 : s->along.n); c++) {
         size_t at = first + c * s->along.inner;
         double hit = target < 0 ? npu__ref_element(l, 1, at) : (double)((size_t)target == c);
         double share = hit * (1.0 - s->smoothing) + even;
@@ -23772,6 +23774,33 @@ static npu_status npu__ref_nll_launch(const npu_launch *l, uint32_t part, uint32
     }
     return NPU_OK;
 }
+
+/* In float by way of log_softmax, whose loss is left. */
+static npu_status npu__ref_nll_launch_f32(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_nll *s = (const npu__ref_nll *)l->state;
+    npu_launch scores = *l, loss = *l;
+    const void *x[3] = { l->workspace, l->x[1], l->num_in > 2 ? l->x[2] : NULL };
+    void *y = l->workspace;
+    scores.state = (void *)(uintptr_t)&s->along, scores.out = l->in, scores.y = &y;
+    loss.x = x;
+    npu__ref_softmax_launch_f32(&scores, part, parts);
+    return npu__ref_nll_launch(&loss, part, parts);
+}
+
+NPU__REF_COLD static npu_status npu__ref_nll_prepare_f32(npu_prepare *p)
+{
+    npu_status status = npu__ref_nll_prepare(p);
+    if (!status) {
+        npu__ref_nll *s = (npu__ref_nll *)p->state;
+        s->along.floats = &npu__ref_floats_of[p->isa];
+        s->along.log = true, s->entropy = false;
+        p->workspace = (size_t)npu__ref_len(&p->in[0]) * sizeof(float);
+    }
+    return status;
+}
+
+static bool npu__ref_nll_supported_f32(const npu_op_info *op) { return op->in[0]->dtype == NPU_F32; }
 
 /* ---- connectionist temporal classification: a target label by label, blanks between them and around ---- */
 
@@ -24525,7 +24554,7 @@ static npu_status npu__ref_trapezoid_launch(const npu_launch *l, uint32_t part, 
     NPU__REF_NLL_KERNEL(NPU_ATEN_NLL_LOSS_ND),                                                                   \
     NPU__REF_NLL_KERNEL(NPU_ATEN_NLL_LOSS_FORWARD),                                                              \
     NPU__REF_NLL_KERNEL(NPU_ATEN_NLL_LOSS2D_FORWARD),                                                            \
-    NPU__REF_NLL_KERNEL(NPU_ATEN_CROSS_ENTROPY_LOSS),                                                            \
+    NPU__REF_F32_KERNELS(NPU_ATEN_CROSS_ENTROPY_LOSS, npu__ref_nll_supported_f32, nll, nll_launch, nll_launch_f32), \
     NPU__REF_ROW(NPU_ATEN_COSINE_SIMILARITY, "plain", 0, NULL, npu__ref_cosine_prepare, npu__ref_cosine_launch), \
     NPU__REF_ROW(NPU_ATEN_SOFTMAX_BACKWARD_DATA, "plain", 0, NULL, npu__ref_along_prepare,                       \
       npu__ref_softmax_backward_launch),                                                                         \
