@@ -17589,14 +17589,100 @@ static void npu__ref_norm_backward_row(const npu_launch *l, const npu__ref_norm 
     }
 }
 
+/* ---- the same in float, a run of a channel, or a row, at a time ---- */
+
+/* A run from `first`: sums of its gradient, and of that times the normalised x, are added to `sums`, and those of each
+   element to `columns` where it has a weight for each; sums NULL = its result by those in s. */
+static void npu__ref_norm_backward_run_f32(const npu_launch *l, const npu__ref_norm *norm, size_t first, double weight,
+                                           double *sums, float *columns, const npu__ref_norm_sums *s)
+{
+    const npu__ref_floats *f = norm->floats;
+    float strips[4][NPU__REF_FLOAT_STRIP], *x = strips[0], *t = strips[1];
+    const float *w = strips[2];
+    const double rate = s->rstd * s->grad_x, shift = s->rstd * s->grad;
+    strips[2][0] = (float)weight;
+    npu__ref_repeat(strips[2], sizeof(float), norm->run < NPU__REF_FLOAT_STRIP ? norm->run : NPU__REF_FLOAT_STRIP);
+    for (size_t i = 0, n; i < norm->run; i += n) {
+        int64_t at = (int64_t)(first + i);
+        n = norm->run - i < NPU__REF_FLOAT_STRIP ? norm->run - i : NPU__REF_FLOAT_STRIP;
+        const float *g = npu__ref_floats_at(f, strips[3], l->x[NPU__NORM_GRAD], l->in[NPU__NORM_GRAD].dtype, at, 1, n);
+        f->affine(x, npu__ref_floats_at(f, x, l->x[NPU__NORM_INPUT], l->in[NPU__NORM_INPUT].dtype, at, 1, n), n,
+                  (float)s->mean, (float)s->rstd, 0.0f);
+        if (norm->along_run && npu__ref_has(l, norm->weight)) {
+            w = npu__ref_floats_at(f, strips[2], l->x[norm->weight], l->in[norm->weight].dtype, (int64_t)i, 1, n);
+        }
+        if (!sums) { /* rstd (g w - grad - x grad_x) */
+            float *y = npu__ref_floats_to(t, l->y[0], l->out[0].dtype, at);
+            f->affine(x, x, n, 0.0f, (float)-rate, (float)-shift);
+            f->affine_each(y, g, n, 0.0f, (float)s->rstd, w, x);
+            npu__ref_floats_put(f, l->y[0], l->out[0].dtype, at, y, n);
+            continue;
+        }
+        f->times(t, g, w, n);
+        sums[0] += f->sum_value(t, n, 0.0f);
+        f->times(t, t, x, n);
+        sums[1] += f->sum_value(t, n, 0.0f);
+        if (columns) {
+            f->times(t, g, x, n);
+            f->fold_rows(NPU__SUM, columns + i, t, n, 1, 0);
+            f->fold_rows(NPU__SUM, columns + norm->run + i, g, n, 1, 0);
+        }
+    }
+}
+
+static void npu__ref_norm_backward_row_f32(const npu_launch *l, const npu__ref_norm *norm, size_t row, double *sums,
+                                           float *columns)
+{
+    size_t n = norm->channels * norm->run, first = row * n;
+    npu__ref_norm_sums s = { npu__ref_element(l, norm->mean, row), npu__ref_element(l, norm->variance, row),
+                             0.0, 0.0 };
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t c = 0; c < norm->channels; c++) {
+            size_t at = npu__ref_norm_weight(norm, row, c * norm->run);
+            bool shares = !norm->along_run && npu__ref_has(l, norm->weight);
+            double weight = shares ? npu__ref_element(l, norm->weight, at) : 1.0, part[2] = { 0.0, 0.0 };
+            npu__ref_norm_backward_run_f32(l, norm, first + c * norm->run, pass ? weight : 1.0, pass ? NULL : part,
+                                           pass || !norm->along_run ? NULL : columns, &s);
+            s.grad += weight * part[0];
+            s.grad_x += weight * part[1];
+            for (size_t k = 0; k < 2 && !norm->along_run; k++) {
+                sums[2 * at + k] += part[1 - k];
+            }
+        }
+        s.grad /= (double)(pass ? 1 : n);
+        s.grad_x /= (double)(pass ? 1 : n);
+        if (npu__ref_len(&l->out[0]) == 0) { /* left out */
+            return;
+        }
+    }
+}
+
+/* Columns leave float every few rows. */
+static void npu__ref_norm_backward_columns(const npu__ref_norm *norm, double *sums, float *columns)
+{
+    for (size_t i = 0; i < norm->run; i++) {
+        sums[2 * i] += (double)columns[i];
+        sums[2 * i + 1] += (double)columns[norm->run + i];
+    }
+    memset(columns, 0, 2 * norm->run * sizeof *columns);
+}
+
 static npu_status npu__ref_norm_backward_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_norm *norm = (const npu__ref_norm *)l->state;
     double *sums = (double *)l->workspace;
     (void)part, (void)parts;
-    memset(sums, 0, 2 * norm->weights * sizeof *sums);
+    float *columns = (float *)(sums + 2 * norm->weights);
+    memset(sums, 0, 2 * norm->weights * (sizeof *sums + sizeof *columns));
     for (size_t row = 0; row < norm->rows; row++) {
-        npu__ref_norm_backward_row(l, norm, row, sums);
+        if (norm->floats) {
+            npu__ref_norm_backward_row_f32(l, norm, row, sums, columns);
+        } else {
+            npu__ref_norm_backward_row(l, norm, row, sums);
+        }
+        if (norm->floats && norm->along_run && (row % 64 == 63 || row + 1 == norm->rows)) {
+            npu__ref_norm_backward_columns(norm, sums, columns);
+        }
     }
     for (size_t k = 1; k < 3; k++) {
         size_t n = (size_t)npu__ref_len(&l->out[k]);
@@ -17619,7 +17705,7 @@ NPU__REF_COLD static npu_status npu__ref_norm_backward_prepare(npu_prepare *p)
     norm->mean = npu_op_operand(p->op, "mean");
     norm->variance = npu_op_operand(p->op, "rstd");
     p->parts = 1; /* the gradients of weight and bias add up over all rows */
-    return npu_size_mul(2 * sizeof(double), norm->weights, &p->workspace) ? NPU_OK : NPU_ERR_OVERFLOW;
+    return npu_size_mul(2 * (sizeof(double) + sizeof(float)), norm->weights, &p->workspace) ? NPU_OK : NPU_ERR_OVERFLOW;
 }
 
 /* The variant "f32" of a prepare function that made a norm. */
@@ -17629,6 +17715,11 @@ NPU__REF_COLD static npu_status npu__ref_norm_in_f32(npu_prepare *p, npu_status 
         ((npu__ref_norm *)p->state)->floats = &npu__ref_floats_of[p->isa];
     }
     return status;
+}
+
+NPU__REF_COLD static npu_status npu__ref_norm_backward_prepare_f32(npu_prepare *p)
+{
+    return npu__ref_norm_in_f32(p, npu__ref_norm_backward_prepare(p));
 }
 
 NPU__REF_COLD static npu_status npu__ref_layer_norm_prepare_f32(npu_prepare *p)
@@ -17678,10 +17769,10 @@ NPU__REF_COLD static npu_status npu__ref_instance_norm_prepare_f32(npu_prepare *
     NPU__REF_NORM_KERNELS(NPU_ATEN_INSTANCE_NORM, instance_norm),                                       \
     NPU__REF_NORM_KERNELS(NPU_ATEN_RMS_NORM, layer_norm),                                               \
     NPU__REF_NORM_KERNELS(NPU_ATEN_NATIVE_GROUP_NORM, group_norm),                                      \
-    NPU__REF_ROW(NPU_ATEN_NATIVE_LAYER_NORM_BACKWARD, "plain", 0, NULL, npu__ref_norm_backward_prepare, \
-      npu__ref_norm_backward_launch),                                                                   \
-    NPU__REF_ROW(NPU_ATEN_NATIVE_GROUP_NORM_BACKWARD, "plain", 0, NULL, npu__ref_norm_backward_prepare, \
-      npu__ref_norm_backward_launch),
+    NPU__REF_F32_KERNELS(NPU_ATEN_NATIVE_LAYER_NORM_BACKWARD, npu__ref_all_f32, norm_backward,          \
+                         norm_backward_launch, norm_backward_launch),                                   \
+    NPU__REF_F32_KERNELS(NPU_ATEN_NATIVE_GROUP_NORM_BACKWARD, npu__ref_all_f32, norm_backward,          \
+                         norm_backward_launch, norm_backward_launch),
 
 /* ---- pooling: windows over one, two or three dims, the missing ones in front being 1 ---- */
 
