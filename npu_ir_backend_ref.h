@@ -16414,70 +16414,85 @@ NPU__REF_COLD static npu_status npu__ref_columns_prepare(npu_prepare *p)
     return NPU_OK;
 }
 
+/* How many windows of a row, from *first on, have element k on one of n pixels from `pixel` on: that one on *at. */
+static int64_t npu__ref_column_run(const npu__ref_columns *s, int64_t k, int64_t pixel, int64_t n, int64_t *first,
+                                   int64_t *at)
+{
+    int64_t left = k * s->dilation[1] - s->padding[1], stride = s->stride[1];
+    *first = pixel > left ? npu__ref_ceil_div(pixel - left, stride) : 0;
+    *at = left + *first * stride;
+    return npu__ref_max(npu__ref_min(npu__ref_ceil_div(npu__ref_max(pixel + n - *at, 0), stride),
+                                     s->steps[1] - *first), 0);
+}
+
 static npu_status npu__ref_im2col_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_columns *s = (const npu__ref_columns *)l->state;
-    size_t kernel = (size_t)(s->kernel[0] * s->kernel[1]), size = npu__ref_size(l->in[0].dtype), begin, end,
-           at;
-    static const double zero = 0;
+    size_t kernel = (size_t)(s->kernel[0] * s->kernel[1]), size = npu__ref_size(l->in[0].dtype), begin, end;
+    int64_t first, x;
     npu__ref_share((size_t)s->planes * kernel, part, parts, &begin, &end);
-    at = begin * (size_t)(s->steps[0] * s->steps[1]);
     for (size_t row = begin; row < end; row++) {
         int64_t plane = (int64_t)(row / kernel), k = (int64_t)(row % kernel);
-        int64_t top = k / s->kernel[1] * s->dilation[0] - s->padding[0];
-        int64_t left = k % s->kernel[1] * s->dilation[1] - s->padding[1];
+        int64_t n = npu__ref_column_run(s, k % s->kernel[1], 0, s->size[1], &first, &x);
         for (int64_t i = 0; i < s->steps[0]; i++) {
-            int64_t y = top + i * s->stride[0];
-            bool is_inside = y >= 0 && y < s->size[0];
-            for (int64_t j = 0; j < s->steps[1]; j++, at++) {
-                int64_t x = left + j * s->stride[1];
-                if (is_inside && x >= 0 && x < s->size[1]) {
-                    npu__ref_copy_element(l->y[0], at, l->x[0],
-                                          (size_t)((plane * s->size[0] + y) * s->size[1] + x), size);
-                } else {
-                    npu__ref_copy_element(l->y[0], at, &zero, 0, size);
-                }
+            int64_t y = k / s->kernel[1] * s->dilation[0] - s->padding[0] + i * s->stride[0];
+            char *to = (char *)l->y[0] + ((size_t)row * (size_t)s->steps[0] + (size_t)i) * (size_t)s->steps[1] * size;
+            bool is_inside = y >= 0 && y < s->size[0] && n > 0;
+            size_t from = is_inside ? (size_t)((plane * s->size[0] + y) * s->size[1] + x) : 0;
+            if (!is_inside || n < s->steps[1]) {
+                memset(to, 0, (size_t)s->steps[1] * size);
+            }
+            if (is_inside && s->stride[1] == 1) {
+                memcpy(to + (size_t)first * size, (const char *)l->x[0] + from * size, (size_t)n * size);
+                continue;
+            }
+            for (int64_t j = 0; j < n && is_inside; j++) {
+                npu__ref_copy_element(to, (size_t)(first + j), l->x[0], from + (size_t)(j * s->stride[1]), size);
             }
         }
     }
     return NPU_OK;
 }
 
-/* Position of the window whose element k lies on pixel i; -1 = there is none. */
-static int64_t npu__ref_column_step(const npu__ref_columns *s, uint32_t dim, int64_t i, int64_t k)
+/* The row of the window whose element k lies on row i of the image; -1 = there is none. */
+static int64_t npu__ref_column_step(const npu__ref_columns *s, int64_t i, int64_t k)
 {
-    int64_t at = i + s->padding[dim] - k * s->dilation[dim];
-    return at >= 0 && at % s->stride[dim] == 0 && at / s->stride[dim] < s->steps[dim] ? at / s->stride[dim]
-                                                                                      : -1;
+    int64_t at = i + s->padding[0] - k * s->dilation[0], step = at / s->stride[0];
+    return at >= 0 && at % s->stride[0] == 0 && step < s->steps[0] ? step : -1;
 }
 
-/* Everything that lies on one pixel. */
-static double npu__ref_col2im_pixel(const npu__ref_columns *s, const npu_launch *l, int64_t plane, int64_t y,
-                                    int64_t x)
+/* Everything that lies on n pixels of row y from x on. */
+static void npu__ref_col2im_strip(const npu__ref_columns *s, const npu_launch *l, int64_t plane, int64_t y, int64_t x,
+                                  int64_t n, double *sums)
 {
-    double sum = 0, e;
+    double strip[NPU__STRIP];
+    int64_t first, at;
+    memset(sums, 0, (size_t)n * sizeof *sums);
     for (int64_t k = 0; k < s->kernel[0] * s->kernel[1]; k++) {
-        int64_t i = npu__ref_column_step(s, 0, y, k / s->kernel[1]);
-        int64_t j = npu__ref_column_step(s, 1, x, k % s->kernel[1]);
-        if (i >= 0 && j >= 0) {
-            int64_t row = plane * s->kernel[0] * s->kernel[1] + k;
-            npu__ref_load_f64(&e, l->x[0], l->in[0].dtype, (row * s->steps[0] + i) * s->steps[1] + j, 1, 1);
-            sum += e;
+        int64_t i = npu__ref_column_step(s, y, k / s->kernel[1]), row = plane * s->kernel[0] * s->kernel[1] + k;
+        int64_t count = npu__ref_column_run(s, k % s->kernel[1], x, n, &first, &at);
+        if (i < 0 || count == 0) {
+            continue;
+        }
+        npu__ref_load_f64(strip, l->x[0], l->in[0].dtype, (row * s->steps[0] + i) * s->steps[1] + first, 1,
+                          (size_t)count);
+        for (int64_t j = 0; j < count; j++) {
+            sums[at - x + j * s->stride[1]] += strip[j];
         }
     }
-    return sum;
 }
 
 static npu_status npu__ref_col2im_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_columns *s = (const npu__ref_columns *)l->state;
-    int64_t pixels = s->size[0] * s->size[1];
+    double sums[NPU__STRIP];
     size_t begin, end;
-    npu__ref_share((size_t)s->planes, part, parts, &begin, &end);
-    for (size_t plane = begin; plane < end; plane++) {
-        for (int64_t i = 0; i < pixels; i++) {
-            double sum = npu__ref_col2im_pixel(s, l, (int64_t)plane, i / s->size[1], i % s->size[1]);
-            npu__ref_store_f64(l->y[0], l->out[0].dtype, (int64_t)plane * pixels + i, 1, &sum, 1);
+    npu__ref_share((size_t)(s->planes * s->size[0]), part, parts, &begin, &end);
+    for (size_t row = begin; row < end; row++) {
+        for (int64_t x = 0; x < s->size[1]; x += NPU__STRIP) {
+            int64_t n = npu__ref_min(s->size[1] - x, NPU__STRIP);
+            npu__ref_col2im_strip(s, l, (int64_t)row / s->size[0], (int64_t)row % s->size[0], x, n, sums);
+            npu__ref_store_f64(l->y[0], l->out[0].dtype, (int64_t)row * s->size[1] + x, 1, sums, (size_t)n);
         }
     }
     return NPU_OK;
@@ -23364,29 +23379,35 @@ static bool npu__ref_bag_range(const npu_launch *l, const npu__ref_bags *s, size
     return first >= 0 && first <= stop && (uint64_t)stop <= s->indices && (bag > 0 || first == 0);
 }
 
-/* One column of a bag; the index of a maximum goes to *at. */
-static double npu__ref_bag_column(const npu_launch *l, const npu__ref_bags *s, size_t begin, size_t end,
-                                  size_t column, int64_t *at)
+/* n columns of a bag; the indices of their maxima go to `at`. */
+static void npu__ref_bag_columns(const npu_launch *l, const npu__ref_bags *s, size_t begin, size_t end, size_t column,
+                                 size_t n, double *y, int64_t *at)
 {
-    double y = 0.0;
+    double x[NPU__STRIP];
     int64_t count = 0;
-    *at = 0;
+    memset(y, 0, n * sizeof *y);
+    memset(at, 0, n * sizeof *at);
     for (size_t i = begin; i < end; i++) {
         int64_t index = npu__ref_index(l->x[1], l->in[1].dtype, i);
-        double x, weight = npu__ref_has(l, s->weights) ? npu__ref_element(l, s->weights, i) : 1.0;
+        double weight = npu__ref_has(l, s->weights) ? npu__ref_element(l, s->weights, i) : 1.0;
         if (index == s->padding) {
             continue;
         }
-        x = npu__ref_element(l, 0, (size_t)index * s->dim + column);
-        if (s->mode != 2) {
-            y += weight * x;
-        } else if (count == 0 || x > y || isnan(x)) {
-            y = x;
-            *at = index;
+        npu__ref_load_f64(x, l->x[0], l->in[0].dtype, (int64_t)((size_t)index * s->dim + column), 1, n);
+        for (size_t j = 0; j < n && s->mode != 2; j++) {
+            y[j] += weight * x[j];
+        }
+        for (size_t j = 0; j < n && s->mode == 2; j++) {
+            if (count == 0 || x[j] > y[j] || isnan(x[j])) {
+                y[j] = x[j];
+                at[j] = index;
+            }
         }
         count++;
     }
-    return s->mode == 1 && count ? y / (double)count : y;
+    for (size_t j = 0; j < n && s->mode == 1 && count; j++) {
+        y[j] /= (double)count;
+    }
 }
 
 static void npu__ref_put_index(const npu_launch *l, uint32_t result, size_t at, int64_t index)
@@ -23398,7 +23419,8 @@ static void npu__ref_put_index(const npu_launch *l, uint32_t result, size_t at, 
 static npu_status npu__ref_bag(const npu_launch *l, const npu__ref_bags *s, size_t bag)
 {
     size_t begin, end;
-    int64_t count = 0, at;
+    int64_t count = 0, at[NPU__STRIP];
+    double y[NPU__STRIP];
     if (!npu__ref_bag_range(l, s, bag, &begin, &end)) {
         return NPU_ERR_RANGE;
     }
@@ -23414,11 +23436,12 @@ static npu_status npu__ref_bag(const npu_launch *l, const npu__ref_bags *s, size
     if (s->mode != 2) {
         npu__ref_put_index(l, 3, bag, 0);
     }
-    for (size_t column = 0; column < s->dim; column++) {
-        double y = npu__ref_bag_column(l, s, begin, end, column, &at);
-        npu__ref_store_f64(l->y[0], l->out[0].dtype, (int64_t)(bag * s->dim + column), 1, &y, 1);
+    for (size_t column = 0, n; column < s->dim; column += n) {
+        n = s->dim - column < NPU__STRIP ? s->dim - column : NPU__STRIP;
+        npu__ref_bag_columns(l, s, begin, end, column, n, y, at);
+        npu__ref_store_f64(l->y[0], l->out[0].dtype, (int64_t)(bag * s->dim + column), 1, y, n);
         if (s->mode == 2) {
-            npu__ref_put_index(l, 3, bag * s->dim + column, at);
+            npu__ref_store_i64(l->y[3], l->out[3].dtype, (int64_t)(bag * s->dim + column), 1, at, n);
         }
     }
     return NPU_OK;
