@@ -12192,6 +12192,24 @@ static npu_status npu__ref_conv_back_launch(const npu_launch *l, uint32_t part, 
     return NPU_OK;
 }
 
+/* "columns" is a composite of faster ops, and stands with those. */
+NPU__REF_COLD static npu_status npu__ref_conv_back_prepare_columns(npu_prepare *p);
+static npu_status npu__ref_conv_back_launch_columns(const npu_launch *l, uint32_t part, uint32_t parts);
+
+/* Images of floats in two dims, some at least, whose input is as large as a convolution of the gradients makes it. */
+static bool npu__ref_conv_back_supported(const npu_op_info *op)
+{
+    bool is_f32 = NPU_IR_HAS_OP(NPU_ATEN_CONVOLUTION) && NPU_IR_HAS_OP(NPU_ATEN_IM2COL) &&
+                  NPU_IR_HAS_OP(NPU_ATEN_EINSUM) && NPU_IR_HAS_OP(NPU_ATEN_RESHAPE) && NPU_IR_HAS_OP(NPU_ATEN_SUM_DIM);
+    for (uint32_t i = 0; i < 3; i++) {
+        is_f32 = is_f32 && op->in[i]->dtype == NPU_F32 && op->in[i]->rank == 4 && op->in[i]->dims[0] > 0;
+    }
+    for (uint32_t i = 0; i < 2 && is_f32 && npu__ref_is_transposed_conv(op); i++) {
+        is_f32 = npu_op_int_at(op, "output_padding", i) < npu_op_int_at(op, "stride", i);
+    }
+    return is_f32;
+}
+
 #define NPU__REF_CONV_ROWS(kind)                                                                             \
     NPU__REF_ROW(kind, "pointwise", 20, npu__ref_conv_is_pointwise, npu__ref_conv_prepare_pointwise, \
                  npu__ref_conv_launch_pointwise), \
@@ -12213,6 +12231,8 @@ static npu_status npu__ref_conv_back_launch(const npu_launch *l, uint32_t part, 
     NPU__REF_CONV_ROWS_2D(NPU_ATEN_CONV2D_PADDING),                  \
     NPU__REF_CONV_ROWS(NPU_ATEN_CONV_TRANSPOSE2D),                \
     NPU__REF_CONV_ROWS_2D(NPU_ATEN_CONVOLUTION),                     \
+    NPU__REF_ROW(NPU_ATEN_CONVOLUTION_BACKWARD, "columns", 10, npu__ref_conv_back_supported, \
+    npu__ref_conv_back_prepare_columns, npu__ref_conv_back_launch_columns), \
     NPU__REF_ROW(NPU_ATEN_CONVOLUTION_BACKWARD, "plain", 0, NULL, \
     npu__ref_conv_back_prepare,                                   \
     npu__ref_conv_back_launch),                                   \
@@ -34134,26 +34154,35 @@ NPU__REF_COLD static npu_status npu__ref_composite_steps(npu_prepare *p, const n
     return status;
 }
 
-NPU__REF_COLD static npu_status npu__ref_composite_prepare(npu_prepare *p)
+/* Of the ops of a graph, which is destroyed; NULL = it could not be made. */
+NPU__REF_COLD static npu_status npu__ref_composite_of(npu_prepare *p, npu_graph *g, const npu_diag *diag)
 {
     npu__ref_composite *s = (npu__ref_composite *)npu_prepare_alloc(p, sizeof *s);
-    npu_diag diag;
-    npu_graph *g = s ? npu_op_expand(p->op, p->allocator, &diag) : NULL;
     npu_status status;
     size_t bytes;
-    if (!g) {
-        if (s) {
-            snprintf(p->text, sizeof p->text, "%.90s", diag.message);
-        }
-        return s ? diag.status : NPU_ERR_NO_MEMORY;
+    if (!g || npu_graph_status(g)) {
+        diag = g ? npu_graph_diag(g) : diag;
+        snprintf(p->text, sizeof p->text, "%.90s", diag->message);
+        status = g ? npu_graph_status(g) : diag->status;
+        npu_graph_destroy(g);
+        return status;
     }
-    status = npu__ref_composite_steps(p, g, s);
+    status = s ? npu__ref_composite_steps(p, g, s) : NPU_ERR_NO_MEMORY;
     npu_graph_destroy(g);
+    if (!s) {
+        return status;
+    }
     s->table = npu__ref_round_up((s->num_values + (size_t)s->most) * sizeof(void *));
     p->state = s;
     return status ? status
            : npu_size_add(s->table, s->inner, &bytes) && npu_size_add(p->workspace, bytes, &p->workspace)
                ? NPU_OK : NPU_ERR_OVERFLOW;
+}
+
+NPU__REF_COLD static npu_status npu__ref_composite_prepare(npu_prepare *p)
+{
+    npu_diag diag;
+    return npu__ref_composite_of(p, npu_op_expand(p->op, p->allocator, &diag), &diag);
 }
 
 /* Addresses of all values; NULL = a hole, the first. What has no bytes may have no memory. */
@@ -34194,6 +34223,121 @@ static npu_status npu__ref_composite_launch(const npu_launch *l, uint32_t part, 
         status = step->before ? step->before(&sub, 0, 1) : NPU_OK;
         for (uint32_t k = 0; k < step->parts && !status; k++) {
             status = step->launch(&sub, k, step->parts);
+        }
+    }
+    return status;
+}
+
+/* ---- gradients of a convolution, image by image: of its input by another convolution, of its weights by a product of
+   one side and of the windows of the other as columns ---- */
+
+typedef struct npu__ref_conv_back_columns {
+    npu__ref_composite *image;
+    size_t workspace; /* of it, before what an image adds to the results that all share */
+} npu__ref_conv_back_columns;
+
+/* [groups, channels of one, ...], the last two dims as they are or as one. */
+NPU__REF_COLD static npu_value npu__ref_conv_back_groups(npu_graph *g, npu_value x, const npu_tensor *t, int64_t groups,
+                                                         uint32_t rank)
+{
+    int64_t dims[4] = { 0 };
+    dims[0] = groups, dims[1] = t->dims[1] / groups;
+    dims[2] = rank == 4 ? t->dims[2] : t->dims[2] * t->dims[3], dims[3] = t->dims[3];
+    return npu_reshape(g, x, dims, rank);
+}
+
+/* The results that there are, of one image; in: grad_output, input, weight. */
+NPU__REF_COLD static void npu__ref_conv_back_ops(const npu_prepare *p, npu_graph *g, const npu_value *in)
+{
+    static const int64_t all[] = { 0, 2, 3 };
+    static const char *const names[] = { "stride", "padding", "dilation" };
+    int64_t lists[4][2] = { { 0 } };
+    bool turned = npu__ref_is_transposed_conv(p->op);
+    npu_ints ints[4];
+    npu_value none = { 0 }, y[3], sides[2];
+    npu_arg args[5];
+    npu_convolution_attrs attrs;
+    for (uint32_t i = 0; i < 4; i++) {
+        ints[i].data = lists[i], ints[i].len = 2;
+        if (i < 3) {
+            npu_op_ints(p->op, names[i], lists[i], 2);
+            args[i + 1] = npu_arg_ints(names[i], lists[i], 2);
+        }
+    }
+    for (uint32_t i = 0; i < 2 && !turned; i++) { /* what the windows leave of the input */
+        int64_t reach = lists[2][i] * (p->in[2].dims[2 + i] - 1) + 1 - 2 * lists[1][i];
+        lists[3][i] = p->in[1].dims[2 + i] - (p->in[0].dims[2 + i] - 1) * lists[0][i] - reach;
+    }
+    attrs.stride = ints[0], attrs.padding = ints[1], attrs.dilation = ints[2], attrs.output_padding = ints[3];
+    attrs.transposed = !turned, attrs.groups = npu_op_int(p->op, "groups", 1);
+    y[0] = npu_convolution(g, in[0], in[2], none, &attrs);
+    args[0] = npu_arg_tensor("self", npu__ref_conv_back_groups(g, in[!turned], &p->in[!turned], attrs.groups, 4));
+    args[4] = npu_arg_ints("kernel_size", p->in[2].dims + 2, 2);
+    sides[0] = npu__ref_conv_back_groups(g, in[turned], &p->in[turned], attrs.groups, 3);
+    sides[1] = npu_op_result(g, npu_emit(g, NPU_ATEN_IM2COL, args, 5), 0);
+    y[1] = npu_reshape(g, npu_einsum(g, "gol,gkl->gok", sides, 2), p->in[2].dims, 4);
+    y[2] = npu_sum(g, in[0], all, 3, false);
+    for (uint32_t i = 0; i < 3; i++) {
+        if (npu__ref_len(&p->out[i]) > 0) {
+            npu_output(g, NULL, y[i]);
+        }
+    }
+}
+
+NPU__REF_COLD static npu_status npu__ref_conv_back_prepare_columns(npu_prepare *p)
+{
+    npu__ref_conv_back_columns *s = (npu__ref_conv_back_columns *)npu_prepare_alloc(p, sizeof *s);
+    static const char *const names[] = { "g", "x", "w" };
+    npu_graph_desc desc = { 0 };
+    npu_diag diag;
+    npu_graph *g;
+    npu_value in[3];
+    npu_status status;
+    desc.allocator = p->allocator, desc.diag = &diag;
+    g = s ? npu_graph_create(&desc) : NULL;
+    if (!g) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        npu_spec one = *p->op->in[i];
+        memcpy(one.dims, p->in[i].dims, 4 * sizeof one.dims[0]);
+        one.dims[0] = i < 2 ? 1 : one.dims[0];
+        in[i] = npu_input(g, names[i], one);
+    }
+    npu__ref_conv_back_ops(p, g, in);
+    status = npu__ref_composite_of(p, g, NULL);
+    s->image = (npu__ref_composite *)p->state;
+    p->state = s;
+    s->workspace = npu__ref_round_up(p->workspace);
+    p->workspace = s->workspace + (size_t)(npu__ref_len(&p->out[1]) + npu__ref_len(&p->out[2])) * sizeof(float);
+    return status;
+}
+
+/* Images add to the results in their order. */
+static npu_status npu__ref_conv_back_launch_columns(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_conv_back_columns *s = (const npu__ref_conv_back_columns *)l->state;
+    const size_t g = npu__ref_dims_len(&l->in[0], 1, 4), x = npu__ref_dims_len(&l->in[1], 1, 4);
+    float *sums = (float *)((char *)l->workspace + s->workspace), *added[3] = { NULL, NULL, NULL };
+    npu_launch image = *l;
+    npu_status status = NPU_OK;
+    added[1] = sums, added[2] = sums + npu__ref_len(&l->out[1]);
+    for (size_t i = 0; i < (size_t)l->in[0].dims[0] && !status; i++) {
+        const void *operands[3] = { (const float *)l->x[0] + i * g, (const float *)l->x[1] + i * x, l->x[2] };
+        void *results[3];
+        uint32_t n = 0;
+        added[0] = (float *)l->y[0] + i * x;
+        for (uint32_t k = 0; k < 3; k++) {
+            results[n] = added[k];
+            n += npu__ref_len(&l->out[k]) > 0;
+        }
+        image.x = operands, image.y = results, image.state = s->image;
+        status = npu__ref_composite_launch(&image, part, parts);
+        for (uint32_t k = 1; k < 3; k++) {
+            float *y = (float *)l->y[k];
+            for (int64_t j = 0; j < npu__ref_len(&l->out[k]); j++) {
+                y[j] = (i ? y[j] : 0) + added[k][j];
+            }
         }
     }
     return status;

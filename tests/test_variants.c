@@ -286,6 +286,10 @@ static const row resize_rows[] = {
 #define EINSUM(x, a, equation) \
     { X(x) "input a : @" a "\n", "y = aten.einsum.default('" equation "', [x, a])", 1 }
 
+#define CONV_SIDES(x, g, a) X(x) "input a : @" a "\ninput g : @" g "\n"
+#define CONV_BACK(x, g, a, rest) \
+    { CONV_SIDES(x, g, a), "y, z, w = aten.convolution_backward.default(g, x, a, " rest ")", 3 }
+
 /* Sums of products, around the sides of the tiles of every set. */
 static const row product_rows[] = {
     { X("[33,70]") "input a : @[70,37]\n", "y = aten.mm.default(x, a)", 1 },
@@ -321,6 +325,16 @@ static const row product_rows[] = {
     { X("[1,16,9,9]") "input a : @[20,16,1,1]\n", "y = aten.conv2d.default(x, a)", 1 },
     { X("[2,7,11,12]") "input a : @[7,1,3,3]\n", "y = aten.conv2d.default(x, a, none, [1, 1], [1, 1], [1, 1], 7)", 1 },
     { X("[0,5,6,7]") "input a : @[4,5,3,3]\n", "y = aten.conv2d.default(x, a)", 1 },
+    /* Their gradients; a border of zeros beside a gradient that is not finite would be NaN. */
+    CONV_BACK("[3,4,9,11]", "[3,6,9,11]", "[6,4,3,3]", "[6], [1, 1], [1, 1], [1, 1], false, [0, 0], 1, [true, true, true]"),
+    CONV_BACK("[2,6,9,12]", "[2,4,5,4]", "[4,3,3,2]", "[4], [2, 3], [2, 0], [2, 1], false, [0, 0], 2, [true, true, true]"),
+    CONV_BACK("[2,5,8,9]", "[2,5,6,7]", "[5,1,3,3]", "[5], [1, 1], [0, 0], [1, 1], false, [0, 0], 5, [true, true, true]"),
+    CONV_BACK("[2,4,5,6]", "[2,6,11,13]", "[4,6,3,3]", "[6], [2, 2], [0, 0], [1, 1], true, [0, 0], 1, [true, true, true]"),
+    CONV_BACK("[2,4,5,6]", "[2,6,10,13]", "[4,3,2,3]", "[6], [2, 2], [0, 0], [1, 1], true, [0, 0], 2, [true, true, true]"),
+    { CONV_SIDES("[2,3,7,7]", "[2,4,3,3]", "[4,3,3,3]"), "z, y, w = aten.convolution_backward.default(g, x, a, [4], "
+      "[2, 2], [0, 0], [1, 1], false, [0, 0], 1, [false, true, false])", 1 },
+    { CONV_SIDES("[2,3,7,7]", "[2,4,3,3]", "[4,3,3,3]"), "z, w, y = aten.convolution_backward.default(g, x, a, [4], "
+      "[2, 2], [0, 0], [1, 1], false, [0, 0], 1, [false, false, true])", 1 },
     { X("[3,0]") "input a : @[0,4]\n", "y = aten.mm.default(x, a)", 1 },
     { X("[2,5,6,7]") "input a : @[5,4,3,3]\n", "y = aten.conv_transpose2d.input(x, a, none, [2, 2])", 1 },
     { QKV("[2,3,9,8]", "[2,3,21,8]", "[2,3,21,5]"), "y = aten.scaled_dot_product_attention.default(x, k, v)", 1 },
