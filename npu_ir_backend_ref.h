@@ -17626,20 +17626,22 @@ static void npu__ref_norm_backward_row(const npu_launch *l, const npu__ref_norm 
 
 /* ---- the same in float, a run of a channel, or a row, at a time ---- */
 
+enum { NPU__REF_NORM_STRIP = NPU__REF_FLOAT_STRIP / 2 }; /* four of them stand on the stack */
+
 /* A run from `first`: sums of its gradient, and of that times the normalised x, are added to `sums`, and those of each
    element to `columns` where it has a weight for each; sums NULL = its result by those in s. */
 static void npu__ref_norm_backward_run_f32(const npu_launch *l, const npu__ref_norm *norm, size_t first, double weight,
                                            double *sums, float *columns, const npu__ref_norm_sums *s)
 {
     const npu__ref_floats *f = norm->floats;
-    float strips[4][NPU__REF_FLOAT_STRIP], *x = strips[0], *t = strips[1];
+    float strips[4][NPU__REF_NORM_STRIP], *x = strips[0], *t = strips[1];
     const float *w = strips[2];
     const double rate = s->rstd * s->grad_x, shift = s->rstd * s->grad;
     strips[2][0] = (float)weight;
-    npu__ref_repeat(strips[2], sizeof(float), norm->run < NPU__REF_FLOAT_STRIP ? norm->run : NPU__REF_FLOAT_STRIP);
+    npu__ref_repeat(strips[2], sizeof(float), norm->run < NPU__REF_NORM_STRIP ? norm->run : NPU__REF_NORM_STRIP);
     for (size_t i = 0, n; i < norm->run; i += n) {
         int64_t at = (int64_t)(first + i);
-        n = norm->run - i < NPU__REF_FLOAT_STRIP ? norm->run - i : NPU__REF_FLOAT_STRIP;
+        n = norm->run - i < NPU__REF_NORM_STRIP ? norm->run - i : NPU__REF_NORM_STRIP;
         const float *g = npu__ref_floats_at(f, strips[3], l->x[NPU__NORM_GRAD], l->in[NPU__NORM_GRAD].dtype, at, 1, n);
         f->affine(x, npu__ref_floats_at(f, x, l->x[NPU__NORM_INPUT], l->in[NPU__NORM_INPUT].dtype, at, 1, n), n,
                   (float)s->mean, (float)s->rstd, 0.0f);
