@@ -902,6 +902,13 @@ static inline uint32_t npu__ref_parts(size_t n, size_t grain)
     return (uint32_t)(parts < 1 ? 1 : parts > 64 ? 64 : parts);
 }
 
+/* Parts for n items of `work` elements each. */
+static inline uint32_t npu__ref_item_parts(size_t n, size_t work)
+{
+    size_t parts = npu__ref_parts(n, work >= 32768 ? 1 : 32768 / (work ? work : 1));
+    return (uint32_t)(parts > n && n ? n : parts);
+}
+
 enum { NPU__REF_BEFORE_GRAIN = 1 << 15 }; /* bytes, filled before a launch, that are worth a part */
 
 /* Part `part` of n large items: begin <= i < end, as even as can be. */
@@ -13516,208 +13523,492 @@ static npu_status npu__ref_cross_launch(const npu_launch *l, uint32_t part, uint
 
 /* ---- Fourier transforms ----
 
-   A transform over several dims is one along each of them, in double. Along a dim of n = p m numbers (p the smallest
-   prime factor): p transforms of m numbers each, and p times m sums of p products, so n (p1 + p2 + ..) in all. The
-   complex side of the transform is worked on in place; the real one is read or written along the last dim listed. */
+   A transform over several dims is one along each of them, in double, of some lines at a time: number i of line k of
+   them lies at i * lanes + k of two planes, of real and of imaginary parts. Lengths whose prime factors are at most 7
+   are Stockham's passes by 4, 2, 3, 5 and 7, each a loop over neighbours. Others are Bluestein's: with
+   2 j k = j^2 + k^2 - (k - j)^2 a transform is a convolution with a chirp, which is a product of transforms of a length
+   that has such factors. Real lines of an even length are taken as half as many complex numbers. Inverse transforms are
+   those of exchanged planes. What comes of a line depends on no other line. */
+
+typedef struct npu__ref_fft_planes { double *re, *im; } npu__ref_fft_planes;
+
+typedef struct npu__ref_fft_plan {
+    int64_t len, padded;                 /* complex numbers of a line; of what is transformed: len, or Bluestein's */
+    npu__ref_fft_planes roots;           /* powers of exp(-2 pi i / padded) */
+    npu__ref_fft_planes chirp, spectrum; /* exp(-pi i k^2 / len), and the transform of its conjugate; NULL = none */
+} npu__ref_fft_plan;
 
 typedef struct npu__ref_fft_dim {
-    int64_t len, kept;     /* numbers of the transform, and of the complex side */
-    int64_t outer, inner;  /* lines, and the step from one number of a line to the next */
-    double *roots;         /* len complex numbers: powers of exp(-2 pi i / len), conjugate for inverses */
+    int64_t len, kept;         /* numbers of the transform, and of the complex side */
+    int64_t lines, inner;      /* and the step from one number of a line to the next */
+    int64_t lanes, room;       /* lines at a time, and numbers of one in memory */
+    npu__ref_fft_planes turns; /* powers of exp(-2 pi i / len) for real lines that are halved; NULL = none */
+    npu__ref_fft_plan plan;
 } npu__ref_fft_dim;
 
 typedef struct npu__ref_fft {
-    npu__ref_fft_dim dims[NPU_MAX_RANK]; /* in the order listed */
-    uint32_t num_dims, real;         /* real: the dtype of numbers in memory */
-    int64_t numbers, longest;        /* of the complex side; of a line */
-    bool from_real, to_real;
+    npu__ref_fft_dim dims[NPU_MAX_RANK]; /* in the order of computation */
+    uint32_t num_dims, real;             /* real: the dtype of numbers in memory */
+    bool from_real, to_real, is_inverse;
     double scale;
+    size_t bytes;                        /* that are copied where no dim is transformed */
 } npu__ref_fft;
 
-static int64_t npu__ref_prime_factor(int64_t n)
+enum { NPU__REF_FFT_LANES = 8, NPU__REF_FFT_NEAR = 1 << 14 }; /* most lines at a time; most numbers of several */
+
+static npu__ref_fft_planes npu__ref_fft_planes_of(double *re, double *im)
 {
-    int64_t p = 2;
-    while (p * p <= n && n % p) {
-        p += p == 2 ? 1 : 2;
-    }
-    return p * p <= n ? p : n;
+    npu__ref_fft_planes planes = { re, im };
+    return planes;
 }
 
-/* y[0..n) becomes the transform of x[0], x[step] ..; numbers are pairs. roots[i * every] is the i-th power for n. */
-static void npu__ref_fft_line(const double *x, int64_t step, double *y, int64_t n, const double *roots, int64_t every,
-                              double *terms)
+static npu__ref_fft_planes npu__ref_fft_exchanged(npu__ref_fft_planes x) { return npu__ref_fft_planes_of(x.im, x.re); }
+
+/* The factor of the next pass over n > 1 numbers; 0 = there is none. */
+static int npu__ref_fft_radix(int64_t n)
 {
-    int64_t p = npu__ref_prime_factor(n), m = n / p;
-    if (n == 1) {
-        y[0] = x[0], y[1] = x[1];
-        return;
+    return n % 4 == 0 ? 4 : n % 2 == 0 ? 2 : n % 3 == 0 ? 3 : n % 5 == 0 ? 5 : n % 7 == 0 ? 7 : 0;
+}
+
+/* The transform of four numbers, in place. */
+NPU__REF_INLINE void npu__ref_fft_four(double *re, double *im)
+{
+    double a = re[0] + re[2], b = im[0] + im[2], c = re[0] - re[2], d = im[0] - im[2];
+    double e = re[1] + re[3], f = im[1] + im[3], g = im[1] - im[3], h = re[3] - re[1];
+    re[0] = a + e, im[0] = b + f, re[2] = a - e, im[2] = b - f;
+    re[1] = c + g, im[1] = d + h, re[3] = c - g, im[3] = d - h;
+}
+
+/* Of an odd number n of them: numbers j and n - j have the same cosines, and sines of opposite sign. */
+NPU__REF_INLINE void npu__ref_fft_odd(int n, double *re, double *im, const double *cosines, const double *sines)
+{
+    double a[4], b[4], c[4], d[4];
+    NPU__REF_UNROLL
+    for (int j = 1; j <= n / 2; j++) {
+        a[j] = re[j] + re[n - j], b[j] = im[j] + im[n - j];
+        c[j] = re[j] - re[n - j], d[j] = im[j] - im[n - j];
     }
-    for (int64_t r = 0; r < p; r++) {
-        npu__ref_fft_line(x + 2 * r * step, step * p, y + 2 * r * m, m, roots, every * p, terms);
-    }
-    for (int64_t k = 0; k < m; k++) {
-        for (int64_t r = 0; r < p; r++) {
-            const double *w = roots + 2 * (r * k * every), *t = y + 2 * (r * m + k);
-            terms[2 * r] = t[0] * w[0] - t[1] * w[1];
-            terms[2 * r + 1] = t[0] * w[1] + t[1] * w[0];
+    NPU__REF_UNROLL
+    for (int k = 1; k <= n / 2; k++) {
+        double even_re = re[0], even_im = im[0], odd_re = 0, odd_im = 0;
+        NPU__REF_UNROLL
+        for (int j = 1; j <= n / 2; j++) {
+            even_re += cosines[j * k % n] * a[j], even_im += cosines[j * k % n] * b[j];
+            odd_re += sines[j * k % n] * d[j], odd_im += sines[j * k % n] * c[j];
         }
-        for (int64_t q = 0; q < p; q++) {
-            double re = 0, im = 0;
-            for (int64_t r = 0; r < p; r++) {
-                const double *w = roots + 2 * (r * q % p * m * every);
-                re += terms[2 * r] * w[0] - terms[2 * r + 1] * w[1];
-                im += terms[2 * r] * w[1] + terms[2 * r + 1] * w[0];
+        re[k] = even_re - odd_re, im[k] = even_im + odd_im;
+        re[n - k] = even_re + odd_re, im[n - k] = even_im - odd_im;
+    }
+    NPU__REF_UNROLL
+    for (int j = 1; j <= n / 2; j++) {
+        re[0] += a[j], im[0] += b[j];
+    }
+}
+
+/* One pass: for each of m * run neighbours the transform of `radix` numbers that lie m * run apart, times roots. */
+NPU__REF_INLINE void npu__ref_fft_pass(int radix, npu__ref_fft_planes x, npu__ref_fft_planes y, int64_t m, int64_t run,
+                                       npu__ref_fft_planes roots, int64_t every)
+{
+    double cosines[7], sines[7], w_re[7], w_im[7];
+    for (int k = 0; k < radix; k++) {
+        cosines[k] = roots.re[k * m * every], sines[k] = roots.im[k * m * every];
+    }
+    for (int64_t p = 0; p < m; p++) {
+        const double *x_re = x.re + p * run, *x_im = x.im + p * run;
+        double *y_re = y.re + radix * p * run, *y_im = y.im + radix * p * run;
+        for (int k = 0; k < radix; k++) {
+            w_re[k] = roots.re[k * p * every], w_im[k] = roots.im[k * p * every];
+        }
+        NPU__REF_VECTORIZE
+        for (int64_t q = 0; q < run; q++) {
+            double re[7], im[7];
+            NPU__REF_UNROLL
+            for (int k = 0; k < radix; k++) {
+                re[k] = x_re[q + k * m * run], im[k] = x_im[q + k * m * run];
             }
-            y[2 * (q * m + k)] = re, y[2 * (q * m + k) + 1] = im;
+            if (radix == 4) {
+                npu__ref_fft_four(re, im);
+            } else if (radix == 2) {
+                double a = re[0], b = im[0];
+                re[0] += re[1], im[0] += im[1], re[1] = a - re[1], im[1] = b - im[1];
+            } else {
+                npu__ref_fft_odd(radix, re, im, cosines, sines);
+            }
+            y_re[q] = re[0], y_im[q] = im[0];
+            NPU__REF_UNROLL
+            for (int k = 1; k < radix; k++) {
+                y_re[q + k * run] = re[k] * w_re[k] - im[k] * w_im[k];
+                y_im[q + k * run] = re[k] * w_im[k] + im[k] * w_re[k];
+            }
         }
     }
 }
 
-static npu_status npu__ref_fft_roots(npu_prepare *p, npu__ref_fft_dim *dim, bool is_forward)
+/* x, n numbers of each line, becomes its transform there or in y. Returns where. */
+NPU__REF_INLINE npu__ref_fft_planes npu__ref_fft_passes(int64_t n, npu__ref_fft_planes roots, npu__ref_fft_planes x,
+                                                        npu__ref_fft_planes y, int64_t lanes)
 {
-    double turn = (is_forward ? -2 : 2) * 3.14159265358979323846;
+    int radix;
+    for (int64_t every = 1, m = n; m > 1; every *= radix) {
+        npu__ref_fft_planes from = x;
+        radix = npu__ref_fft_radix(m);
+        m /= radix;
+        switch (radix) {
+        case 4: npu__ref_fft_pass(4, x, y, m, every * lanes, roots, every); break;
+        case 2: npu__ref_fft_pass(2, x, y, m, every * lanes, roots, every); break;
+        case 3: npu__ref_fft_pass(3, x, y, m, every * lanes, roots, every); break;
+        case 5: npu__ref_fft_pass(5, x, y, m, every * lanes, roots, every); break;
+        default: npu__ref_fft_pass(7, x, y, m, every * lanes, roots, every); break;
+        }
+        x = y, y = from;
+    }
+    return x;
+}
+
+/* x becomes x times w, number by number. */
+NPU__REF_INLINE void npu__ref_fft_times(npu__ref_fft_planes x, npu__ref_fft_planes w, int64_t n, int64_t lanes)
+{
+    for (int64_t i = 0; i < n; i++) {
+        double w_re = w.re[i], w_im = w.im[i], *to_re = x.re + i * lanes, *to_im = x.im + i * lanes;
+        NPU__REF_VECTORIZE
+        for (int64_t k = 0; k < lanes; k++) {
+            double re = to_re[k], im = to_im[k];
+            to_re[k] = re * w_re - im * w_im, to_im[k] = re * w_im + im * w_re;
+        }
+    }
+}
+
+/* Between the transform of m complex numbers and, twice, that of the 2 m real ones that are their parts: sums and
+   differences of numbers k and m - k of x[0 .. m], turned by -i exp(-pi i k / m), or its conjugate on the way back. */
+NPU__REF_INLINE void npu__ref_fft_fold(npu__ref_fft_planes x, int64_t m, npu__ref_fft_planes turns, double sign,
+                                     int64_t lanes)
+{
+    for (int64_t k = 0; k <= m / 2; k++) {
+        double w_re = turns.im[k], w_im = -sign * turns.re[k], *re_i = x.re + k * lanes, *im_i = x.im + k * lanes;
+        double *re_j = x.re + (m - k) * lanes, *im_j = x.im + (m - k) * lanes;
+        NPU__REF_VECTORIZE
+        for (int64_t q = 0; q < lanes; q++) {
+            double sum_re = re_i[q] + re_j[q], sum_im = im_i[q] - im_j[q];
+            double re = re_i[q] - re_j[q], im = im_i[q] + im_j[q];
+            double turned_re = re * w_re - im * w_im, turned_im = re * w_im + im * w_re;
+            re_j[q] = sum_re - turned_re, im_j[q] = turned_im - sum_im;
+            re_i[q] = sum_re + turned_re, im_i[q] = sum_im + turned_im;
+        }
+    }
+}
+
+/* The lines of one side: number i of line k lies at first[k] + i * step, its imaginary part at `part` from there. */
+typedef struct npu__ref_fft_side {
+    const void *x;
+    void *y;
+    uint32_t dtype; /* of its numbers */
+    bool is_real;
+    int64_t first[NPU__REF_FFT_LANES], step, part;
+} npu__ref_fft_side;
+
+#define NPU__REF_FFT_MOVES(type, T)                                                                               \
+    NPU__REF_INLINE void npu__ref_fft_load_##type(const npu__ref_fft_side *side, int64_t n, npu__ref_fft_planes z, \
+                                                  int64_t lanes)                                                  \
+    {                                                                                                             \
+        for (int64_t i = 0; i < n; i++) {                                                                         \
+            for (int64_t k = 0; k < lanes; k++) {                                                                 \
+                const T *x = (const T *)side->x + side->first[k] + i * side->step;                                \
+                z.re[i * lanes + k] = (double)x[0], z.im[i * lanes + k] = (double)x[side->part];                  \
+            }                                                                                                     \
+        }                                                                                                         \
+    }                                                                                                             \
+    NPU__REF_INLINE void npu__ref_fft_store_##type(const npu__ref_fft_side *side, int64_t n, npu__ref_fft_planes z, \
+                                                   double scale, int64_t lanes)                                   \
+    {                                                                                                             \
+        for (int64_t i = 0; i < n; i++) {                                                                         \
+            for (int64_t k = 0; k < lanes; k++) {                                                                 \
+                T *y = (T *)side->y + side->first[k] + i * side->step;                                            \
+                y[side->part] = (T)(z.im[i * lanes + k] * scale); /* real numbers have none: the next one is it */ \
+                y[0] = (T)(z.re[i * lanes + k] * scale);                                                          \
+            }                                                                                                     \
+        }                                                                                                         \
+    }
+NPU__REF_FFT_MOVES(f32, float)
+NPU__REF_FFT_MOVES(f64, double)
+
+/* Numbers first .. end-1 become the conjugates of len - first and so on. */
+NPU__REF_INLINE void npu__ref_fft_mirror(npu__ref_fft_planes z, int64_t first, int64_t end, int64_t len, int64_t lanes)
+{
+    for (int64_t i = first; i < end; i++) {
+        for (int64_t k = 0; k < lanes; k++) {
+            z.re[i * lanes + k] = z.re[(len - i) * lanes + k];
+            z.im[i * lanes + k] = -z.im[(len - i) * lanes + k];
+        }
+    }
+}
+
+/* The transform of x, in x or in y: passes, or with a chirp passes, a product and the passes of the inverse. */
+NPU__REF_INLINE npu__ref_fft_planes npu__ref_fft_transform(const npu__ref_fft_plan *s, npu__ref_fft_planes x,
+                                                           npu__ref_fft_planes y, int64_t lanes)
+{
+    size_t filled = (size_t)(s->len * lanes), rest = (size_t)(s->padded * lanes) - filled;
+    if (s->chirp.re) {
+        npu__ref_fft_times(x, s->chirp, s->len, lanes);
+        memset(x.re + filled, 0, rest * sizeof *x.re);
+        memset(x.im + filled, 0, rest * sizeof *x.im);
+    }
+    for (int round = 0; round <= (s->spectrum.re ? 1 : 0); round++) {
+        npu__ref_fft_planes z = npu__ref_fft_passes(s->padded, s->roots, x, y, lanes);
+        y = z.re == x.re ? y : x, x = z;
+        if (s->spectrum.re && round == 0) {
+            npu__ref_fft_times(x, s->spectrum, s->padded, lanes);
+            x = npu__ref_fft_exchanged(x), y = npu__ref_fft_exchanged(y);
+        }
+    }
+    if (s->spectrum.re) {
+        x = npu__ref_fft_exchanged(x);
+        npu__ref_fft_times(x, s->chirp, s->len, lanes);
+    }
+    return x;
+}
+
+/* Lines of side x become those of side y, by two pieces of memory. What must be real on the complex side of real
+   numbers counts as real. */
+NPU__REF_INLINE void npu__ref_fft_lines_body(const npu__ref_fft_dim *dim, const npu__ref_fft_side *x,
+                                             const npu__ref_fft_side *y, bool is_inverse, double scale,
+                                             npu__ref_fft_planes a, npu__ref_fft_planes b, int64_t lanes)
+{
+    bool halves = dim->turns.re;
+    int64_t m = dim->plan.len, numbers = x->is_real ? m : dim->kept;
+    size_t row = (size_t)lanes * sizeof *a.re;
+    if (x->dtype == NPU_F64) {
+        npu__ref_fft_load_f64(x, numbers, a, lanes);
+    } else {
+        npu__ref_fft_load_f32(x, numbers, a, lanes);
+    }
+    memset(a.im, 0, x->is_real && !halves ? (size_t)m * row : y->is_real ? row : 0);
+    if (y->is_real && halves) {
+        memset(a.im + m * lanes, 0, row);
+        npu__ref_fft_fold(a, m, dim->turns, -1, lanes);
+    } else if (y->is_real) {
+        npu__ref_fft_mirror(a, dim->kept, m, m, lanes);
+    }
+    a = is_inverse ? npu__ref_fft_exchanged(a) : a, b = is_inverse ? npu__ref_fft_exchanged(b) : b;
+    a = npu__ref_fft_transform(&dim->plan, a, b, lanes);
+    a = is_inverse ? npu__ref_fft_exchanged(a) : a;
+    if (x->is_real && halves) {
+        memcpy(a.re + m * lanes, a.re, row);
+        memcpy(a.im + m * lanes, a.im, row);
+        npu__ref_fft_fold(a, m, dim->turns, 1, lanes);
+        npu__ref_fft_mirror(a, m + 1, dim->kept, dim->len, lanes);
+    }
+    numbers = y->is_real ? m : dim->kept;
+    if (y->dtype == NPU_F64) {
+        npu__ref_fft_store_f64(y, numbers, a, scale, lanes);
+    } else {
+        npu__ref_fft_store_f32(y, numbers, a, scale, lanes);
+    }
+}
+
+#define NPU__REF_FFT_OF(set, unused)                                                                             \
+    NPU__REF_LOOP_OF(set, fft_lines,                                                                             \
+                     (const npu__ref_fft_dim *dim, const npu__ref_fft_side *x, const npu__ref_fft_side *y,       \
+                      bool is_inverse, double scale, npu__ref_fft_planes a, npu__ref_fft_planes b, int64_t lanes), \
+                     (dim, x, y, is_inverse, scale, a, b, lanes))
+NPU__REF_ON_NARROW(NPU__REF_FFT_OF, )
+
+static void (*const npu__ref_fft_lines_of[])(const npu__ref_fft_dim *, const npu__ref_fft_side *,
+                                             const npu__ref_fft_side *, bool, double, npu__ref_fft_planes,
+                                             npu__ref_fft_planes, int64_t) = {
+#define NPU_X(set, narrow, wide) npu__ref_fft_lines_##narrow,
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+};
+
+/* `count` powers of exp(-2 pi i / n), all of them or those whose exponents are squares. */
+static npu__ref_fft_planes npu__ref_fft_powers(npu_prepare *p, int64_t n, int64_t count, bool squares)
+{
     size_t size;
-    dim->roots = npu_size_mul((size_t)dim->len, 2 * sizeof *dim->roots, &size) ? npu_prepare_alloc(p, size) : NULL;
-    for (int64_t i = 0; dim->roots && i < dim->len; i++) {
-        dim->roots[2 * i] = npu__math_cos(turn * (double)i / (double)dim->len);
-        dim->roots[2 * i + 1] = npu__math_sin(turn * (double)i / (double)dim->len);
+    double *re = npu_size_mul((size_t)count, 2 * sizeof *re, &size) ? npu_prepare_alloc(p, size) : NULL;
+    npu__ref_fft_planes w = npu__ref_fft_planes_of(re, re ? re + count : NULL);
+    for (int64_t i = 0, power = 0; re && i < count; i++) {
+        double turn = -2 * 3.14159265358979323846 * (double)power / (double)n;
+        w.re[i] = npu__math_cos(turn), w.im[i] = npu__math_sin(turn);
+        power = (power + (squares ? 2 * i + 1 : 1)) % n;
     }
-    return dim->roots ? NPU_OK : NPU_ERR_NO_MEMORY;
+    return w;
 }
 
-static void npu__ref_fft_dims(npu__ref_fft *s, const npu_op_info *op, const npu_tensor *whole, const npu_tensor *other)
+/* The chirp's conjugate as far as it reaches either way, transformed, over what the two transforms multiply by. */
+static npu_status npu__ref_fft_chirp(npu_prepare *p, npu__ref_fft_plan *s)
 {
-    int64_t signal = 1, normalization = npu_op_int(op, "normalization", 0);
-    s->num_dims = npu_op_list_len(op, "dim");
-    s->numbers = npu__ref_len(whole);
-    for (uint32_t i = 0; i < s->num_dims; i++) {
-        uint32_t axis = npu__ref_dim(npu_op_int_at(op, "dim", i), whole->rank);
-        npu__ref_fft_dim *dim = &s->dims[i];
-        dim->kept = whole->dims[axis];
-        dim->len = other->dims[axis] > dim->kept ? other->dims[axis] : dim->kept;
-        dim->len = i + 1 == s->num_dims && (s->from_real || s->to_real) ? other->dims[axis] : dim->len;
-        dim->inner = 1;
-        for (uint32_t k = axis + 1; k < whole->rank; k++) {
-            dim->inner *= whole->dims[k];
-        }
-        dim->outer = s->numbers ? s->numbers / (dim->kept * dim->inner) : 0;
-        s->longest = dim->len > s->longest ? dim->len : s->longest;
-        signal *= dim->len;
+    int64_t n = s->padded;
+    size_t size;
+    double *re = npu_size_mul((size_t)n, 4 * sizeof *re, &size) ? npu_prepare_alloc(p, size) : NULL;
+    npu__ref_fft_dim dim = { 0 };
+    npu__ref_fft_side side = { re, re, NPU_F64, false, { 0 }, 1, n };
+    npu__ref_fft_planes chirp = npu__ref_fft_powers(p, 2 * s->len, s->len, true);
+    if (!re || !chirp.re) {
+        return NPU_ERR_NO_MEMORY;
     }
-    s->scale = normalization == 1 ? 1 / sqrt((double)signal) : normalization == 2 ? 1 / (double)signal : 1;
+    for (int64_t i = 0; i < s->len; i++) {
+        int64_t back = i ? n - i : 0;
+        re[i] = re[back] = chirp.re[i];
+        re[n + i] = re[n + back] = -chirp.im[i];
+    }
+    dim.plan = *s;
+    dim.plan.len = dim.kept = n;
+    s->chirp = chirp, s->spectrum = npu__ref_fft_planes_of(re, re + n);
+    npu__ref_fft_lines_of[p->isa](&dim, &side, &side, false, 1 / (double)n, s->spectrum,
+                                  npu__ref_fft_planes_of(re + 2 * n, re + 3 * n), 1);
+    return NPU_OK;
+}
+
+static int64_t npu__ref_fft_without_factors(int64_t n)
+{
+    while (n > 1 && npu__ref_fft_radix(n)) {
+        n /= npu__ref_fft_radix(n);
+    }
+    return n;
+}
+
+static npu_status npu__ref_fft_plan_of(npu_prepare *p, npu__ref_fft_plan *s, int64_t len)
+{
+    size_t least;
+    s->len = s->padded = len;
+    if (npu__ref_fft_without_factors(len) > 1) {
+        if (!npu_size_mul((size_t)len, 2, &least) || !npu_size_add(least, 1 << 20, &least)) {
+            return NPU_ERR_OVERFLOW;
+        }
+        for (s->padded = (2 * len + 14) / 16 * 16; npu__ref_fft_without_factors(s->padded) > 1;) {
+            s->padded += 16;
+        }
+    }
+    s->roots = npu__ref_fft_powers(p, s->padded, s->padded, false);
+    return !s->roots.re ? NPU_ERR_NO_MEMORY : s->padded > len ? npu__ref_fft_chirp(p, s) : NPU_OK;
+}
+
+/* A dim of `whole`, the complex side; len is that of the transform. */
+static npu_status npu__ref_fft_dim_of(npu_prepare *p, npu__ref_fft_dim *dim, const npu_tensor *whole, uint32_t axis,
+                                      int64_t len, bool is_real)
+{
+    bool halves = is_real && len % 2 == 0;
+    npu_status status = npu__ref_fft_plan_of(p, &dim->plan, halves ? len / 2 : len);
+    size_t size;
+    dim->len = len, dim->kept = whole->dims[axis];
+    dim->inner = (int64_t)npu__ref_dims_len(whole, axis + 1, whole->rank);
+    dim->lines = (int64_t)npu__ref_dims_len(whole, 0, axis) * dim->inner;
+    dim->room = npu__ref_max(dim->plan.padded, dim->kept) + 1;
+    dim->lanes = npu__ref_max(npu__ref_min(dim->lines, NPU__REF_FFT_LANES), 1);
+    while (dim->lanes > 1 && dim->room * dim->lanes > NPU__REF_FFT_NEAR) {
+        dim->lanes /= 2;
+    }
+    if (status == NPU_OK && halves) {
+        dim->turns = npu__ref_fft_powers(p, len, len / 2 + 1, false);
+        status = dim->turns.re ? NPU_OK : NPU_ERR_NO_MEMORY;
+    }
+    if (!npu_size_mul((size_t)(dim->room * dim->lanes), 4 * sizeof(double), &size)) {
+        return NPU_ERR_OVERFLOW;
+    }
+    p->worker_workspace = size > p->worker_workspace ? size : p->worker_workspace;
+    return status;
+}
+
+/* Where the `lanes` lines from `line` on lie. */
+static void npu__ref_fft_place(npu__ref_fft_side *side, const npu__ref_fft_dim *dim, int64_t line, int64_t lanes)
+{
+    int64_t numbers = side->is_real ? 1 : 2, len = side->is_real ? dim->len : dim->kept;
+    side->step = (side->is_real && !dim->turns.re ? 1 : 2) * dim->inner;
+    side->part = side->is_real ? side->step - dim->inner : 1;
+    for (int64_t k = 0; k < lanes; k++) {
+        side->first[k] = numbers * ((line + k) / dim->inner * len * dim->inner + (line + k) % dim->inner);
+    }
+}
+
+/* A share of the lines along dim i. Between two dims numbers are in workspace, in double. */
+static void npu__ref_fft_along(const npu__ref_fft *s, const npu_launch *l, uint32_t i, uint32_t part, uint32_t parts)
+{
+    const npu__ref_fft_dim *dim = &s->dims[i];
+    bool is_first = i == 0, is_last = i + 1 == s->num_dims;
+    npu__ref_fft_side x = { 0 }, y = { 0 };
+    int64_t plane = dim->room * dim->lanes;
+    double *memory = (double *)l->worker_workspace, scale = is_last ? s->scale : 1;
+    npu__ref_fft_planes a = npu__ref_fft_planes_of(memory, memory + plane);
+    npu__ref_fft_planes b = npu__ref_fft_planes_of(memory + 2 * plane, memory + 3 * plane);
+    size_t begin, end;
+    x.x = is_first ? l->x[0] : l->workspace, x.dtype = is_first ? s->real : (uint32_t)NPU_F64;
+    y.y = is_last ? l->y[0] : l->workspace, y.dtype = is_last ? s->real : (uint32_t)NPU_F64;
+    x.is_real = is_first && s->from_real, y.is_real = is_last && s->to_real;
+    scale *= x.is_real && dim->turns.re ? 0.5 : 1;
+    npu__ref_share((size_t)npu__ref_ceil_div(dim->lines, dim->lanes), part, parts, &begin, &end);
+    for (size_t group = begin; group < end; group++) {
+        int64_t line = (int64_t)group * dim->lanes, lanes = npu__ref_min(dim->lanes, dim->lines - line);
+        npu__ref_fft_place(&x, dim, line, lanes);
+        npu__ref_fft_place(&y, dim, line, lanes);
+        npu__ref_fft_lines_of[l->isa](dim, &x, &y, s->is_inverse, scale, a, b, lanes);
+    }
+}
+
+static npu_status npu__ref_fft_before(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_fft *s = l->state;
+    for (uint32_t i = 0; i + 1 < s->num_dims; i++) {
+        npu__ref_fft_along(s, l, i, part, parts);
+    }
+    return NPU_OK;
+}
+
+static npu_status npu__ref_fft_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_fft *s = l->state;
+    if (s->num_dims) {
+        npu__ref_fft_along(s, l, s->num_dims - 1, part, parts);
+    } else {
+        memcpy(l->y[0], l->x[0], s->bytes);
+    }
+    return NPU_OK;
+}
+
+/* Lines of the last dim are shared; those of the first of two, too. */
+NPU__REF_COLD static npu_status npu__ref_fft_parts(npu_prepare *p, const npu__ref_fft *s, const npu_tensor *whole)
+{
+    const npu__ref_fft_dim *dim = &s->dims[s->num_dims - 1];
+    p->parts = npu__ref_item_parts((size_t)npu__ref_ceil_div(dim->lines, dim->lanes),
+                                   (size_t)(dim->plan.padded * dim->lanes));
+    if (s->num_dims == 1) {
+        return NPU_OK;
+    }
+    p->before = npu__ref_fft_before;
+    p->before_parts = s->num_dims == 2 ? p->parts : 1;
+    return npu_size_mul((size_t)npu__ref_len(whole), 2 * sizeof(double), &p->workspace) ? NPU_OK : NPU_ERR_OVERFLOW;
 }
 
 NPU__REF_COLD static npu_status npu__ref_fft_prepare(npu_prepare *p)
 {
     npu__ref_fft *s = npu_prepare_alloc(p, sizeof *s);
+    const npu_tensor *whole = p->op->kind == NPU_ATEN_FFT_R2C ? p->out : p->in;
+    const npu_tensor *other = whole == p->in ? p->out : p->in;
+    int64_t normalization = npu_op_int(p->op, "normalization", 0);
     npu_status status = s ? NPU_OK : NPU_ERR_NO_MEMORY;
-    size_t numbers;
+    double signal = 1;
     if (status) {
         return status;
     }
     p->state = s;
     s->from_real = p->op->kind == NPU_ATEN_FFT_R2C;
     s->to_real = p->op->kind == NPU_ATEN_FFT_C2R;
-    s->real = s->from_real ? p->in[0].dtype : p->in[0].dtype == NPU_C128 ? (uint32_t)NPU_F64 : (uint32_t)NPU_F32;
-    npu__ref_fft_dims(s, p->op, s->from_real ? &p->out[0] : &p->in[0], s->from_real ? &p->in[0] : &p->out[0]);
-    if (s->numbers == 0) { /* lines of any length, but none of them */
+    s->is_inverse = !s->from_real && (s->to_real || !npu_op_int(p->op, "forward", 0));
+    s->real = npu__ref_part_dtype(whole->dtype);
+    s->num_dims = npu_op_list_len(p->op, "dim");
+    if (s->num_dims == 0 || npu__ref_len(whole) == 0) { /* lines of any length, but none of them */
+        s->num_dims = 0;
+        s->bytes = (size_t)npu__ref_len(whole) * npu__ref_size(whole->dtype);
         return NPU_OK;
     }
     for (uint32_t i = 0; i < s->num_dims && status == NPU_OK; i++) {
-        bool is_forward = s->from_real || (!s->to_real && npu_op_int(p->op, "forward", 0));
-        status = npu__ref_fft_roots(p, &s->dims[i], is_forward);
+        uint32_t axis = npu__ref_dim(npu_op_int_at(p->op, "dim", i), whole->rank), last = s->num_dims - 1;
+        bool is_real = i == last && (s->from_real || s->to_real);
+        int64_t len = is_real ? other->dims[axis] : whole->dims[axis];
+        signal *= (double)len;
+        status = npu__ref_fft_dim_of(p, &s->dims[s->from_real ? (i + 1) % s->num_dims : i], whole, axis, len, is_real);
     }
-    p->parts = 1;
-    return status                                                                                          ? status
-           : npu_size_add((size_t)s->numbers, 3 * (size_t)s->longest, &numbers) &&
-                     npu_size_mul(numbers, 2 * sizeof(double), &p->workspace) ? NPU_OK
-                                                                              : NPU_ERR_OVERFLOW;
-}
-
-/* The line at `first`, with `step`, of the complex side: transformed into `to`. */
-static void npu__ref_fft_whole(const npu__ref_fft_dim *dim, double *work, double *to, double *terms)
-{
-    npu__ref_fft_line(work, dim->inner, to, dim->len, dim->roots, 1, terms);
-    for (int64_t i = 0; i < dim->kept; i++) {
-        memcpy(work + 2 * i * dim->inner, to + 2 * i, 2 * sizeof *to);
-    }
-}
-
-/* A line of real numbers: read from x, its first numbers kept. */
-static void npu__ref_fft_from_real(const npu__ref_fft *s, const npu__ref_fft_dim *dim, const void *x, int64_t at,
-                                   double *work, double *line)
-{
-    double *to = line + 2 * dim->len, *terms = to + 2 * dim->len;
-    npu__ref_load_f64(to, x, s->real, at, dim->inner, (size_t)dim->len);
-    for (int64_t i = 0; i < dim->len; i++) {
-        line[2 * i] = to[i], line[2 * i + 1] = 0;
-    }
-    npu__ref_fft_line(line, 1, to, dim->len, dim->roots, 1, terms);
-    for (int64_t i = 0; i < dim->kept; i++) {
-        memcpy(work + 2 * i * dim->inner, to + 2 * i, 2 * sizeof *to);
-    }
-}
-
-/* The other way: the half that is left out is the conjugate of the other, and what must be real counts as real. */
-static void npu__ref_fft_to_real(const npu__ref_fft *s, const npu__ref_fft_dim *dim, const double *work, void *y,
-                                 int64_t at, double *line)
-{
-    double *to = line + 2 * dim->len, *terms = to + 2 * dim->len;
-    for (int64_t i = 0; i < dim->len; i++) {
-        bool is_left_out = i >= dim->kept, is_real = i == 0 || 2 * i == dim->len;
-        const double *from = work + 2 * (is_left_out ? dim->len - i : i) * dim->inner;
-        line[2 * i] = from[0];
-        line[2 * i + 1] = is_real ? 0 : is_left_out ? -from[1] : from[1];
-    }
-    npu__ref_fft_line(line, 1, to, dim->len, dim->roots, 1, terms);
-    for (int64_t i = 0; i < dim->len; i++) {
-        line[i] = to[2 * i] * s->scale;
-    }
-    npu__ref_store_f64(y, s->real, at, dim->inner, line, (size_t)dim->len);
-}
-
-/* All lines along one dim. */
-static void npu__ref_fft_lines(const npu__ref_fft *s, const npu_launch *l, const npu__ref_fft_dim *dim, double *work)
-{
-    double *line = work + 2 * s->numbers;
-    bool is_last = dim == &s->dims[s->num_dims - 1];
-    for (int64_t i = 0; i < dim->outer * dim->inner; i++) {
-        int64_t outer = i / dim->inner, inner = i % dim->inner;
-        double *first = work + 2 * (outer * dim->kept * dim->inner + inner);
-        int64_t real = outer * dim->len * dim->inner + inner;
-        if (is_last && s->from_real) {
-            npu__ref_fft_from_real(s, dim, l->x[0], real, first, line);
-        } else if (is_last && s->to_real) {
-            npu__ref_fft_to_real(s, dim, first, l->y[0], real, line);
-        } else {
-            npu__ref_fft_whole(dim, first, line, line + 2 * dim->len);
-        }
-    }
-}
-
-static npu_status npu__ref_fft_launch(const npu_launch *l, uint32_t part, uint32_t parts)
-{
-    const npu__ref_fft *s = l->state;
-    double *work = l->workspace;
-    size_t numbers = (size_t)s->numbers * 2;
-    (void)part, (void)parts;
-    if (s->from_real) {
-        npu__ref_fft_lines(s, l, &s->dims[s->num_dims - 1], work);
-    } else {
-        npu__ref_load_f64(work, l->x[0], s->real, 0, 1, numbers);
-    }
-    for (uint32_t i = 0; i + (s->from_real || s->to_real) < s->num_dims; i++) {
-        npu__ref_fft_lines(s, l, &s->dims[i], work);
-    }
-    if (s->to_real) {
-        npu__ref_fft_lines(s, l, &s->dims[s->num_dims - 1], work);
-        return NPU_OK;
-    }
-    for (size_t i = 0; i < numbers; i++) {
-        work[i] *= s->scale;
-    }
-    npu__ref_store_f64(l->y[0], s->real, 0, 1, work, numbers);
-    return NPU_OK;
+    s->scale = normalization == 1 ? 1 / sqrt(signal) : normalization == 2 ? 1 / signal : 1;
+    return status ? status : npu__ref_fft_parts(p, s, whole);
 }
 
 /* The same bytes. */
@@ -14901,13 +15192,6 @@ NPU__REF_COLD static npu_status npu__ref_attention_prepare_plain(npu_prepare *p)
 }
 
 /* ---- lookup ---- */
-
-/* Parts for n items of `work` elements each. */
-static inline uint32_t npu__ref_item_parts(size_t n, size_t work)
-{
-    size_t parts = npu__ref_parts(n, work >= 32768 ? 1 : 32768 / (work ? work : 1));
-    return (uint32_t)(parts > n && n ? n : parts);
-}
 
 /* A dim counted from the front; scalars have one dim. */
 static inline uint32_t npu__ref_axis(int64_t dim, uint32_t rank)

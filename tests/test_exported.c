@@ -1,6 +1,7 @@
 /* Ops that exporters write for others: flash attention, depthwise convolutions, max and min of two tensors, resized
    storage. Each is compared with what it means in ops that PyTorch's vectors test. Fourier transforms against their
    definition. */
+#include "isa.h"
 #include "rig.h"
 
 static float numbers[4096];
@@ -174,6 +175,9 @@ typedef struct fft_case {
 static const fft_case fft_cases[] = {
     { 1, { 1 }, "[0]", 1, 0 },        { 1, { 2 }, "[0]", 1, 0 },         { 1, { 7 }, "[-1]", 1, 0 },
     { 1, { 12 }, "[0]", 1, 0 },       { 1, { 30 }, "[0]", 1, 0 },        { 1, { 64 }, "[0]", 1, 0 },
+    { 1, { 35 }, "[0]", 1, 0 },       { 1, { 98 }, "[0]", 1, 0 },        { 1, { 400 }, "[0]", 1, 0 },
+    { 1, { 11 }, "[0]", 1, 0 },       { 1, { 26 }, "[0]", 1, 0 },        { 1, { 101 }, "[0]", 1, 0 },
+    { 2, { 17, 13 }, "[1]", 2, 1 },   { 2, { 22, 9 }, "[0]", 1, 0 },     { 2, { 17, 14 }, "[0, 1]", 3, 1 },
     { 2, { 3, 8 }, "[1]", 2, 1 },     { 2, { 6, 3 }, "[0]", 1, 0 },      { 2, { 4, 5 }, "[0, 1]", 3, 1 },
     { 2, { 4, 5 }, "[1, 0]", 3, 0 },  { 3, { 2, 9, 4 }, "[0, 2]", 5, 2 }, { 3, { 5, 2, 6 }, "[2, 0, 1]", 7, 1 },
     { 4, { 2, 3, 4, 5 }, "[-1, -3]", 10, 1 },
@@ -269,6 +273,69 @@ static void test_fft_to_real(void)
                 0);
 }
 
+/* Whether column `at` of [n,batch] complex numbers is the row. */
+static bool is_column(const float *whole, const float *row, int64_t n, int64_t batch, int64_t at)
+{
+    bool same = true;
+    for (int64_t i = 0; i < n; i++) {
+        same = same && memcmp(whole + 2 * (i * batch + at), row + 2 * i, 2 * sizeof *row) == 0;
+    }
+    return same;
+}
+
+/* What comes of the last of `batch` lines has the same bits in the batch, alone, and along another dim; and all have
+   those of the first set. */
+static void check_lines(int64_t n, int64_t batch, uint32_t isa, float *first)
+{
+    static float x[FFT_MAX];
+    const npu_backend *cpu = isa_cpu(isa);
+    char text[1000];
+    npu_graph *g = NULL;
+    npu_exec *exec = NULL;
+    snprintf(text, sizeof text,
+             "graph main\ninput x : f32[%d,%d]\na = aten.slice.Tensor(x, 0, %d, %d)\nt = aten.t.default(x)\n"
+             "y = aten._fft_r2c.default(x, [1], 0, false)\nl = aten._fft_r2c.default(a, [1], 0, false)\n"
+             "m = aten._fft_r2c.default(t, [0], 0, false)\nu = aten._fft_c2c.default(y, [1], 1, false)\n"
+             "v = aten._fft_c2c.default(l, [1], 1, false)\nw = aten._fft_c2c.default(m, [0], 1, false)\n"
+             "h = aten.slice.Tensor(y, 1, 0, %d)\ni = aten.slice.Tensor(h, 0, %d, %d)\n"
+             "r = aten._fft_c2r.default(h, [1], 2, %d)\ns = aten._fft_c2r.default(i, [1], 2, %d)\n"
+             "output y = y\noutput l = l\noutput m = m\noutput u = u\noutput v = v\noutput w = w\noutput r = r\n"
+             "output s = s\n",
+             (int)batch, (int)n, (int)batch - 1, (int)batch, (int)n / 2 + 1, (int)batch - 1, (int)batch, (int)n, (int)n);
+    for (int64_t i = 0; i < batch * n; i++) {
+        x[i] = numbers[i * 7 % FFT_MAX];
+    }
+    NPU_CHECK_STATUS(npu_graph_parse(&g, text, strlen(text), NULL, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &cpu, 1, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_test_input_at(exec, 0, x, (size_t)(batch * n) * sizeof *x), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
+    for (uint32_t i = 0; i < 8; i += 3) {
+        size_t size;
+        const float *whole = npu_exec_output(exec, i, &size), *row = npu_exec_output(exec, i + 1, NULL);
+        size_t len = size / sizeof *whole / (size_t)batch;
+        NPU_CHECK_THAT(memcmp(whole + (size_t)(batch - 1) * len, row, len * sizeof *row) == 0,
+                       "set %s: output %u of %d lines of %d differs alone", npu_ref_isa(isa), i, (int)batch, (int)n);
+        NPU_CHECK(i == 6 || is_column(npu_exec_output(exec, i + 2, NULL), row, n, batch, batch - 1));
+        NPU_CHECK_THAT(isa == 0 || memcmp(first + i * FFT_MAX, whole, size) == 0, "set %s: output %u of %d lines of %d",
+                       npu_ref_isa(isa), i, (int)batch, (int)n);
+        memcpy(first + i * FFT_MAX, whole, size);
+    }
+    npu_exec_destroy(exec);
+    npu_graph_destroy(g);
+}
+
+static void test_fft_lines(void)
+{
+    static const int64_t lens[] = { 1, 2, 3, 4, 5, 7, 9, 13, 16, 25, 38, 49, 60, 64, 101, 120, 202 }, batches[] = { 1, 7, 8, 17 };
+    static float first[8 * FFT_MAX];
+    for (size_t i = 0; i < sizeof lens / sizeof lens[0] * 4; i++) {
+        for (uint32_t isa = 0; isa_cpu(isa); isa++) {
+            check_lines(lens[i / 4], batches[i % 4], isa, first);
+        }
+    }
+    isa_free();
+}
+
 static int alternate(void *ctx, const npu_op_info *op, const char *label)
 {
     (void)ctx, (void)label;
@@ -349,6 +416,7 @@ int main(void)
     NPU_RUN(test_resize);
     NPU_RUN(test_fft);
     NPU_RUN(test_fft_to_real);
+    NPU_RUN(test_fft_lines);
     NPU_RUN(test_complex_transfers);
     NPU_RUN(test_refused);
     return npu_test_done();
