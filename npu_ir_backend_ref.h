@@ -12831,14 +12831,68 @@ static bool npu__ref_contract_is_product(const npu_op_info *op)
 /* ---- linear algebra ----
 
    Matrices are copied to workspace as doubles. Determinants, inverses and solutions come from one
-   elimination: the square matrix, beside it the columns that are solved for. */
+   elimination: the square matrix, beside it the columns that are solved for. Inner loops run along rows, and each
+   number takes its products in one order, so that all instruction sets give the same bits. */
+
+/* `width` numbers that stay in registers. */
+NPU__REF_INLINE void npu__ref_add_strip(double *y, double scale, const double *f, int64_t f_step, const double *x,
+                                        int64_t x_step, int64_t count, int width)
+{
+    double sum[32];
+    for (int i = 0; i < width; i++) {
+        sum[i] = y[i] + scale * f[0] * x[i];
+    }
+    for (int64_t k = 1; k < count; k++) {
+        double w = scale * f[k * f_step];
+        const double *row = x + k * x_step;
+        for (int i = 0; i < width; i++) {
+            sum[i] += w * row[i];
+        }
+    }
+    for (int i = 0; i < width; i++) {
+        y[i] = sum[i];
+    }
+}
+
+/* y[0 .. n) += scale f[k f_step] times row k of x, for each k < count in turn. */
+NPU__REF_INLINE void npu__ref_add_rows_body(double *y, int64_t n, double scale, const double *f, int64_t f_step,
+                                            const double *x, int64_t x_step, int64_t count)
+{
+    int64_t i = count > 0 ? 0 : n;
+    for (; i + 32 <= n; i += 32) {
+        npu__ref_add_strip(y + i, scale, f, f_step, x + i, x_step, count, 32);
+    }
+    for (; i + 8 <= n; i += 8) {
+        npu__ref_add_strip(y + i, scale, f, f_step, x + i, x_step, count, 8);
+    }
+    for (; i < n; i++) {
+        npu__ref_add_strip(y + i, scale, f, f_step, x + i, x_step, count, 1);
+    }
+}
+#define NPU__REF_ADD_ROWS_OF(set, unused)                                                                           \
+    NPU__REF_LOOP_OF(set, add_rows,                                                                                 \
+                     (double *y, int64_t n, double scale, const double *f, int64_t f_step, const double *x,         \
+                      int64_t x_step, int64_t count), (y, n, scale, f, f_step, x, x_step, count))
+NPU__REF_ON_WIDE(NPU__REF_ADD_ROWS_OF, )
+
+typedef void (*npu__ref_add_rows_fn)(double *y, int64_t n, double scale, const double *f, int64_t f_step,
+                                     const double *x, int64_t x_step, int64_t count);
+static const npu__ref_add_rows_fn npu__ref_add_rows_of[] = {
+#define NPU_X(set, narrow, wide) npu__ref_add_rows_##wide,
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+};
+
+/* From row to row of so many numbers: rows at a multiple of 512 bytes would share few sets of the cache. */
+static int64_t npu__ref_row_step(int64_t columns) { return columns + (columns % 64 == 0 ? 8 : 0); }
 
 typedef struct npu__ref_linalg {
     npu__ref_batches a, b;        /* of squares, and of what is solved for */
     uint32_t a_index, b_index; /* operands */
-    int64_t batch, n, cols; /* cols beside the square */
+    int64_t batch, n, cols, width; /* cols beside the square; from row to row */
     bool left, upper, check, unit, transposed;
     npu_kind kind;
+    uint32_t isa;
     size_t part_bytes;
 } npu__ref_linalg;
 
@@ -12850,62 +12904,81 @@ static void npu__ref_swap_rows(double *a, double *b, int64_t n)
     }
 }
 
-/* Row operations with pivots until the square is an upper triangle. Returns the sign of the swaps, 0 =
-   singular. */
-static double npu__ref_eliminate(double *a, int64_t n, int64_t width)
+enum { NPU__REF_LU_BLOCK = 8 };
+
+/* Of [m,n] doubles, rows `width` apart: L below the diagonal, U on it and above; pivots are rows, counted from 1, and
+   *sign is that of their swaps. Returns 0, or where the first pivot that is 0 stands. The columns of a block are
+   brought up to date one by one, those behind it all at once. */
+static int64_t npu__ref_lu(uint32_t isa, double *a, int64_t m, int64_t n, int64_t width, bool pivots, int64_t *rows,
+                           double *sign)
 {
-    double sign = 1;
-    for (int64_t k = 0; k < n; k++) {
-        int64_t pivot = k;
-        for (int64_t i = k + 1; i < n; i++) {
-            pivot = fabs(a[i * width + k]) > fabs(a[pivot * width + k]) ? i : pivot;
-        }
-        if (a[pivot * width + k] == 0) {
-            return 0;
-        }
-        if (pivot != k) {
-            npu__ref_swap_rows(a + k * width, a + pivot * width, width);
-            sign = -sign;
-        }
-        for (int64_t i = k + 1; i < n; i++) {
-            double factor = a[i * width + k] / a[k * width + k];
-            for (int64_t j = k; j < width; j++) {
-                a[i * width + j] -= factor * a[k * width + j];
+    int64_t least = m < n ? m : n, info = 0, first = 0;
+    *sign = 1;
+    for (int64_t k = 0; k < least; k++) {
+        int64_t pivot = k, used;
+        for (int64_t i = first + 1; i < m; i++) {
+            for (int64_t j = first; j < i && j < k; j++) {
+                a[i * width + k] -= a[i * width + j] * a[j * width + k];
             }
         }
+        for (int64_t i = k + 1; pivots && i < m; i++) {
+            pivot = fabs(a[i * width + k]) > fabs(a[pivot * width + k]) ? i : pivot;
+        }
+        if (rows) {
+            rows[k] = pivot + 1;
+        }
+        if (pivot != k) {
+            npu__ref_swap_rows(a + k * width, a + pivot * width, n);
+            *sign = -*sign;
+        }
+        used = a[k * width + k] == 0 ? k : k + 1;
+        info = used == k && !info ? k + 1 : info;
+        for (int64_t i = k + 1; i < m && used > k; i++) {
+            a[i * width + k] /= a[k * width + k];
+        }
+        if (used == k || k + 1 - first == NPU__REF_LU_BLOCK || k + 1 == least) {
+            for (int64_t i = first + 1; i < m; i++) {
+                npu__ref_add_rows_of[isa](a + i * width + k + 1, n - k - 1, -1, a + i * width + first, 1,
+                                          a + first * width + k + 1, width, (i < used ? i : used) - first);
+            }
+            first = k + 1;
+        }
     }
-    return sign;
+    return info;
+}
+
+/* The square becomes its factors, what is beside it takes part. Returns the sign of the swaps, 0 = singular. */
+static double npu__ref_eliminate(uint32_t isa, double *a, int64_t n, int64_t columns, int64_t width)
+{
+    double sign;
+    return npu__ref_lu(isa, a, n, columns, width, true, NULL, &sign) ? 0 : sign;
 }
 
 /* The columns beside a triangle become the solutions. */
-static void npu__ref_substitute(double *a, int64_t n, int64_t width, bool upper)
+static void npu__ref_substitute(uint32_t isa, double *a, int64_t n, int64_t columns, int64_t width, bool upper)
 {
     for (int64_t step = 0; step < n; step++) {
         int64_t i = upper ? n - 1 - step : step, first = upper ? i + 1 : 0, end = upper ? n : i;
-        for (int64_t col = n; col < width; col++) {
-            double sum = a[i * width + col];
-            for (int64_t k = first; k < end; k++) {
-                sum -= a[i * width + k] * a[k * width + col];
-            }
-            a[i * width + col] = sum / a[i * width + i];
+        double *row = a + i * width;
+        npu__ref_add_rows_of[isa](row + n, columns - n, -1, row + first, 1, a + first * width + n, width, end - first);
+        for (int64_t col = n; col < columns; col++) {
+            row[col] /= row[i];
         }
     }
 }
 
-/* The lower triangle becomes its Cholesky factor. Returns 0, or the order of the first minor that is not
-   positive. */
-static int64_t npu__ref_cholesky(double *a, int64_t n)
+/* The upper triangle becomes its Cholesky factor. Returns 0, or the order of the first minor that is not positive. */
+static int64_t npu__ref_cholesky(uint32_t isa, double *a, int64_t n, int64_t width)
 {
     for (int64_t k = 0; k < n; k++) {
-        for (int64_t i = k; i < n; i++) {
-            double sum = a[i * n + k];
-            for (int64_t j = 0; j < k; j++) {
-                sum -= a[i * n + j] * a[k * n + j];
-            }
-            if (i == k && !(sum > 0)) {
-                return k + 1;
-            }
-            a[i * n + k] = i == k ? sqrt(sum) : sum / a[k * n + k];
+        double *row = a + k * width;
+        npu__ref_add_rows_of[isa](row + k, n - k, -1, a + k, width, a + k, width, k);
+        if (!(row[k] > 0)) {
+            return k + 1;
+        }
+        row[k] = sqrt(row[k]);
+        for (int64_t i = k + 1; i < n; i++) {
+            row[i] /= row[k];
         }
     }
     return 0;
@@ -12913,14 +12986,14 @@ static int64_t npu__ref_cholesky(double *a, int64_t n)
 
 static void npu__ref_determinant(const npu__ref_linalg *s, const npu_launch *l, double *a, int64_t item)
 {
-    double sign = npu__ref_eliminate(a, s->n, s->n), log_size = 0, det, first;
+    double sign = npu__ref_eliminate(s->isa, a, s->n, s->n, s->width), log_size = 0, det, first;
     for (int64_t i = 0; i < s->n; i++) {
-        log_size += npu__math_log(fabs(a[i * s->n + i]));
-        sign = a[i * s->n + i] < 0 ? -sign : sign;
+        log_size += npu__math_log(fabs(a[i * s->width + i]));
+        sign = a[i * s->width + i] < 0 ? -sign : sign;
     }
     det = sign;
     for (int64_t i = 0; i < s->n; i++) {
-        det *= fabs(a[i * s->n + i]);
+        det *= fabs(a[i * s->width + i]);
     }
     det = sign == 0 ? 0 : det;
     log_size = sign == 0 ? -HUGE_VAL : log_size;
@@ -12942,13 +13015,11 @@ NPU__REF_COLD static npu_status npu__ref_bad_matrix(const npu_launch *l, int64_t
 
 static npu_status npu__ref_cholesky_item(const npu__ref_linalg *s, const npu_launch *l, double *a, int64_t item)
 {
-    int64_t n = s->n, info = npu__ref_cholesky(a, n);
+    int64_t n = s->n, info = npu__ref_cholesky(s->isa, a, n, s->width);
     for (int64_t i = 0; i < n; i++) {
-        for (int64_t j = i + 1; j < n; j++) {
-            a[i * n + j] = 0;
-        }
-        npu__ref_store_f64(l->y[0], l->out[0].dtype, item * n * n + i * (s->upper ? 1 : n), s->upper ? n : 1,
-                           a + i * n, (size_t)n);
+        memset(a + i * s->width, 0, (size_t)i * sizeof *a);
+        npu__ref_store_f64(l->y[0], l->out[0].dtype, item * n * n + i * (s->upper ? n : 1), s->upper ? 1 : n,
+                           a + i * s->width, (size_t)n);
     }
     if (s->kind == NPU_ATEN_LINALG_CHOLESKY_EX) {
         npu__ref_store_i64(l->y[1], l->out[1].dtype, item, 1, &info, 1);
@@ -12959,38 +13030,38 @@ static npu_status npu__ref_cholesky_item(const npu__ref_linalg *s, const npu_lau
 /* The columns beside the square become the solutions; false where it is singular. */
 static bool npu__ref_solve(const npu__ref_linalg *s, double *a)
 {
-    int64_t n = s->n, width = n + s->cols;
+    int64_t n = s->n, columns = n + s->cols, width = s->width;
     switch (s->kind) {
     case NPU_ATEN_LINALG_SOLVE_TRIANGULAR:
         for (int64_t i = 0; i < n && s->unit; i++) {
             a[i * width + i] = 1;
         }
-        npu__ref_substitute(a, n, width, s->upper == s->left);
+        npu__ref_substitute(s->isa, a, n, columns, width, s->upper == s->left);
         return true;
     case NPU_ATEN_CHOLESKY_SOLVE: /* the factor, then its transpose */
-        npu__ref_substitute(a, n, width, false);
+        npu__ref_substitute(s->isa, a, n, columns, width, false);
         for (int64_t i = 0; i < n; i++) {
             for (int64_t j = 0; j < i; j++) {
                 a[j * width + i] = a[i * width + j];
             }
         }
-        npu__ref_substitute(a, n, width, true);
+        npu__ref_substitute(s->isa, a, n, columns, width, true);
         return true;
     default:
-        if (npu__ref_eliminate(a, n, width) == 0) {
+        if (npu__ref_eliminate(s->isa, a, n, columns, width) == 0) {
             return false;
         }
-        npu__ref_substitute(a, n, width, true);
+        npu__ref_substitute(s->isa, a, n, columns, width, true);
         return true;
     }
 }
 
 /* A unit matrix beside the square. */
-static void npu__ref_augment_identity(double *a, int64_t n)
+static void npu__ref_augment_identity(double *a, int64_t n, int64_t width)
 {
     for (int64_t i = 0; i < n; i++) {
-        memset(a + (2 * i + 1) * n, 0, (size_t)n * sizeof *a);
-        a[(2 * i + 1) * n + i] = 1;
+        memset(a + i * width + n, 0, (size_t)n * sizeof *a);
+        a[i * width + n + i] = 1;
     }
 }
 
@@ -13002,9 +13073,9 @@ static bool npu__ref_is_inverse(npu_kind kind)
 /* Beside A come the columns of B, or its rows for X A = B, or the unit matrix. */
 static npu_status npu__ref_solve_item(const npu__ref_linalg *s, const npu_launch *l, double *a, int64_t item)
 {
-    int64_t n = s->n, width = n + s->cols, b = npu__ref_batch_start(&s->b, item), row = s->left ? s->cols : 1;
+    int64_t n = s->n, width = s->width, b = npu__ref_batch_start(&s->b, item), row = s->left ? s->cols : 1;
     if (npu__ref_is_inverse(s->kind)) {
-        npu__ref_augment_identity(a, n);
+        npu__ref_augment_identity(a, n, width);
     }
     for (int64_t i = 0; i < n && !npu__ref_is_inverse(s->kind); i++) {
         npu__ref_load_f64(a + i * width + n, l->x[s->b_index], l->in[s->b_index].dtype, b + i * row,
@@ -13096,10 +13167,14 @@ NPU__REF_COLD static npu_status npu__ref_linalg_prepare(npu_prepare *p)
     s->left = npu_op_int(p->op, "left", 1) != 0;
     s->upper = npu_op_int(p->op, "upper", 0) != 0;
     s->unit = npu_op_int(p->op, "unitriangular", 0) != 0;
-    s->transposed = !s->left || (s->upper && s->kind != NPU_ATEN_LINALG_SOLVE_TRIANGULAR);
+    s->isa = p->isa;
+    s->transposed = s->kind == NPU_ATEN_LINALG_CHOLESKY || s->kind == NPU_ATEN_LINALG_CHOLESKY_EX
+                  ? !s->upper
+                  : !s->left || (s->upper && s->kind != NPU_ATEN_LINALG_SOLVE_TRIANGULAR);
     s->check = npu_op_int(p->op, "check_errors", s->kind == NPU_ATEN_LINALG_CHOLESKY) != 0;
     npu__ref_linalg_shape(p, s);
-    return npu__ref_linalg_parts(p, s, s->n + s->cols, 0);
+    s->width = npu__ref_row_step(s->n + s->cols);
+    return npu__ref_linalg_parts(p, s, s->width, 0);
 }
 
 /* The square of one item, a row at a time. */
@@ -13108,13 +13183,13 @@ static void npu__ref_linalg_load(const npu__ref_linalg *s, const npu_launch *l, 
     int64_t n = s->n, first = npu__ref_batch_start(&s->a, item);
     if (s->kind == NPU_ATEN_LINALG_TENSORSOLVE) { /* its dims may be in any order */
         for (int64_t i = 0; i < n * n; i++) {
-            npu__ref_load_f64(a + i / n * (n + 1) + i % n, l->x[0], l->in[0].dtype,
+            npu__ref_load_f64(a + i / n * s->width + i % n, l->x[0], l->in[0].dtype,
                               npu__ref_batch_start(&s->a, i), 1, 1);
         }
         return;
     }
     for (int64_t i = 0; i < n; i++) {
-        npu__ref_load_f64(a + i * (n + s->cols), l->x[s->a_index], l->in[s->a_index].dtype,
+        npu__ref_load_f64(a + i * s->width, l->x[s->a_index], l->in[s->a_index].dtype,
                           first + i * (s->transposed ? 1 : n), s->transposed ? n : 1, (size_t)n);
     }
 }
@@ -13139,31 +13214,6 @@ static npu_status npu__ref_linalg_launch(const npu_launch *l, uint32_t part, uin
 }
 
 /* ---- LU factors, kept and taken apart ---- */
-
-/* Of [M,N] doubles: L below the diagonal, U on it and above; pivots are rows, counted from 1. Returns 0, or where the
-   first pivot that is 0 stands. */
-static int64_t npu__ref_lu(double *a, int64_t m, int64_t n, bool pivots, int64_t *rows)
-{
-    int64_t least = m < n ? m : n, info = 0;
-    for (int64_t k = 0; k < least; k++) {
-        int64_t pivot = k;
-        for (int64_t i = k + 1; pivots && i < m; i++) {
-            pivot = fabs(a[i * n + k]) > fabs(a[pivot * n + k]) ? i : pivot;
-        }
-        rows[k] = pivot + 1;
-        if (pivot != k) {
-            npu__ref_swap_rows(a + k * n, a + pivot * n, n);
-        }
-        info = a[k * n + k] == 0 && !info ? k + 1 : info;
-        for (int64_t i = k + 1; i < m && a[k * n + k] != 0; i++) {
-            double factor = a[i * n + k] /= a[k * n + k];
-            for (int64_t j = k + 1; j < n; j++) {
-                a[i * n + j] -= factor * a[k * n + j];
-            }
-        }
-    }
-    return info;
-}
 
 typedef struct npu__ref_lu_state {
     int64_t batch, m, n;
@@ -13198,8 +13248,9 @@ static npu_status npu__ref_lu_launch(const npu_launch *l, uint32_t part, uint32_
     (void)part, (void)parts;
     for (int64_t i = 0; i < s->batch; i++) {
         int64_t info;
+        double sign;
         npu__ref_load_f64(a, l->x[0], l->in[0].dtype, i * size, 1, (size_t)size);
-        info = npu__ref_lu(a, s->m, s->n, s->pivots, rows);
+        info = npu__ref_lu(l->isa, a, s->m, s->n, s->n, s->pivots, rows, &sign);
         npu__ref_store_f64(l->y[0], l->out[0].dtype, i * size, 1, a, (size_t)size);
         npu__ref_store_i64(l->y[1], l->out[1].dtype, i * least, 1, rows, (size_t)least);
         npu__ref_store_i64(l->y[2], l->out[2].dtype, i, 1, &info, 1);
@@ -13287,8 +13338,10 @@ NPU__REF_COLD static npu_status npu__ref_power_prepare(npu_prepare *p)
     s->exponent = exponent < 0 ? 0 - (uint64_t)exponent : (uint64_t)exponent;
     s->cls = npu__ref_compute_class(p->in[0].dtype) == NPU__I64 ? NPU__I64 : NPU__F64;
     s->square.kind = p->op->kind;
+    s->square.isa = p->isa;
     s->square.check = exponent < 0;
     s->square.n = s->square.cols = n;
+    s->square.width = 2 * n;
     s->square.a = npu__ref_batch(&p->out[0], 2, &p->in[0], 2);
     s->square.batch = npu__ref_batch_len(&s->square.a);
     s->gemm.m = s->gemm.n = s->gemm.k = n;
@@ -13314,7 +13367,7 @@ static npu_status npu__ref_power_item(const npu__ref_power *s, const npu_launch 
         npu__ref_load_class(cls, a + 2 * i * n, l->x[0], l->in[0].dtype, (item * n + i) * n, 1, (size_t)n);
     }
     if (base != a) {
-        npu__ref_augment_identity(a, n);
+        npu__ref_augment_identity(a, n, 2 * n);
     }
     if (s->square.check && !npu__ref_solve(&s->square, a)) {
         return npu__ref_bad_matrix(l, item, s->square.batch, "is singular");
@@ -19990,48 +20043,79 @@ static bool npu__ref_norm_supported_f32(const npu_op_info *op)
 static double npu__ref_jacobi_turn(double aa, double bb, double ab, double *c)
 {
     double zeta = (bb - aa) / (2.0 * ab), t = copysign(1.0, zeta) / (fabs(zeta) + npu__math_hypot(1.0, zeta));
-    *c = 1.0 / npu__math_hypot(1.0, t);
+    *c = 1.0 / sqrt(1.0 + t * t);
     return t;
 }
 
-/* Two vectors of n elements, `step` apart, in their plane. */
-static void npu__ref_rotate(double *a, double *b, size_t step, size_t n, double t, double c)
+/* As many sums, which are folded then. */
+NPU__REF_INLINE double npu__ref_dot_body(const double *a, const double *b, size_t n)
 {
-    for (size_t i = 0; i < n * step; i += step) {
-        double x = a[i];
-        a[i] = c * (x - t * b[i]);
-        b[i] = c * (b[i] + t * x);
+    double sums[32] = { 0 };
+    size_t i = 0;
+    for (; i + 32 <= n; i += 32) {
+        for (size_t k = 0; k < 32; k++) {
+            sums[k] += a[i + k] * b[i + k];
+        }
     }
+    for (size_t k = 0; i + k < n; k++) {
+        sums[k] += a[i + k] * b[i + k];
+    }
+    for (size_t half = 16; half > 0; half /= 2) {
+        for (size_t k = 0; k < half; k++) {
+            sums[k] += sums[k + half];
+        }
+    }
+    return sums[0];
 }
 
-/* Turns two vectors in their plane until their first n elements are orthogonal. False where they are. */
-static bool npu__ref_orthogonalize(double *a, double *b, size_t n, size_t len)
+/* Two vectors turn in their plane. */
+NPU__REF_INLINE void npu__ref_rotate_body(double *a, double *b, size_t n, double c, double s)
 {
-    double aa = 0.0, bb = 0.0, ab = 0.0, t, c;
-    for (size_t i = 0; i < n; i++) {
-        aa += a[i] * a[i];
-        bb += b[i] * b[i];
-        ab += a[i] * b[i];
-    }
-    if (!(fabs(ab) > DBL_EPSILON * sqrt((double)n) * sqrt(aa) * sqrt(bb))) {
+    NPU__REF_EACH(n, double x = a[i]; a[i] = c * x - s * b[i]; b[i] = c * b[i] + s * x)
+}
+#define NPU__REF_PAIRS_OF(set, unused)                                                                           \
+    NPU__REF_VALUE_OF(set, double, dot, (const double *a, const double *b, size_t n), (a, b, n))                 \
+    NPU__REF_LOOP_OF(set, rotate, (double *a, double *b, size_t n, double c, double s), (a, b, n, c, s))
+NPU__REF_ON_NARROW(NPU__REF_PAIRS_OF, )
+
+static const struct {
+    double (*dot)(const double *a, const double *b, size_t n);
+    void (*rotate)(double *a, double *b, size_t n, double c, double s);
+} npu__ref_pairs_of[] = {
+#define NPU_X(set, narrow, wide) { npu__ref_dot_##narrow, npu__ref_rotate_##narrow },
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+};
+
+/* Turns two vectors in their plane until their first n elements, of the squares aa and bb, are orthogonal. False where
+   they are. */
+static bool npu__ref_orthogonalize(uint32_t isa, double *a, double *b, size_t n, size_t len, double *aa, double *bb)
+{
+    double ab = npu__ref_pairs_of[isa].dot(a, b, n), t, c;
+    if (!(fabs(ab) > DBL_EPSILON * sqrt((double)n) * sqrt(*aa) * sqrt(*bb))) {
         return false;
     }
-    t = npu__ref_jacobi_turn(aa, bb, ab, &c);
-    npu__ref_rotate(a, b, 1, len, t, c);
+    t = npu__ref_jacobi_turn(*aa, *bb, ab, &c);
+    npu__ref_pairs_of[isa].rotate(a, b, len, c, c * t);
+    *aa = *aa > t * ab ? *aa - t * ab : 0, *bb += t * ab;
     return true;
 }
 
-/* One-sided Jacobi: runs become orthogonal; their lengths are the singular values then. Ten sweeps are many,
-   the limit is for numbers that never settle. What lies beyond the first n of the `len` elements of a run turns with
-   it: of a unit matrix become the vectors. */
-static void npu__ref_jacobi(double *a, size_t n, size_t len, size_t runs)
+/* One-sided Jacobi: runs become orthogonal; their lengths are the singular values then. Ten sweeps are many, the limit
+   is for numbers that never settle. What lies beyond the first n of the `len` elements of a run turns with it: of a
+   unit matrix become the vectors. The squares of lengths are taken before each sweep, and follow from each turn. */
+static void npu__ref_jacobi(uint32_t isa, double *a, size_t n, size_t len, size_t runs, double *squares)
 {
     bool turned = true;
     for (int sweep = 0; sweep < 64 && turned; sweep++) {
         turned = false;
         for (size_t i = 0; i < runs; i++) {
+            squares[i] = npu__ref_pairs_of[isa].dot(a + i * len, a + i * len, n);
+        }
+        for (size_t i = 0; i < runs; i++) {
             for (size_t j = i + 1; j < runs; j++) {
-                turned = npu__ref_orthogonalize(a + i * len, a + j * len, n, len) || turned;
+                turned = npu__ref_orthogonalize(isa, a + i * len, a + j * len, n, len, squares + i, squares + j) ||
+                         turned;
             }
         }
     }
@@ -20054,6 +20138,7 @@ NPU__REF_COLD static npu_status npu__ref_factors_prepare(npu_prepare *p)
 {
     const npu_tensor *a = &p->in[0];
     npu__ref_factors *s = (npu__ref_factors *)npu_prepare_alloc(p, sizeof *s);
+    bool is_svd = p->op->kind == NPU_ATEN_LINALG_SVD_RAW;
     size_t least, most, side, runs, vectors;
     if (!s) {
         return NPU_ERR_NO_MEMORY;
@@ -20066,11 +20151,14 @@ NPU__REF_COLD static npu_status npu__ref_factors_prepare(npu_prepare *p)
                  !npu_op_str_is(p->op, "mode", "r");
     p->state = s;
     least = (size_t)npu__ref_min(s->m, s->n), most = (size_t)npu__ref_max(s->m, s->n);
-    side = p->op->kind == NPU_ATEN_LINALG_QR ? (size_t)s->m : most;
-    /* runs and what turns with them, a number of each, and as many vectors unless all are asked for */
-    if (!npu_size_mul(most + least + 1, least * sizeof(double), &runs) ||
-        !npu_size_mul(side, (s->full && s->vectors ? side : least) * sizeof(double), &vectors) ||
-        !npu_size_add(runs, vectors, &runs) || !npu_size_add(runs, 63, &s->part_bytes)) {
+    side = is_svd ? most : (size_t)s->m;
+    /* the matrix, or runs and what turns with them; as many vectors unless all are asked for; some numbers of each */
+    if (!npu_size_mul(is_svd ? least : side, (is_svd ? most + least : (size_t)npu__ref_row_step(s->n)) * sizeof(double),
+                      &runs) ||
+        !npu_size_mul(side, (size_t)npu__ref_row_step((int64_t)(s->full && s->vectors ? side : least)) * sizeof(double),
+                      &vectors) ||
+        !npu_size_add(runs, vectors, &runs) || !npu_size_add(runs, (5 * least + most) * sizeof(double), &runs) ||
+        !npu_size_add(runs, 63, &s->part_bytes)) {
         return NPU_ERR_OVERFLOW;
     }
     s->part_bytes = s->part_bytes / 64 * 64;
@@ -20200,7 +20288,7 @@ static npu_status npu__ref_svd_launch(const npu_launch *l, uint32_t part, uint32
         for (int64_t j = 0; j < runs; j++) {
             a[j * len + n + j] = 1;
         }
-        npu__ref_jacobi(a, (size_t)n, (size_t)len, (size_t)runs);
+        npu__ref_jacobi(l->isa, a, (size_t)n, (size_t)len, (size_t)runs, sizes);
         npu__ref_order_runs(a, n, len, runs, sizes);
         if (s->vectors) {
             npu__ref_svd_vectors(s, l, (int64_t)item, a, sizes, sizes + runs);
@@ -20213,50 +20301,173 @@ static npu_status npu__ref_svd_launch(const npu_launch *l, uint32_t part, uint32
     return NPU_OK;
 }
 
-/* ---- eigenvalues of symmetric matrices ---- */
+/* ---- Householder's reflections ---- */
 
-/* Two-sided Jacobi: the diagonal becomes the eigenvalues, and rows of v, which begin as those of the unit matrix, the
-   vectors. */
-static void npu__ref_eigen(double *a, double *v, int64_t n)
+/* Numbers 1 .. n-1 of v become 0 by a reflection 1 - tau w w^T, and v[0] what all amount to; w stands there instead,
+   but for w[0], which is 1. Returns tau. All are taken over the largest, as small ones have not all their bits. */
+static double npu__ref_householder(double *v, int64_t step, int64_t n)
 {
-    double limit = npu__ref_length(a, (size_t)(n * n)) * DBL_EPSILON / 4096;
-    bool turned = true;
-    memset(v, 0, (size_t)(n * n) * sizeof *v);
+    double alpha, beta, most = 0, sum = 0;
     for (int64_t i = 0; i < n; i++) {
-        v[i * n + i] = 1;
+        most = fabs(v[i * step]) > most ? fabs(v[i * step]) : most;
     }
-    for (int sweep = 0; sweep < 64 && turned; sweep++) {
-        turned = false;
-        for (int64_t p = 0; p < n; p++) {
-            for (int64_t q = p + 1; q < n; q++) {
-                double t, c;
-                if (!(fabs(a[p * n + q]) > limit)) {
-                    continue;
-                }
-                t = npu__ref_jacobi_turn(a[p * n + p], a[q * n + q], a[p * n + q], &c);
-                npu__ref_rotate(a + p, a + q, (size_t)n, (size_t)n, t, c);
-                npu__ref_rotate(a + p * n, a + q * n, 1, (size_t)n, t, c);
-                npu__ref_rotate(v + p * n, v + q * n, 1, (size_t)n, t, c);
-                a[p * n + q] = a[q * n + p] = 0;
-                turned = true;
+    most = most > 0 ? most : 1;
+    alpha = v[0] / most;
+    for (int64_t i = 1; i < n; i++) {
+        double x = v[i * step] / most;
+        sum += x * x;
+    }
+    if (sum == 0) {
+        return 0;
+    }
+    beta = -copysign(sqrt(alpha * alpha + sum), alpha);
+    for (int64_t i = 1; i < n; i++) {
+        v[i * step] = v[i * step] / most / (alpha - beta);
+    }
+    v[0] = beta * most;
+    return (beta - alpha) / beta;
+}
+
+/* The reflection applied to n rows of y, of `cols` numbers; so many fit `dots`. */
+static void npu__ref_apply_reflection(uint32_t isa, const double *v, int64_t v_step, int64_t n, double tau, double *y,
+                                      int64_t y_step, int64_t cols, double *dots)
+{
+    const double one = 1;
+    if (tau != 0) {
+        memcpy(dots, y, (size_t)cols * sizeof *dots);
+        npu__ref_add_rows_of[isa](dots, cols, 1, v + v_step, v_step, y + y_step, y_step, n - 1);
+        for (int64_t i = 0; i < n; i++) {
+            npu__ref_add_rows_of[isa](y + i * y_step, cols, -tau, i ? v + i * v_step : &one, 0, dots, 0, 1);
+        }
+    }
+}
+
+/* ---- eigenvalues of symmetric matrices: those of a tridiagonal one, by rotations ---- */
+
+/* The matrix has elements above 1, and none above 2: smaller ones than this are nothing beside them, and their products
+   have lost bits that keep rotations at their length. */
+#define NPU__REF_NOTHING 0x1p-900
+
+typedef struct npu__ref_tridiagonal {
+    double *a, *v, *diagonal, *beside, *tau, *pair; /* v: rows that become the vectors; pair: two rows */
+    int64_t n, step;
+    uint32_t isa;
+} npu__ref_tridiagonal;
+
+/* Reflections from both sides: A - w p^T - p w^T, where p is tau A w less half of its part along w. Their vectors w
+   stay in the rows of a. */
+static void npu__ref_tridiagonalize(const npu__ref_tridiagonal *s)
+{
+    npu__ref_add_rows_fn add = npu__ref_add_rows_of[s->isa];
+    for (int64_t k = 0; k < s->n; k++) {
+        int64_t n = s->n - k - 1;
+        double *w = s->a + k * s->step + k + 1, *rest = w + s->step, *p = s->pair, along = 0;
+        s->diagonal[k] = w[-1];
+        s->tau[k] = n > 1 ? npu__ref_householder(w, 1, n) : 0;
+        s->beside[k] = n > 0 ? w[0] : 0;
+        if (s->tau[k] == 0) {
+            continue;
+        }
+        w[0] = 1;
+        memset(p, 0, (size_t)n * sizeof *p);
+        add(p, n, s->tau[k], w, 1, rest, s->step, n);
+        for (int64_t i = 0; i < n; i++) {
+            along += p[i] * w[i];
+        }
+        add(p, n, -s->tau[k] / 2, &along, 0, w, 0, 1);
+        memcpy(p + n, w, (size_t)n * sizeof *p);
+        for (int64_t i = 0; i < n; i++) {
+            add(rest + i * s->step, n, -1, p + n + i, -n, p, n, 2);
+        }
+    }
+}
+
+/* All reflections, one after the other; v holds the product's columns as rows. */
+static void npu__ref_reflected(const npu__ref_tridiagonal *s)
+{
+    int64_t n = s->n, step = s->step;
+    for (int64_t i = 0; i < n; i++) {
+        memset(s->v + i * step, 0, (size_t)n * sizeof *s->v);
+        s->v[i * step + i] = 1;
+    }
+    for (int64_t k = n - 2; k-- > 0;) {
+        npu__ref_apply_reflection(s->isa, s->a + k * step + k + 1, 1, n - k - 1, s->tau[k],
+                                  s->v + (k + 1) * (step + 1), step, n - k - 1, s->pair);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j < i; j++) {
+            npu__ref_swap_rows(s->v + i * step + j, s->v + j * step + i, 1);
+        }
+    }
+}
+
+/* One round of the QL algorithm over numbers first .. last: a shift by what the first one is close to, then rotations
+   from the end on that bring the matrix back to its form. */
+static void npu__ref_ql_round(const npu__ref_tridiagonal *s, int64_t first, int64_t last, bool vectors)
+{
+    double *d = s->diagonal, *e = s->beside, g = (d[first + 1] - d[first]) / (2 * e[first]);
+    double sine = 1, cosine = 1, less = 0;
+    g = d[last] - d[first] + e[first] / (g + copysign(npu__math_hypot(g, 1), g));
+    for (int64_t i = last - 1; i >= first; i--) {
+        double f = sine * e[i], b = cosine * e[i], r = npu__math_hypot(f, g);
+        e[i + 1] = r;
+        if (r < NPU__REF_NOTHING) { /* it falls into two */
+            d[i + 1] -= less;
+            e[last] = 0;
+            return;
+        }
+        sine = f / r, cosine = g / r;
+        g = d[i + 1] - less;
+        r = (d[i] - g) * sine + 2 * cosine * b;
+        less = sine * r;
+        d[i + 1] = g + less;
+        g = cosine * r - b;
+        if (vectors) {
+            npu__ref_pairs_of[s->isa].rotate(s->v + i * s->step, s->v + (i + 1) * s->step, (size_t)s->n, cosine, sine);
+        }
+    }
+    d[first] -= less;
+    e[first] = g;
+    e[last] = 0;
+}
+
+/* The diagonal becomes the eigenvalues. Two rounds for each are usual, the limit is for numbers that never settle. */
+static void npu__ref_eigen(const npu__ref_tridiagonal *s, bool vectors)
+{
+    const double *d = s->diagonal, *e = s->beside;
+    npu__ref_tridiagonalize(s);
+    if (vectors) {
+        npu__ref_reflected(s);
+    }
+    for (int64_t first = 0; first < s->n; first++) {
+        for (int round = 0; round < 64; round++) {
+            int64_t last = first;
+            while (last + 1 < s->n && fabs(e[last]) > DBL_EPSILON * (fabs(d[last]) + fabs(d[last + 1])) &&
+                   fabs(e[last]) > NPU__REF_NOTHING) {
+                last++;
             }
+            if (last == first) {
+                break;
+            }
+            npu__ref_ql_round(s, first, last, vectors);
         }
     }
 }
 
 /* One triangle, twice. */
-static void npu__ref_load_symmetric(const npu__ref_factors *s, const npu_launch *l, int64_t item, double *a)
+static void npu__ref_load_symmetric(const npu__ref_factors *s, const npu_launch *l, int64_t item, double *a,
+                                    int64_t step)
 {
     int64_t n = s->n;
     for (int64_t i = 0; i < n; i++) {
         int64_t first = s->upper ? i : 0;
-        npu__ref_load_f64(a + i * n + first, l->x[0], l->in[0].dtype, (item * n + i) * n + first, 1,
+        npu__ref_load_f64(a + i * step + first, l->x[0], l->in[0].dtype, (item * n + i) * n + first, 1,
                           (size_t)(s->upper ? n - i : i + 1));
     }
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = 0; j < i; j++) {
-            double x = s->upper ? a[j * n + i] : a[i * n + j];
-            a[i * n + j] = a[j * n + i] = x;
+            double x = s->upper ? a[j * step + i] : a[i * step + j];
+            a[i * step + j] = a[j * step + i] = x;
         }
     }
 }
@@ -20264,98 +20475,75 @@ static void npu__ref_load_symmetric(const npu__ref_factors *s, const npu_launch 
 static npu_status npu__ref_eigh_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_factors *s = (const npu__ref_factors *)l->state;
-    int64_t n = s->n;
-    double *a = (double *)l->worker_workspace, *v = a + n * n;
+    int64_t n = s->n, step = npu__ref_row_step(n);
+    double *a = (double *)l->worker_workspace, *v = a + n * step, *d = v + n * step;
+    npu__ref_tridiagonal t = { a, v, d, d + n, d + 2 * n, d + 3 * n, n, step, l->isa };
     size_t begin, end;
     npu__ref_share((size_t)s->batch, part, parts, &begin, &end);
     for (size_t item = begin; item < end; item++) {
         int exponent;
-        npu__ref_load_symmetric(s, l, (int64_t)item, a);
-        if (!npu__ref_scale_matrix(a, n * n, &exponent)) {
+        memset(a, 0, (size_t)(n * step) * sizeof *a);
+        npu__ref_load_symmetric(s, l, (int64_t)item, a, step);
+        if (!npu__ref_scale_matrix(a, n * step, &exponent)) {
             return npu__ref_bad_matrix(l, (int64_t)item, s->batch, "holds NaN or infinity");
         }
-        npu__ref_eigen(a, v, n);
+        npu__ref_eigen(&t, s->vectors);
         for (int64_t i = 0; i < n; i++) {
             int64_t at = i;
             for (int64_t j = i + 1; j < n; j++) {
-                at = a[j * n + j] < a[at * n + at] ? j : at;
+                at = d[j] < d[at] ? j : at;
             }
-            npu__ref_swap_rows(a + i * n + i, a + at * n + at, at != i);
-            npu__ref_swap_rows(v + i * n, v + at * n, at != i ? n : 0);
+            npu__ref_swap_rows(d + i, d + at, at != i);
+            npu__ref_swap_rows(v + i * step, v + at * step, at != i && s->vectors ? n : 0);
         }
         for (int64_t i = 0; i < n; i++) {
-            double value = npu__math_ldexp(a[i * n + i], exponent);
-            npu__ref_store_f64(l->y[0], l->out[0].dtype, (int64_t)item * n + i, 1, &value, 1);
+            d[i] = npu__math_ldexp(d[i], exponent);
         }
+        npu__ref_store_f64(l->y[0], l->out[0].dtype, (int64_t)item * n, 1, d, (size_t)n);
         if (s->vectors) {
-            npu__ref_store_vectors(l, 1, (int64_t)item, v, n, n, n, false);
+            npu__ref_store_vectors(l, 1, (int64_t)item, v, step, n, n, false);
         }
     }
     return NPU_OK;
 }
 
-/* ---- Q and R: by Householder's reflections, whose signs are those of LAPACK ---- */
-
-/* Column k of [m,n] below its diagonal becomes 0; the vector v (its first element, 1, is not kept) stands there
-   instead. Returns tau of the reflection 1 - tau v v^T. */
-static double npu__ref_householder(double *a, int64_t k, int64_t m, int64_t n)
-{
-    double alpha = a[k * n + k], beta = 0;
-    for (int64_t i = k + 1; i < m; i++) {
-        beta = npu__math_hypot(beta, a[i * n + k]);
-    }
-    if (beta == 0) {
-        return 0;
-    }
-    beta = -copysign(npu__math_hypot(alpha, beta), alpha);
-    for (int64_t i = k + 1; i < m; i++) {
-        a[i * n + k] /= alpha - beta;
-    }
-    a[k * n + k] = beta;
-    return (beta - alpha) / beta;
-}
-
-/* The reflection that stands in column k of a, applied to columns `first` .. `cols` of [m,cols]. */
-static void npu__ref_apply_reflection(const double *a, int64_t k, int64_t m, int64_t n, double tau, double *y,
-                                      int64_t first, int64_t cols)
-{
-    for (int64_t j = first; j < cols && tau != 0; j++) {
-        double dot = y[k * cols + j];
-        for (int64_t i = k + 1; i < m; i++) {
-            dot += a[i * n + k] * y[i * cols + j];
-        }
-        y[k * cols + j] -= tau * dot;
-        for (int64_t i = k + 1; i < m; i++) {
-            y[i * cols + j] -= tau * dot * a[i * n + k];
-        }
-    }
-}
+/* ---- Q and R: signs are those of LAPACK ---- */
 
 static npu_status npu__ref_qr_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_factors *s = (const npu__ref_factors *)l->state;
     int64_t m = s->m, n = s->n, least = m < n ? m : n, cols = s->full ? m : least;
-    double *a = (double *)l->worker_workspace, *tau = a + m * n, *q = tau + least;
+    int64_t a_step = npu__ref_row_step(n), q_step = npu__ref_row_step(cols);
+    double *a = (double *)l->worker_workspace, *tau = a + m * a_step, *dots = tau + least;
+    double *q = dots + npu__ref_max(n, cols);
     size_t begin, end;
     npu__ref_share((size_t)s->batch, part, parts, &begin, &end);
     for (int64_t item = (int64_t)begin; item < (int64_t)end; item++) {
-        npu__ref_load_f64(a, l->x[0], l->in[0].dtype, item * m * n, 1, (size_t)(m * n));
-        for (int64_t k = 0; k < least; k++) {
-            tau[k] = npu__ref_householder(a, k, m, n);
-            npu__ref_apply_reflection(a, k, m, n, tau[k], a, k + 1, n);
+        for (int64_t i = 0; i < m; i++) {
+            npu__ref_load_f64(a + i * a_step, l->x[0], l->in[0].dtype, (item * m + i) * n, 1, (size_t)n);
         }
-        memset(q, 0, (size_t)(m * cols) * sizeof *q);
-        for (int64_t i = 0; i < cols; i++) {
-            q[i * cols + i] = 1;
+        for (int64_t k = 0; k < least; k++) {
+            double *v = a + k * (a_step + 1);
+            tau[k] = npu__ref_householder(v, a_step, m - k);
+            npu__ref_apply_reflection(l->isa, v, a_step, m - k, tau[k], v + 1, a_step, n - k - 1, dots);
+        }
+        for (int64_t i = 0; i < m && s->vectors; i++) {
+            memset(q + i * q_step, 0, (size_t)cols * sizeof *q);
+            if (i < cols) {
+                q[i * q_step + i] = 1;
+            }
         }
         for (int64_t k = least; s->vectors && k-- > 0;) {
-            npu__ref_apply_reflection(a, k, m, n, tau[k], q, k, cols);
+            npu__ref_apply_reflection(l->isa, a + k * (a_step + 1), a_step, m - k, tau[k], q + k * (q_step + 1), q_step,
+                                      cols - k, dots);
+        }
+        for (int64_t i = 0; i < m && s->vectors; i++) {
+            npu__ref_store_f64(l->y[0], l->out[0].dtype, (item * m + i) * cols, 1, q + i * q_step, (size_t)cols);
         }
         for (int64_t i = 0; i < cols; i++) {
-            memset(a + i * n, 0, (size_t)(i < n ? i : n) * sizeof *a);
+            memset(a + i * a_step, 0, (size_t)(i < n ? i : n) * sizeof *a);
+            npu__ref_store_f64(l->y[1], l->out[1].dtype, (item * cols + i) * n, 1, a + i * a_step, (size_t)n);
         }
-        npu__ref_store_f64(l->y[0], l->out[0].dtype, item * m * cols, 1, q, s->vectors ? (size_t)(m * cols) : 0);
-        npu__ref_store_f64(l->y[1], l->out[1].dtype, item * cols * n, 1, a, (size_t)(cols * n));
     }
     return NPU_OK;
 }
@@ -20409,7 +20597,7 @@ NPU__REF_COLD static npu_status npu__ref_matrix_norm_prepare(npu_prepare *p)
         s->n[i] = (size_t)x->dims[axis];
         s->steps[i] = (int64_t)npu__ref_dims_len(x, axis + 1, x->rank);
     }
-    if (!npu_size_mul(s->n[0] * sizeof(double), s->n[1], &bytes) || !npu_size_add(bytes, 63, &bytes)) {
+    if (!npu_size_mul((s->n[0] + 1) * sizeof(double), s->n[1], &bytes) || !npu_size_add(bytes, 63, &bytes)) {
         return NPU_ERR_OVERFLOW;
     }
     s->part_bytes = s->singular ? bytes / 64 * 64 : 0;
@@ -20446,7 +20634,7 @@ static npu_status npu__ref_matrix_norm_launch(const npu_launch *l, uint32_t part
                               s->steps[0], n);
         }
         if (s->singular) {
-            npu__ref_jacobi(a, n, n, runs);
+            npu__ref_jacobi(l->isa, a, n, n, runs, a + n * runs);
         }
         for (size_t j = 0; j < runs; j++) {
             double size = s->singular ? npu__ref_length(a + j * n, n)

@@ -301,7 +301,8 @@ static void check_lines(int64_t n, int64_t batch, uint32_t isa, float *first)
              "r = aten._fft_c2r.default(h, [1], 2, %d)\ns = aten._fft_c2r.default(i, [1], 2, %d)\n"
              "output y = y\noutput l = l\noutput m = m\noutput u = u\noutput v = v\noutput w = w\noutput r = r\n"
              "output s = s\n",
-             (int)batch, (int)n, (int)batch - 1, (int)batch, (int)n / 2 + 1, (int)batch - 1, (int)batch, (int)n, (int)n);
+             (int)batch, (int)n, (int)batch - 1, (int)batch, (int)n / 2 + 1, (int)batch - 1, (int)batch, (int)n,
+             (int)n);
     for (int64_t i = 0; i < batch * n; i++) {
         x[i] = numbers[i * 7 % FFT_MAX];
     }
@@ -326,7 +327,8 @@ static void check_lines(int64_t n, int64_t batch, uint32_t isa, float *first)
 
 static void test_fft_lines(void)
 {
-    static const int64_t lens[] = { 1, 2, 3, 4, 5, 7, 9, 13, 16, 25, 38, 49, 60, 64, 101, 120, 202 }, batches[] = { 1, 7, 8, 17 };
+    static const int64_t lens[] = { 1, 2, 3, 4, 5, 7, 9, 13, 16, 25, 38, 49, 60, 64, 101, 120, 202 };
+    static const int64_t batches[] = { 1, 7, 8, 17 };
     static float first[8 * FFT_MAX];
     for (size_t i = 0; i < sizeof lens / sizeof lens[0] * 4; i++) {
         for (uint32_t isa = 0; isa_cpu(isa); isa++) {

@@ -1,6 +1,6 @@
 /* Linear algebra, statistics, special functions, margins and fractional pools by hand-computed rows: values that show
    what an op means, and what singular and wrong data give at run time, which vectors cannot hold. */
-#include "../npu_ir_backend_ref.h"
+#include "isa.h"
 #include "npu_test.h"
 
 #define NO_NUMBER ((double)NAN)
@@ -149,8 +149,114 @@ static void test_vectors_of_factors(void)
           { 2, 1, 7, 1, 3, 4, 7, 4, 5 } },
         { "f64[2,2]", "u, v = linalg_eigh(a)\n" V_TIMES_V, NPU_OK, { 2, 0, 1, 3 }, { 1, 0, 0, 1 } },
         { "f64[2,2]", "y = linalg_eigvalsh(a)", NPU_OK, { 2, 0, 2, -1 }, { -2, 3 } },
+        { "f64[2,2]", "y = linalg_eigvalsh(a)", NPU_OK, { 0, 0, 1, 0 }, { -1, 1 } },
+        { "f64[3,3]", "y = linalg_eigvalsh(a)", NPU_OK, { 0 }, { 0, 0, 0 } },
+        { "f64[3,3]", "y = linalg_eigvalsh(a)", NPU_OK, { 2, 0, 0, 0, -1, 0, 0, 0, 2 }, { -1, 2, 2 } },
+        { "f64[3,3]", "y = linalg_eigvalsh(a)", NPU_OK, { 1, 9, 9, 1, 1, 9, 1, 1, 1 }, { 0, 0, 3 } },
+        { "f64[4,4]", "u, v = linalg_eigh(a)\n" V_TIMES_V, NPU_OK, { 1, 9, 9, 9, 1, 1, 9, 9, 1, 1, 1, 9, 1, 1, 1, 1 },
+          { 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1 } },
     };
     CHECK_ROWS(rows);
+}
+
+/* Of a [2,n,n], s, which is symmetric, p, which is positive definite, too, d [2,n,n+3] and i, the unit matrix: y is to
+   be z, and r has the same bits with every instruction set. */
+#define T(name, x) name " = aten.transpose.int(" x ", -2, -1)\n"
+static const char *const sized[] = {
+    "r, v = aten.linalg_eigh.default(s)\nu = aten.unsqueeze.default(r, -2)\nw = aten.mul.Tensor(v, u)\n" T("x", "v")
+    "y = aten.matmul.default(w, x)\noutput y = y\noutput z = s",
+    "e, r = aten.linalg_eigh.default(s, 'U')\n" T("x", "r") "y = aten.matmul.default(x, r)\noutput y = y\noutput z = i",
+    "k = aten.ones_like.default(s)\ne, r = aten.linalg_eigh.default(k)\n" T("x", "r") /* rounding is all but one row */
+    "y = aten.matmul.default(x, r)\noutput y = y\noutput z = i",
+    "q, r = aten.linalg_qr.default(a)\ny = aten.matmul.default(q, r)\noutput y = y\noutput z = a",
+    T("x", "d") "q, r = aten.linalg_qr.default(x)\ny = aten.matmul.default(q, r)\noutput y = y\noutput z = x",
+    T("x", "d") "r, u = aten.linalg_qr.default(x, 'complete')\ny = aten.matmul.default(r, u)\noutput y = y\n"
+    "output z = x",
+    "r, u = aten.linalg_qr.default(d)\n" T("x", "r") "y = aten.matmul.default(x, r)\noutput y = y\noutput z = i",
+    "u, r, v = aten.linalg_svd.default(d, false)\ne = aten.unsqueeze.default(r, -2)\nw = aten.mul.Tensor(u, e)\n"
+    "y = aten.matmul.default(w, v)\noutput y = y\noutput z = d",
+    "r = aten.linalg_inv.default(a)\ny = aten.matmul.default(a, r)\noutput y = y\noutput z = i",
+    "r = aten.linalg_solve.default(a, d)\ny = aten.matmul.default(a, r)\noutput y = y\noutput z = d",
+    "r = aten.linalg_solve_triangular.default(p, d, upper=true)\nw = aten.triu.default(p)\n"
+    "y = aten.matmul.default(w, r)\noutput y = y\noutput z = d",
+    T("x", "d") "r = aten.linalg_solve_triangular.default(p, x, upper=false, left=false)\nw = aten.tril.default(p)\n"
+    "y = aten.matmul.default(r, w)\noutput y = y\noutput z = x",
+    "r = aten.linalg_cholesky.default(p)\n" T("x", "r") "y = aten.matmul.default(r, x)\noutput y = y\noutput z = p",
+    "r = aten.linalg_cholesky.default(p, upper=true)\n" T("x", "r") "y = aten.matmul.default(x, r)\noutput y = y\n"
+    "output z = p",
+    "l = aten.linalg_cholesky.default(p)\nr = aten.cholesky_solve.default(d, l)\ny = aten.matmul.default(p, r)\n"
+    "output y = y\noutput z = d",
+    "r, q, w = aten.linalg_lu_factor_ex.default(d)\ne, l, u = aten.lu_unpack.default(r, q)\n"
+    "m = aten.matmul.default(l, u)\ny = aten.matmul.default(e, m)\noutput y = y\noutput z = d",
+};
+
+enum { SIZED = 2 * 103 * 103 }; /* numbers of the largest */
+static double sized_a[SIZED], sized_s[SIZED], sized_p[SIZED], sized_d[SIZED];
+
+static void make_sized(int n)
+{
+    uint64_t seed = 5;
+    for (int i = 0; i < 2 * n * (n + 3); i++) {
+        sized_a[i] = (double)(npu_test_random(&seed) % 4001) / 1000 - 2;
+        sized_d[i] = (double)(npu_test_random(&seed) % 4001) / 1000 - 2;
+    }
+    for (int i = 0; i < 2 * n * n; i++) {
+        int line = i / n % n, col = i % n;
+        sized_s[i] = sized_a[i] + sized_a[i - line * n - col + col * n + line];
+        sized_p[i] = sized_s[i] + (line == col ? 5 * n : 0);
+    }
+}
+
+/* On one backend; `first` is r of another set, or becomes it. */
+static void check_sized(const char *call, int n, uint32_t isa, double *first)
+{
+    const npu_backend *cpu = isa_cpu(isa);
+    const double *in[4] = { sized_a, sized_s, sized_p, sized_d }, *y, *z, *r;
+    npu_graph *g = NULL;
+    npu_exec *exec = NULL;
+    char text[1000];
+    size_t size = 0;
+    snprintf(text, sizeof text,
+             "graph main\ninput a : f64[2,%d,%d]\ninput s : f64[2,%d,%d]\ninput p : f64[2,%d,%d]\n"
+             "input d : f64[2,%d,%d]\no = aten.eye.default(%d, dtype=f64)\ni = aten.expand.default(o, [2, %d, %d])\n"
+             "%s\noutput r = r\n", n, n, n, n, n, n, n, n + 3, n, n, n, call);
+    NPU_CHECK_STATUS(npu_graph_parse(&g, text, strlen(text), NULL, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &cpu, 1, NULL), NPU_OK);
+    for (uint32_t i = 0; exec && i < 4; i++) {
+        NPU_CHECK_STATUS(npu_test_input_at(exec, i, in[i], (size_t)(2 * n * (i == 3 ? n + 3 : n)) * 8), NPU_OK);
+    }
+    NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
+    y = npu_exec_output(exec, 0, &size), z = npu_exec_output(exec, 1, NULL);
+    for (size_t i = 0; i < size / 8; i++) {
+        if (!(fabs(y[i] - z[i]) < 1e-9 * n)) {
+            NPU_CHECK_THAT(false, "%s: n = %d, set %s: element %u is %.17g, expected %.17g", call, n, npu_ref_isa(isa),
+                           (unsigned)i, y[i], z[i]);
+            break;
+        }
+    }
+    r = npu_exec_output(exec, 2, &size);
+    NPU_CHECK_THAT(isa == 0 || memcmp(first, r, size) == 0, "%s: n = %d: set %s has other bits", call, n,
+                   npu_ref_isa(isa));
+    memcpy(first, r, size);
+    npu_exec_destroy(exec);
+    npu_graph_destroy(g);
+}
+
+static void test_sizes(void)
+{
+    static const int sizes[] = { 1, 2, 3, 8, 17, 64, 100 };
+    static double first[SIZED];
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        make_sized(sizes[i]);
+        for (size_t k = 0; k < sizeof sized / sizeof sized[0]; k++) {
+            for (uint32_t isa = 0; isa_cpu(isa); isa++) {
+                if (isa == 0 || !strchr(npu_ref_isa(isa), '_')) { /* those of "_vnni" have the same loops */
+                    check_sized(sized[k], sizes[i], isa, first);
+                }
+            }
+        }
+    }
+    isa_free();
 }
 
 static void test_products(void)
@@ -600,6 +706,7 @@ int main(void)
     NPU_RUN(test_solving);
     NPU_RUN(test_factors);
     NPU_RUN(test_vectors_of_factors);
+    NPU_RUN(test_sizes);
     NPU_RUN(test_products);
     NPU_RUN(test_norms);
     NPU_RUN(test_statistics);
