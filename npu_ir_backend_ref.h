@@ -18928,13 +18928,39 @@ static void npu__ref_pool_find_whole(const float *x, int64_t at, int64_t step, i
     }
 }
 
+enum { NPU__REF_POOL_TAPS = 8 }; /* lines of windows that are longer are looked through one by one */
+
+/* Where line n of windows begins in their plane, of column 0. */
+static int64_t npu__ref_pool_line(const npu__ref_pool *pool, const npu__ref_span *w, int64_t n)
+{
+    int64_t depth = w[0].first + n / w[1].count * pool->dilation[0];
+    return (depth * pool->in[1] + w[1].first + n % w[1].count * pool->dilation[1]) * pool->in[2];
+}
+
+/* The place of y in a window of long lines, of which each is looked through from its begin. */
+static int64_t npu__ref_pool_find_one(const npu__ref_pool *pool, const npu__ref_span *w, const float *x, int64_t o,
+                                      float y)
+{
+    const npu__ref_span *s = &pool->spans[2][o];
+    for (int64_t n = 0; n < w[0].count * w[1].count; n++) {
+        int64_t at = npu__ref_pool_line(pool, w, n) + s->first, k = 0;
+        while (k < s->count && x[at + k * pool->dilation[2]] != y) {
+            k++;
+        }
+        if (k < s->count) {
+            return at + k * pool->dilation[2];
+        }
+    }
+    return -1;
+}
+
 /* From the last number of the windows of a row to the first, as the first of equals counts, but the last NaN. */
 static void npu__ref_pool_find_row(const npu__ref_pool *pool, const npu__ref_span *w, const float *x, float *y,
                                    int64_t *index)
 {
     const int64_t out = pool->out[2], most = pool->adaptive ? pool->in[2] / out + 2 : pool->kernel[2];
     int64_t lines = w[0].count * w[1].count, begin = out, end = out; /* whole windows */
-    bool has_nan = false;
+    bool has_nan = false, is_long = most > NPU__REF_POOL_TAPS;
     for (int64_t o = 0; o < out; o++) {
         bool is_whole = !pool->adaptive && pool->spans[2][o].count == most;
         begin = is_whole && begin == out ? o : begin;
@@ -18942,22 +18968,23 @@ static void npu__ref_pool_find_row(const npu__ref_pool *pool, const npu__ref_spa
         index[o] = -1;
         has_nan = has_nan || y[o] != y[o];
     }
-    for (int64_t n = lines; n-- > 0;) {
-        int64_t depth = w[0].first + n / w[1].count * pool->dilation[0];
-        int64_t row = depth * pool->in[1] + w[1].first + n % w[1].count * pool->dilation[1];
-        for (int64_t k = most; k-- > 0;) {
-            int64_t at = row * pool->in[2];
-            npu__ref_pool_find(pool, x, at, k, y, index, 0, begin);
+    for (int64_t o = 0; o < out && is_long; o++) {
+        index[o] = npu__ref_pool_find_one(pool, w, x, o, y[o]);
+    }
+    for (int64_t n = lines; n-- > 0 && (!is_long || has_nan);) {
+        int64_t line = npu__ref_pool_line(pool, w, n);
+        for (int64_t k = is_long ? 0 : most; k-- > 0;) {
+            npu__ref_pool_find(pool, x, line, k, y, index, 0, begin);
             if (begin < out) {
-                npu__ref_pool_find_whole(x, at + pool->spans[2][begin].first + k * pool->dilation[2], pool->stride[2],
+                npu__ref_pool_find_whole(x, line + pool->spans[2][begin].first + k * pool->dilation[2], pool->stride[2],
                                          end - begin, y + begin, index + begin);
             }
-            npu__ref_pool_find(pool, x, at, k, y, index, end, out);
+            npu__ref_pool_find(pool, x, line, k, y, index, end, out);
         }
         for (int64_t o = 0; has_nan && o < out; o++) {
             const npu__ref_span *s = &pool->spans[2][o];
             for (int64_t i = 0; i < s->count && y[o] != y[o]; i++) {
-                int64_t at = row * pool->in[2] + s->first + (s->count - 1 - i) * pool->dilation[2];
+                int64_t at = line + s->first + (s->count - 1 - i) * pool->dilation[2];
                 index[o] = index[o] < 0 && x[at] != x[at] ? at : index[o];
             }
         }
@@ -18979,7 +19006,7 @@ static npu_status npu__ref_pool_index_launch_f32(const npu_launch *l, uint32_t p
     }
     npu__ref_pool_launch_f32(l, part, parts);
     npu__ref_share(pool->planes * depth * height / rows, part, parts, &begin, &end);
-    for (size_t row = begin * rows; row < end * rows; row++) {
+    for (size_t row = begin * rows; row < end * rows && width > 0; row++) {
         npu__ref_span w[2];
         w[0] = pool->spans[0][row / height % depth];
         w[1] = pool->spans[1][row % height];

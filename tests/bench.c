@@ -851,6 +851,7 @@ static void fill(void *data, const npu_spec *spec, int values)
         switch (spec->dtype) {
         case NPU_F32: ((float *)data)[i] = x; break;
         case NPU_F64: ((double *)data)[i] = (double)x; break;
+        case NPU_C64: ((float *)data)[2 * i] = x, ((float *)data)[2 * i + 1] = 0.25f - x * x; break;
         case NPU_F16: ((uint16_t *)data)[i] = npu_f32_to_f16(x); break;
         case NPU_BF16: ((uint16_t *)data)[i] = npu_f32_to_bf16(x); break;
         case NPU_I64: ((int64_t *)data)[i] = whole; break;

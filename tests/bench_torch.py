@@ -13,7 +13,7 @@ import torch
 torch.set_num_threads(1)
 
 DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "f64": torch.float64, "i64": torch.int64,
-          "i32": torch.int32, "u8": torch.uint8, "bool": torch.bool}
+          "i32": torch.int32, "u8": torch.uint8, "bool": torch.bool, "c64": torch.complex64}
 NAMES = dict(DTYPES, aten=torch.ops.aten, none=None, true=True, false=False, inf=float("inf"))
 
 
@@ -22,6 +22,8 @@ def make(dtype, dims, values):
     dims = [int(d) for d in dims.split(",")]
     if dtype == "bool":
         return torch.rand(dims) < 0.5
+    if DTYPES[dtype].is_complex:
+        return torch.complex(torch.rand(dims) - 0.5, torch.rand(dims) - 0.5)
     if not DTYPES[dtype].is_floating_point:
         return torch.randint(1, 1000 if values == "2" else 7, dims, dtype=DTYPES[dtype])
     x = torch.rand(dims) + 1 / 1024
