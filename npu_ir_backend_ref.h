@@ -24114,7 +24114,7 @@ static double npu__ref_loss_operand(const npu_launch *l, const npu__ref_loss *s,
 /* An intermediate number of integers is one of their dtype, 0 = none: 0 - 1 is 255 in u8. */
 static double npu__ref_wrapped(uint32_t dtype, double x)
 {
-    int64_t i, memory;
+    int64_t i, memory = 0;
     if (!dtype) {
         return x;
     }
@@ -34819,7 +34819,7 @@ static npu_status npu__ref_conv_back_launch_columns(const npu_launch *l, uint32_
 {
     const npu__ref_conv_back_columns *s = (const npu__ref_conv_back_columns *)l->state;
     const size_t g = npu__ref_dims_len(&l->in[0], 1, 4), x = npu__ref_dims_len(&l->in[1], 1, 4);
-    float *sums = (float *)((char *)l->workspace + s->workspace), *added[3] = { NULL, NULL, NULL };
+    float *sums = (float *)(void *)((char *)l->workspace + s->workspace), *added[3] = { NULL, NULL, NULL };
     npu_launch image = *l;
     npu_status status = NPU_OK;
     added[1] = sums, added[2] = sums + npu__ref_len(&l->out[1]);
