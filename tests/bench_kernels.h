@@ -13,8 +13,8 @@ static const struct { char name; const char *type; int values; } bench_operands[
     { 'v', "@[1000]", ANY }, { 'u', "@[1000]", ANY }, { 'w', "@[1000,1]", ANY },
     { 'x', "@[1,64,125,125]", ANY }, { 'd', "@[64]", ANY }, { 'e', "@[64]", ANY }, { 'r', "@[64]", POSITIVE },
     { 'f', "@[100,100,100]", ANY }, { 'g', "@[1,128,12,640]", ANY },
-    { 'h', "@[250,250]", ANY }, { 's', "@[500,64]", ANY }, { 't', "@[500,64]", ANY }, { 'o', "@[1,125,125,2]", ANY },
-    { 'k', "@[1,64,63,63]", ANY }, { 'l', "@[64,64,3,3]", ANY }, { 'z', "c64[1000,1000]", ANY },
+    { 'H', "@[250,250]", ANY }, { 'S', "@[500,64]", ANY }, { 'T', "@[500,64]", ANY }, { 'O', "@[1,125,125,2]", ANY },
+    { 'K', "@[1,64,63,63]", ANY }, { 'L', "@[64,64,3,3]", ANY }, { 'Z', "c64[1000,1000]", ANY },
     { 'i', "i64[1000,1000]", BELOW_1000 }, { 'j', "i64[1000]", BELOW_1000 }, { 'm', "bool[1000,1000]", ANY }
 };
 
@@ -161,7 +161,7 @@ static const char *const bench_windows[] = {
     "aten.max_pool2d.default(x, [3, 3], [2, 2], [1, 1])", "aten.max_pool2d.default(x, [3, 3], [1, 1], [1, 1])",
     "y, y2 = aten.max_pool2d_with_indices.default(x, [3, 3], [2, 2], [1, 1])",
     "aten.avg_pool2d.default(x, [3, 3], [1, 1], [1, 1])", "y, y2 = aten.adaptive_max_pool2d.default(x, [7, 7])",
-    "aten.im2col.default(x, [3, 3], [1, 1], [1, 1], [1, 1])", "aten.grid_sampler_2d.default(x, o, 0, 0, false)",
+    "aten.im2col.default(x, [3, 3], [1, 1], [1, 1], [1, 1])", "aten.grid_sampler_2d.default(x, O, 0, 0, false)",
     "aten.reflection_pad2d.default(x, [1, 1, 1, 1])"
 };
 
@@ -171,20 +171,20 @@ static const char *const bench_losses[] = {
     "aten.binary_cross_entropy_with_logits.default(a, b)", "aten.kl_div.default(a, p)",
     "aten.cross_entropy_loss.default(a, j)", "aten.poisson_nll_loss.default(a, b, true, false, 1e-08, 1)",
     "y, y2, y3 = aten.native_layer_norm_backward.default(a, b, [1000], w, w, v, u, [true, true, true])",
-    "y, y2, y3 = aten.convolution_backward.default(k, k, l, [64], [1, 1], [1, 1], [1, 1], false, [0, 0], 1, [true, true, "
+    "y, y2, y3 = aten.convolution_backward.default(K, K, L, [64], [1, 1], [1, 1], [1, 1], false, [0, 0], 1, [true, true, "
     "true])"
 };
 
 static const char *const bench_transforms[] = {
-    "aten._fft_r2c.default(a, [1], 0, true)", "aten._fft_c2c.default(z, [1], 0, true)",
-    "aten._fft_c2r.default(z, [1], 2, 1998)", "aten.mul.Tensor(z, z)", "aten.abs.default(z)"
+    "aten._fft_r2c.default(a, [1], 0, true)", "aten._fft_c2c.default(Z, [1], 0, true)",
+    "aten._fft_c2r.default(Z, [1], 2, 1998)", "aten.mul.Tensor(Z, Z)", "aten.abs.default(Z)"
 };
 
 static const char *const bench_matrices[] = {
-    "aten._cdist_forward.default(s, t, 2.0, none)", "aten._cdist_forward.default(s, t, 1.0, none)",
-    "aten.outer.default(v, u)", "aten.linalg_inv.default(h)", "aten.linalg_solve.default(h, h)",
-    "aten.linalg_det.default(h)", "y, y2 = aten.linalg_qr.default(h)", "y, y2 = aten.linalg_eigh.default(h)",
-    "y, y2, y3 = aten.linalg_svd.default(h, false)", "aten.linalg_solve_triangular.default(h, h, upper=true)"
+    "aten._cdist_forward.default(S, T, 2.0, none)", "aten._cdist_forward.default(S, T, 1.0, none)",
+    "aten.outer.default(v, u)", "aten.linalg_inv.default(H)", "aten.linalg_solve.default(H, H)",
+    "aten.linalg_det.default(H)", "y, y2 = aten.linalg_qr.default(H)", "y, y2 = aten.linalg_eigh.default(H)",
+    "y, y2, y3 = aten.linalg_svd.default(H, false)", "aten.linalg_solve_triangular.default(H, H, upper=true)"
 };
 
 static const char *const bench_creation[] = {
