@@ -23633,10 +23633,10 @@ static size_t npu__ref_grid_points(const npu_launch *l, const npu__ref_grid *g, 
         for (uint32_t d = 0; d < g->dims; d++) {
             w[2 - d] = npu__ref_grid_taps(g, npu__ref_element(l, 1, (first + i) * g->dims + d), g->in[2 - d]);
         }
-        count = (size_t)(w[0].count * w[1].count * w[2].count);
+        count = (size_t)w[0].count * (size_t)w[1].count * (size_t)w[2].count;
         for (size_t k = 0; k < count; k++) {
             size_t c = k % (size_t)w[2].count, b = k / (size_t)w[2].count % (size_t)w[1].count;
-            size_t a = k / (size_t)(w[2].count * w[1].count);
+            size_t a = k / ((size_t)w[2].count * (size_t)w[1].count);
             int64_t z = w[0].index[a], y = w[1].index[b], x = w[2].index[c];
             to[k].at[i] = z < 0 || y < 0 || x < 0 ? -1 : (int32_t)((z * g->in[1] + y) * g->in[2] + x);
             to[k].weight[i] = (float)(w[0].weight[a] * w[1].weight[b] * w[2].weight[c]);
