@@ -40448,6 +40448,7 @@ static const npu_pattern npu__patterns_pool[] = {
     { "max_pool3d", NPU_ATEN_MAX_POOL3D_WITH_INDICES, NULL, 0, npu__drop_indices, NULL }
 };
 
+/* For integer ops, only where its operand is, or becomes, quantised. */
 NPU__COLD static npu_status npu__spell_pool(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
 {
     npu__spelling *c = (npu__spelling *)ctx;

@@ -157,6 +157,30 @@ static void test_ranges(void)
     NPU_CHECK_EQ(wrong, 0);
 }
 
+/* Ones where row and column are equal, constants everywhere: of strips, and parts, that begin anywhere. */
+static void test_patterns(void)
+{
+    static const int64_t sizes[][2] = { { 40, 33 }, { 33, 40 }, { 300, 300 }, { 1, 700 }, { 700, 1 } };
+    for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
+        npu_arg args[] = { npu_arg_int("n", sizes[k][0]), npu_arg_int("m", sizes[k][1]) };
+        int wrong = 0;
+        NPU_CHECK_STATUS(make("aten.eye.m", args, 2), NPU_OK);
+        for (int64_t i = 0; i < sizes[k][0] * sizes[k][1]; i++) {
+            wrong += results.f32[i] != (float)(i / sizes[k][1] == i % sizes[k][1]);
+        }
+        NPU_CHECK_EQ(wrong, 0);
+    }
+    for (int64_t len = 99990; len <= LEN; len++) { /* several parts */
+        npu_arg args[] = { npu_arg_ints("size", &len, 1), npu_arg_float("fill_value", 2.5) };
+        int wrong = 0;
+        NPU_CHECK_STATUS(make("aten.full.default", args, 2), NPU_OK);
+        for (int64_t i = 0; i < len; i++) {
+            wrong += results.f32[i] != 2.5f;
+        }
+        NPU_CHECK_EQ(wrong, 0);
+    }
+}
+
 /* Halves of every row, and of the rows. */
 static void test_glu(void)
 {
@@ -199,6 +223,7 @@ int main(void)
     NPU_RUN(test_dropout);
     NPU_RUN(test_dropout_of_channels);
     NPU_RUN(test_ranges);
+    NPU_RUN(test_patterns);
     NPU_RUN(test_glu);
     NPU_RUN(test_division_by_zero);
     return npu_test_done();

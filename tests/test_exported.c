@@ -273,6 +273,20 @@ static void test_fft_to_real(void)
                 0);
 }
 
+/* Products and sizes of more numbers than a strip has, one operand repeated, are what real numbers make of them. */
+static void test_complex_strips(void)
+{
+    check_pairs("graph main\ninput x : f32[3,150,2]\nz = aten.view_as_complex.default(x)\n"
+                "s = aten.slice.Tensor(z, 0, 1, 2)\np = aten.mul.Tensor(z, s)\ny = aten.view_as_real.default(p)\n"
+                "h = aten.abs.default(z)\na = aten.select.int(x, 2, 0)\nb = aten.select.int(x, 2, 1)\n"
+                "c = aten.slice.Tensor(a, 0, 1, 2)\nd = aten.slice.Tensor(b, 0, 1, 2)\n"
+                "e = aten.mul.Tensor(a, c)\nf = aten.mul.Tensor(b, d)\ng = aten.sub.Tensor(e, f)\n"
+                "i = aten.mul.Tensor(a, d)\nj = aten.mul.Tensor(b, c)\nk = aten.add.Tensor(i, j)\n"
+                "w = aten.stack.default([g, k], 2)\nl = aten.hypot.default(a, b)\n"
+                "output y = y\noutput w = w\noutput h = h\noutput l = l\n",
+                1e-5);
+}
+
 /* Whether column `at` of [n,batch] complex numbers is the row. */
 static bool is_column(const float *whole, const float *row, int64_t n, int64_t batch, int64_t at)
 {
@@ -418,6 +432,7 @@ int main(void)
     NPU_RUN(test_resize);
     NPU_RUN(test_fft);
     NPU_RUN(test_fft_to_real);
+    NPU_RUN(test_complex_strips);
     NPU_RUN(test_fft_lines);
     NPU_RUN(test_complex_transfers);
     NPU_RUN(test_refused);

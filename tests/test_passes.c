@@ -441,6 +441,16 @@ static const struct {
       "%7 = aten.full_like.default(self=%2, fill_value=0) : f32[2,3,5]\n"
       "y = aten.where.self(condition=%6, self=%7, other=%2) : f32[2,3,5]\noutput y = y\n",
       NULL },
+    { "the same of a scalar, which has no dim to choose along", PASS(SAFE_SOFTMAX), 0,
+      "input x : f32[]\n"
+      "%2 = aten._softmax.default(self=x, dim=-1, half_to_float=false) : f32[]\n"
+      "%3 = aten.eq.Scalar(self=x, other=-inf) : bool[]\n"
+      "%4 = aten.logical_not.default(self=%3) : bool[]\n"
+      "%5 = aten.any.dim(self=%4, dim=0, keepdim=true) : bool[]\n"
+      "%6 = aten.logical_not.default(self=%5) : bool[]\n"
+      "%7 = aten.full_like.default(self=%2, fill_value=0) : f32[]\n"
+      "y = aten.where.self(condition=%6, self=%7, other=%2) : f32[]\noutput y = y\n",
+      NULL },
     { "the same of another number than 0", PASS(SAFE_SOFTMAX), 0,
       "input x : f32[2,3,5]\n"
       "%2 = aten._softmax.default(self=x, dim=-1, half_to_float=false) : f32[2,3,5]\n"
