@@ -10198,16 +10198,26 @@ typedef struct npu__ref_plane {
     int64_t in[2], out[2], taps[2], step[2], dilation[2], first[2];
     const uint32_t *masks; /* [columns of 16, taps of a row]; NULL = the other way */
     const float *zeros;    /* a row above or below the image */
-    int64_t width;         /* copied for taps other than 3 x 3: numbers of a row in each phase of the step, */
+    bool is_pair;          /* two at a time */
+    int64_t width;         /* copied for other taps than squares: numbers of a row in each phase of the step, */
     int64_t copied, block; /* how many rows at a time, and for how many rows of results, */
     int64_t rows;          /* of which these are taken together; */
     const ptrdiff_t *offsets; /* where a tap's number is, from that of the first one */
 } npu__ref_plane;
 
-/* 3 x 3 taps side by side: pixels are read once for all of them. */
-static bool npu__ref_plane_is_three(const npu__ref_plane *p)
+/* A channel of the result: its plane of pixels, taps, bias. */
+typedef struct npu__ref_plane_channel {
+    const float *x, *w;
+    float bias;
+    float *y;
+} npu__ref_plane_channel;
+
+/* 3 x 3 taps side by side, or more, up to `most`, which is 7 of every pixel, 5 of every second: pixels are read once
+   for all of them. */
+static bool npu__ref_plane_is_square(const npu__ref_plane *p, int64_t most)
 {
-    return p->taps[0] == 3 && p->taps[1] == 3 && p->dilation[0] == 1 && p->dilation[1] == 1 && p->step[0] == p->step[1];
+    return p->taps[0] == p->taps[1] && p->taps[0] >= 3 && p->taps[0] <= most && p->taps[0] % 2 == 1 &&
+           p->dilation[0] == 1 && p->dilation[1] == 1 && p->step[0] == p->step[1] && p->taps[0] * p->step[0] <= 10;
 }
 
 #ifdef NPU__REF_X86
@@ -10217,23 +10227,48 @@ NPU__REF_INLINE const float *npu__ref_plane_at(const npu__ref_plane *p, const fl
     return (uint64_t)row < (uint64_t)p->in[0] ? x + row * p->in[1] : p->zeros;
 }
 
-/* Pixels of a row for the three taps of 16 results, of which those lie that the masks say: for each tap, or, where the
-   step is 2 and what two taps meet is read once, of 16, of the next 16, of one more. */
-NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_row(const int32_t step, const float *from,
+/* Pixels of a row for the taps of 16 results, of which those lie that the masks say: for each tap, or, where the step
+   is 2, the even ones and the odd ones of 32 and those after some of them, of which the last mask says. */
+NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_row(const int32_t taps, const int32_t step, const float *from,
                                                              const __mmask16 *masks, __m512 *to)
 {
-    __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-    __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
-    __m512 first = _mm512_maskz_loadu_ps(masks[0], from), second, third;
-    if (step == 1) {
-        to[0] = first, to[1] = _mm512_maskz_loadu_ps(masks[1], from + 1);
+    const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i even = _mm512_add_epi32(lane, lane);
+    const __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
+    __m512 more[2];
+    if (step == 1) { /* no loop: gcc would keep an index for each tap */
+        to[0] = _mm512_maskz_loadu_ps(masks[0], from), to[1] = _mm512_maskz_loadu_ps(masks[1], from + 1);
         to[2] = _mm512_maskz_loadu_ps(masks[2], from + 2);
+        if (taps >= 5) {
+            to[3] = _mm512_maskz_loadu_ps(masks[3], from + 3), to[4] = _mm512_maskz_loadu_ps(masks[4], from + 4);
+        }
+        if (taps >= 7) {
+            to[5] = _mm512_maskz_loadu_ps(masks[5], from + 5), to[6] = _mm512_maskz_loadu_ps(masks[6], from + 6);
+        }
         return;
     }
-    second = _mm512_maskz_loadu_ps(masks[1], from + 16), third = _mm512_maskz_loadu_ps(masks[2], from + 32);
-    to[0] = _mm512_permutex2var_ps(first, even, second);
-    to[1] = _mm512_permutex2var_ps(first, odd, second);
-    to[2] = _mm512_castsi512_ps(_mm512_alignr_epi32(_mm512_castps_si512(third), _mm512_castps_si512(to[0]), 1));
+    more[0] = _mm512_maskz_loadu_ps(masks[0], from), more[1] = _mm512_maskz_loadu_ps(masks[1], from + 16);
+    to[0] = _mm512_permutex2var_ps(more[0], even, more[1]), to[1] = _mm512_permutex2var_ps(more[0], odd, more[1]);
+    more[0] = _mm512_maskz_loadu_ps(masks[2], from + 32);
+    more[1] = _mm512_permutexvar_ps(odd, more[0]);
+    more[0] = taps == 3 ? more[0] : _mm512_permutexvar_ps(even, more[0]);
+    NPU__REF_UNROLL_LOOP
+    for (int32_t j = 2; j < taps; j++) {
+        to[j] = _mm512_permutex2var_ps(to[j % 2], _mm512_add_epi32(lane, _mm512_set1_epi32(j / 2)), more[j % 2]);
+    }
+}
+
+/* Which of those pixels are there, for the results of column `col` of 16. */
+NPU__REF_INLINE void npu__ref_plane_masks(const npu__ref_plane *p, const int32_t taps, const int32_t step, int64_t col,
+                                          __mmask16 *to)
+{
+    const uint32_t *of = p->masks + col * taps;
+    NPU__REF_UNROLL_LOOP
+    for (int32_t j = 0; j < taps; j++) {
+        to[j] = (__mmask16)(of[j] & 0xffffu);
+    }
+    to[1] = step == 1 ? to[1] : (__mmask16)(of[0] >> 16);
+    to[2] = step == 1 ? to[2] : (__mmask16)(of[taps - 1] >> (33 - taps));
 }
 
 NPU__REF_INLINE NPU__REF_TILE_AVX512 __m512 npu__ref_plane_add(__m512 sum, const __m512 *taps, const __m512 *pixels)
@@ -10255,15 +10290,12 @@ NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_strips(const npu__ref_p
     int64_t left = col * step - p->first[1], at = step == 1 ? -2 * p->out[1] : 0;
     NPU__REF_UNROLL_LOOP
     for (int32_t s = 0; s < strips; s++) {
-        const uint32_t *all = p->masks + (col / 16 + s) * 3;
         int64_t rest = p->out[1] - col - 16 * s;
         wanted[s] = (__mmask16)(rest < 16 ? (1 << rest) - 1 : 0xffff);
-        masks[s][0] = (__mmask16)(all[0] & 0xffffu);
-        masks[s][1] = (__mmask16)(step == 1 ? all[1] & 0xffffu : all[0] >> 16);
-        masks[s][2] = (__mmask16)(step == 1 ? all[2] & 0xffffu : all[2] >> 30 & 1);
+        npu__ref_plane_masks(p, 3, step, col / 16 + s, masks[s]);
         last[s] = next[s] = start;
         if (step == 2) {
-            npu__ref_plane_row(2, npu__ref_plane_at(p, x, -p->first[0]) + left + 32 * s, masks[s], pixels);
+            npu__ref_plane_row(3, 2, npu__ref_plane_at(p, x, -p->first[0]) + left + 32 * s, masks[s], pixels);
             next[s] = npu__ref_plane_add(start, taps, pixels);
         }
     }
@@ -10272,10 +10304,10 @@ NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_strips(const npu__ref_p
         NPU__REF_UNROLL_LOOP
         for (int32_t s = 0; s < strips; s++) {
             __m512 sum = last[s];
-            npu__ref_plane_row(step, from + 16 * step * s, masks[s], pixels);
+            npu__ref_plane_row(3, step, from + 16 * step * s, masks[s], pixels);
             if (step == 2) {
                 sum = npu__ref_plane_add(next[s], taps + 3, pixels);
-                npu__ref_plane_row(2, below + 32 * s, masks[s], pixels);
+                npu__ref_plane_row(3, 2, below + 32 * s, masks[s], pixels);
             } else {
                 last[s] = npu__ref_plane_add(next[s], taps + 3, pixels);
             }
@@ -10290,19 +10322,10 @@ NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_strips(const npu__ref_p
     }
 }
 
-/* Has pixels come near that are perhaps of the next plane. */
-static void npu__ref_plane_fetch(const float *from, int64_t n)
-{
-    for (int64_t i = 0; i < n; i += 16) {
-        __builtin_prefetch((const char *)((uintptr_t)from + (uintptr_t)i * sizeof *from));
-    }
-}
-
 NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_threes(const npu__ref_plane *p, const int32_t step,
                                                                 const float *x, const float *w, float bias,
                                                                 const float *limits, float *y)
 {
-    const int64_t pixels = p->in[0] * p->in[1];
     __m512 taps[9], start = _mm512_set1_ps(bias);
     __m512 bounds[2] = { _mm512_set1_ps(limits[0]), _mm512_set1_ps(limits[1]) };
     int64_t col = 0;
@@ -10310,12 +10333,130 @@ NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_threes(const npu__ref_p
     for (int32_t i = 0; i < 9; i++) {
         taps[i] = _mm512_set1_ps(w[i]);
     }
-    npu__ref_plane_fetch(x + pixels, npu__ref_min(pixels, NPU__REF_PLANE_PIECE));
     for (; col + 16 < p->out[1]; col += 32) {
         npu__ref_plane_strips(p, step, 2, x, taps, start, bounds, y + col, col);
     }
     if (col < p->out[1]) {
         npu__ref_plane_strips(p, step, 1, x, taps, start, bounds, y + col, col);
+    }
+}
+
+/* The same for 8 results of each of two planes, whose rows have up to 16 pixels. */
+NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_row_pair(const int32_t taps, __mmask16 all, __m512i order,
+                                                                  __m512i at, __m512i end, const float *from,
+                                                                  const float *more, __m512 *to)
+{
+    __m512 first = _mm512_maskz_loadu_ps(all, from), second = _mm512_maskz_loadu_ps(all, more);
+    NPU__REF_UNROLL_LOOP
+    for (int32_t j = 0; j < taps; j++) {
+        const __m512i next = _mm512_set1_epi32(j);
+        to[j] = _mm512_maskz_permutex2var_ps(_mm512_cmplt_epu32_mask(_mm512_add_epi32(at, next), end), first,
+                                             _mm512_add_epi32(order, next), second);
+    }
+}
+
+/* All rows of 16 results, or of twice as many side by side, from column `col` on, or those of a pair of planes. Each
+   row of pixels is read once: it goes on with the sums of all rows of results that it is a tap of, `kept` from one step
+   to the next, and ends those of one. */
+NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_square_strips(const npu__ref_plane *p, const int32_t taps,
+                                                                const int32_t step, const int32_t strips,
+                                                                const bool is_pair, const npu__ref_plane_channel *c,
+                                                                const __m512 *w, const float *limits, int64_t col)
+{
+    const int32_t kept = (taps - 1) / step;
+    const __m512 low = _mm512_set1_ps(limits[0]), high = _mm512_set1_ps(limits[1]);
+    const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7);
+    const __m512i at = _mm512_sub_epi32(_mm512_mullo_epi32(lane, _mm512_set1_epi32(step)),
+                                        _mm512_set1_epi32((int32_t)p->first[1]));
+    const __m512i order = _mm512_mask_add_epi32(at, 0xff00, at, _mm512_set1_epi32(16));
+    const __m512i end = _mm512_set1_epi32((int32_t)p->in[1]);
+    const __mmask16 all = (__mmask16)(p->in[1] < 16 ? (1 << p->in[1]) - 1 : 0xffff);
+    const int64_t left = is_pair ? 0 : col * step - p->first[1], rest = p->out[1] - col - 16 * (strips - 1);
+    const __mmask16 wanted = (__mmask16)(rest < 16 ? (1 << rest) - 1 : 0xffff);
+    const __m512 start = _mm512_mask_blend_ps((__mmask16)(is_pair ? 0xff00 : 0), _mm512_set1_ps(c[0].bias),
+                                              _mm512_set1_ps(c[is_pair].bias));
+    __m512 sum[2][7], pixels[2][7];
+    __mmask16 masks[2][7];
+    NPU__REF_UNROLL_LOOP
+    for (int32_t h = 0; h < 7; h++) {
+        sum[0][h] = sum[1][h] = start;
+    }
+    NPU__REF_UNROLL_LOOP
+    for (int32_t s = 0; s < strips; s++) {
+        npu__ref_plane_masks(p, taps, step, is_pair ? 0 : col / 16 + s, masks[s]);
+    }
+    for (int64_t i = -kept; i < p->out[0]; i++) {
+        NPU__REF_UNROLL_LOOP
+        for (int32_t phase = 0; phase < step; phase++) {
+            const int64_t row = (i + kept) * step + phase - p->first[0];
+            NPU__REF_UNROLL_LOOP
+            for (int32_t s = 0; s < strips; s++) {
+                const float *from = npu__ref_plane_at(p, c[0].x, row) + left + 16 * step * s;
+                if (is_pair) {
+                    npu__ref_plane_row_pair(taps, all, order, at, end, from, npu__ref_plane_at(p, c[1].x, row),
+                                            pixels[s]);
+                } else {
+                    npu__ref_plane_row(taps, step, from, masks[s], pixels[s]);
+                }
+                if (phase == 0) {
+                    NPU__REF_UNROLL_LOOP
+                    for (int32_t h = kept; h > 0; h--) {
+                        sum[s][h] = sum[s][h - 1];
+                    }
+                    sum[s][0] = start;
+                }
+            }
+            NPU__REF_UNROLL_LOOP
+            for (int32_t j = 0; j < taps; j++) {
+                NPU__REF_UNROLL_LOOP
+                for (int32_t h = 0; h * step + phase < taps; h++) {
+                    NPU__REF_UNROLL_LOOP
+                    for (int32_t s = 0; s < strips; s++) {
+                        sum[s][h] = _mm512_fmadd_ps(w[(h * step + phase) * taps + j], pixels[s][j], sum[s][h]);
+                    }
+                }
+            }
+        }
+        if (i < 0) {
+            continue;
+        }
+        NPU__REF_UNROLL_LOOP
+        for (int32_t s = 0; s < strips; s++) {
+            const __m512 result = NPU__REF_LIMIT_AVX512(sum[s][kept], low, high);
+            float *y = c[0].y + i * p->out[1] + col + 16 * s;
+            _mm512_mask_storeu_ps(y, s + 1 < strips ? 0xffff : wanted, result);
+            if (is_pair) {
+                _mm512_mask_storeu_ps(c[1].y + i * p->out[1] - 8, (__mmask16)(wanted << 8), result);
+            }
+        }
+    }
+}
+
+NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_squares(const npu__ref_plane *p, const int32_t taps,
+                                                                 const int32_t step, const npu__ref_plane_channel *c,
+                                                                 int32_t count, const float *limits)
+{
+    const __mmask16 second = count == 2 ? 0xff00 : 0;
+    const float *more = c[count - 1].w;
+    __m512 w[49];
+    int64_t col = 0;
+    if (taps == 3 && count == 1) {
+        npu__ref_plane_threes(p, step, c->x, c->w, c->bias, limits, c->y);
+        return;
+    }
+    NPU__REF_UNROLL_LOOP
+    for (int32_t i = 0; i < taps * taps; i++) {
+        w[i] = _mm512_mask_blend_ps(second, _mm512_set1_ps(c[0].w[i]), _mm512_set1_ps(more[i]));
+    }
+    if (count == 2) {
+        npu__ref_plane_square_strips(p, taps, step, 1, true, c, w, limits, 0);
+        return;
+    }
+    for (; col + 16 < p->out[1]; col += 32) {
+        npu__ref_plane_square_strips(p, taps, step, 2, false, c, w, limits, col);
+    }
+    if (col < p->out[1]) {
+        npu__ref_plane_square_strips(p, taps, step, 1, false, c, w, limits, col);
     }
 }
 
@@ -10494,19 +10635,19 @@ NPU__REF_INLINE NPU__REF_TILE_AVX2 void npu__ref_plane_any_avx2(const npu__ref_p
     }
 }
 
-NPU__REF_TILE_AVX2 static void npu__ref_plane_avx2(const npu__ref_plane *p, const float *x, const float *w,
-                                                   float bias, const float *limits, float *y, float *copy)
+NPU__REF_TILE_AVX2 static void npu__ref_plane_avx2(const npu__ref_plane *p, const npu__ref_plane_channel *c,
+                                                   int32_t count, const float *limits, float *copy)
 {
-    __m256 start = _mm256_set1_ps(bias), bounds[2] = { _mm256_set1_ps(limits[0]), _mm256_set1_ps(limits[1]) };
-    npu__ref_plane_fetch(x + p->in[0] * p->in[1], npu__ref_min(p->in[0] * p->in[1], NPU__REF_PLANE_PIECE));
-    if (!npu__ref_plane_is_three(p) && p->rows == 7) {
-        npu__ref_plane_any_avx2(p, 7, x, w, start, bounds, y, copy);
-    } else if (!npu__ref_plane_is_three(p)) {
-        npu__ref_plane_any_avx2(p, 8, x, w, start, bounds, y, copy);
+    __m256 start = _mm256_set1_ps(c->bias), bounds[2] = { _mm256_set1_ps(limits[0]), _mm256_set1_ps(limits[1]) };
+    (void)count;
+    if (!npu__ref_plane_is_square(p, 3) && p->rows == 7) {
+        npu__ref_plane_any_avx2(p, 7, c->x, c->w, start, bounds, c->y, copy);
+    } else if (!npu__ref_plane_is_square(p, 3)) {
+        npu__ref_plane_any_avx2(p, 8, c->x, c->w, start, bounds, c->y, copy);
     } else if (p->step[1] == 1) {
-        npu__ref_plane_threes_avx2(p, 1, x, w, start, bounds, y);
+        npu__ref_plane_threes_avx2(p, 1, c->x, c->w, start, bounds, c->y);
     } else {
-        npu__ref_plane_threes_avx2(p, 2, x, w, start, bounds, y);
+        npu__ref_plane_threes_avx2(p, 2, c->x, c->w, start, bounds, c->y);
     }
 }
 
@@ -10557,40 +10698,59 @@ NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_any_avx512(const npu__r
     }
 }
 
-/* Rows of up to 8 results are those of AVX2. */
-NPU__REF_TILE_AVX512 static void npu__ref_plane_avx512(const npu__ref_plane *p, const float *x, const float *w,
-                                                       float bias, const float *limits, float *y, float *copy)
+/* Each in a function of its own, which keeps its numbers in registers. */
+#define NPU__REF_SQUARES_OF(NPU_X) NPU_X(3, 1) NPU_X(3, 2) NPU_X(5, 1) NPU_X(5, 2) NPU_X(7, 1)
+#define NPU_X(taps, step)                                                                                      \
+    NPU__REF_APART NPU__REF_TILE_AVX512 static void npu__ref_plane_squares_##taps##_##step(                    \
+        const npu__ref_plane *p, const npu__ref_plane_channel *c, int32_t count, const float *limits)          \
+    {                                                                                                          \
+        npu__ref_plane_squares(p, taps, step, c, count, limits);                                               \
+    }
+NPU__REF_SQUARES_OF(NPU_X)
+#undef NPU_X
+
+/* Of taps of any number rows of up to 8 results are those of AVX2. */
+NPU__REF_TILE_AVX512 static void npu__ref_plane_avx512(const npu__ref_plane *p, const npu__ref_plane_channel *c,
+                                                       int32_t count, const float *limits, float *copy)
 {
-    __m512 start = _mm512_set1_ps(bias);
-    bool is_three = npu__ref_plane_is_three(p);
-    if (!is_three && p->out[1] <= 8) {
-        npu__ref_plane_avx2(p, x, w, bias, limits, y, copy);
-    } else if (is_three && p->step[1] == 1) {
-        npu__ref_plane_threes(p, 1, x, w, bias, limits, y);
-    } else if (is_three) {
-        npu__ref_plane_threes(p, 2, x, w, bias, limits, y);
+    const __m512 start = _mm512_set1_ps(c->bias);
+    switch (npu__ref_plane_is_square(p, 7) ? p->taps[0] * 2 + p->step[0] : 0) {
+#define NPU_X(taps, step) \
+    case taps * 2 + step: npu__ref_plane_squares_##taps##_##step(p, c, count, limits); return;
+    NPU__REF_SQUARES_OF(NPU_X)
+#undef NPU_X
+    default: break;
+    }
+    if (p->out[1] <= 8) {
+        npu__ref_plane_avx2(p, c, count, limits, copy);
     } else if (p->rows == 7) {
-        npu__ref_plane_any_avx512(p, 7, x, w, start, limits, y, copy);
+        npu__ref_plane_any_avx512(p, 7, c->x, c->w, start, limits, c->y, copy);
     } else {
-        npu__ref_plane_any_avx512(p, 8, x, w, start, limits, y, copy);
+        npu__ref_plane_any_avx512(p, 8, c->x, c->w, start, limits, c->y, copy);
     }
 }
+#define NPU__REF_PLANES_avx512 { npu__ref_plane_avx512, 7, 8 }
+#define NPU__REF_PLANES_avx2 { npu__ref_plane_avx2, 3, 0 }
 #else
-#define npu__ref_plane_neon NULL
+#define NPU__REF_PLANES_neon { NULL, 0, 0 }
 #endif
-#define npu__ref_plane_base NULL
+#define NPU__REF_PLANES_base { NULL, 0, 0 }
 
 /* By set; NULL = it has none. */
-static void (*const npu__ref_plane_of[])(const npu__ref_plane *p, const float *x, const float *w, float bias,
-                                         const float *limits, float *y, float *copy) = {
-#define NPU_X(set, narrow, wide) npu__ref_plane_##wide,
+static const struct npu__ref_plane_loops {
+    void (*run)(const npu__ref_plane *p, const npu__ref_plane_channel *c, int32_t count, const float *limits,
+                float *copy);
+    int64_t square; /* taps of the largest square that is read where it lies */
+    int64_t pair;   /* results of a row up to which those of two planes are taken together */
+} npu__ref_plane_of[] = {
+#define NPU_X(set, narrow, wide) NPU__REF_PLANES_##wide,
     NPU__REF_ISAS(NPU_X)
 #undef NPU_X
 };
 
 static bool npu__ref_has_planes(const npu__ref_conv_shape *c)
 {
-    return npu__ref_plane_of[c->isa] && c->in[2] < INT32_MAX / 4;
+    return npu__ref_plane_of[c->isa].run && c->in[2] < INT32_MAX / 4;
 }
 
 /* ---- convolution: blocked ----
@@ -11198,9 +11358,10 @@ static bool npu__ref_conv_is_plane(npu__ref_conv_blocked *s)
         p->in[i] = c->in[i + 1], p->out[i] = c->out[i + 1], p->taps[i] = c->kernel[i + 1];
         p->step[i] = c->stride[i + 1], p->dilation[i] = c->dilation[i + 1], p->first[i] = c->pad[i + 1];
     }
-    if (!npu__ref_plane_is_three(p)) {
+    if (!npu__ref_plane_is_square(p, npu__ref_plane_of[c->isa].square)) {
         npu__ref_plane_cut(p);
     }
+    p->is_pair = p->width == 0 && p->in[1] <= 16 && p->out[1] <= npu__ref_plane_of[c->isa].pair;
     return (double)p->copied * (double)p->step[1] * (double)p->width * sizeof(float) <= NPU__REF_PLANE_MOST;
 }
 
@@ -11242,6 +11403,14 @@ static void npu__ref_conv_after(const npu_epilogue *e, const float *y, int64_t c
     }
 }
 
+/* Has pixels come near that are perhaps of the next plane. */
+static void npu__ref_plane_fetch(const float *from, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += 16) {
+        NPU__REF_PREFETCH((const char *)((uintptr_t)from + (uintptr_t)i * sizeof *from));
+    }
+}
+
 /* The planes of groups begin .. end among all images. */
 static void npu__ref_conv_planes_of(const npu__ref_conv_blocked *s, const npu_launch *l, int64_t begin, int64_t end)
 {
@@ -11249,18 +11418,23 @@ static void npu__ref_conv_planes_of(const npu__ref_conv_blocked *s, const npu_la
     int64_t n = s->gemm.n, last = end * c->out_channels, done = begin * c->out_channels;
     const float *limits = npu__ref_limits(l->epilogue);
     float *y = (float *)l->y[0];
-    for (int64_t i = done; i < last; i++) {
-        int64_t channel = i % (c->groups * c->out_channels), group = i / c->out_channels;
-        npu__ref_plane_of[c->isa](&s->plane, (const float *)l->x[0] + group * c->in[1] * c->in[2],
-                                  (const float *)l->x[1] + channel * s->gemm.k,
-                                  c->bias ? ((const float *)l->x[2])[channel] : 0.0f,
-                                  limits ? limits : npu__ref_no_limits, y + i * n, (float *)l->worker_workspace);
-        if (limits) {
-            continue;
+    for (int64_t i = done, next; i < last; i = next) {
+        npu__ref_plane_channel some[2];
+        next = npu__ref_min(i + 1 + s->plane.is_pair, last);
+        for (int64_t j = i; j < next; j++) {
+            int64_t channel = j % (c->groups * c->out_channels);
+            some[j - i].x = (const float *)l->x[0] + j / c->out_channels * c->in[1] * c->in[2];
+            some[j - i].w = (const float *)l->x[1] + channel * s->gemm.k;
+            some[j - i].bias = c->bias ? ((const float *)l->x[2])[channel] : 0.0f;
+            some[j - i].y = y + j * n;
         }
-        if (i + 1 == last || (i + 1 - done) * n >= NPU__REF_PLANE_PIECE) {
-            npu_epilogue_run(l->epilogue, y + done * n, (size_t)((i + 1 - done) * n));
-            done = i + 1;
+        npu__ref_plane_fetch(some[next - i - 1].x + c->in[1] * c->in[2],
+                             npu__ref_min(c->in[1] * c->in[2] * (next - i), NPU__REF_PLANE_PIECE));
+        npu__ref_plane_of[c->isa].run(&s->plane, some, (int32_t)(next - i), limits ? limits : npu__ref_no_limits,
+                                      (float *)l->worker_workspace);
+        if (!limits && (next == last || (next - done) * n >= NPU__REF_PLANE_PIECE)) {
+            npu_epilogue_run(l->epilogue, y + done * n, (size_t)((next - done) * n));
+            done = next;
         }
     }
 }

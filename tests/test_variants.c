@@ -790,7 +790,8 @@ static conv_case random_conv(bool is_winograd)
 
 /* Several bands; few pixels of many channels, which are packed: of images and groups, in bands; planes with taps of
    other numbers than 3 x 3, copied at once and a part at a time; groups of few channels; rows of
-   weights that are multiples of a KiB; images of less than the weights, which are copied for all parts at once. */
+   weights that are multiples of a KiB; images of less than the weights, which are copied for all parts at once; squares
+   of taps on planes of few and of many columns, of which two planes are taken together or the last one is left. */
 static const conv_case given_convs[] = {
     { 2, 1, 1, 9, { 14, 14 }, { 5, 5 }, 1, 2, 1 }, { 1, 1, 2, 5, { 29, 61 }, { 5, 7 }, 2, 3, 1 },
     { 1, 1, 1, 2, { 40, 140 }, { 7, 7 }, 1, 3, 1 }, { 1, 1, 1, 4, { 16, 7 }, { 9, 9 }, 1, 4, 1 },
@@ -802,7 +803,12 @@ static const conv_case given_convs[] = {
     { 1, 16, 16, 3, { 14, 15 }, { 3, 3 }, 1, 1, 1 }, { 1, 20, 40, 1, { 23, 31 }, { 5, 5 }, 2, 2, 1 },
     { 2, 256, 20, 1, { 17, 19 }, { 1, 1 }, 1, 0, 1 }, { 1, 512, 20, 1, { 8, 41 }, { 1, 1 }, 1, 0, 1 },
     { 2, 20, 64, 2, { 7, 7 }, { 3, 3 }, 1, 1, 1 }, { 1, 24, 64, 1, { 15, 13 }, { 3, 5 }, 2, 1, 2 },
-    { 1, 20, 128, 1, { 28, 28 }, { 3, 3 }, 2, 1, 1 }, { 2, 160, 64, 1, { 14, 11 }, { 1, 1 }, 2, 0, 1 }
+    { 1, 20, 128, 1, { 28, 28 }, { 3, 3 }, 2, 1, 1 }, { 2, 160, 64, 1, { 14, 11 }, { 1, 1 }, 2, 0, 1 },
+    { 1, 1, 1, 5, { 7, 7 }, { 5, 5 }, 1, 2, 1 }, { 3, 1, 3, 3, { 14, 14 }, { 5, 5 }, 2, 2, 1 },
+    { 1, 1, 1, 7, { 16, 16 }, { 3, 3 }, 2, 1, 1 }, { 2, 1, 2, 3, { 9, 8 }, { 3, 3 }, 1, 1, 1 },
+    { 1, 1, 1, 3, { 7, 6 }, { 7, 7 }, 1, 3, 1 }, { 1, 1, 1, 6, { 5, 17 }, { 5, 5 }, 2, 0, 1 },
+    { 2, 1, 1, 3, { 28, 33 }, { 5, 5 }, 1, 2, 1 }, { 1, 1, 2, 3, { 31, 90 }, { 5, 5 }, 2, 2, 1 },
+    { 1, 1, 1, 3, { 20, 47 }, { 7, 7 }, 1, 3, 1 }, { 1, 1, 1, 3, { 6, 20 }, { 5, 5 }, 1, 4, 1 }
 };
 
 static npu_graph *conv_graph(const conv_case *c, const char *role)
