@@ -10856,10 +10856,12 @@ static int64_t npu__ref_conv_planes(const npu__ref_conv_blocked *s)
     return s->conv->in_channels * s->dim[0].taps * s->dim[1].phases * s->dim[2].phases;
 }
 
-/* Bands as high as a slab in the second-level cache allows, and more where there is work for more parts. */
+/* Bands as high as a slab in the second-level cache allows, and more where there is work for more parts: two at least
+   where panels of an odd number would leave one of two threads waiting for the last. */
 static void npu__ref_conv_cut_bands(npu__ref_conv_blocked *s, int64_t wanted)
 {
-    int64_t height = s->dim[1].out, least = height >= 6 && !s->is_in_place ? 2 : 1, row_bytes, fitting;
+    int64_t height = s->dim[1].out, row_bytes, fitting;
+    int64_t least = height >= 6 && (!s->is_in_place || s->panels % 2 == 1) ? 2 : 1;
     s->row = npu__ref_conv_reach(&s->dim[2], s->dim[2].out);
     row_bytes = npu__ref_max(npu__ref_conv_planes(s) * s->row * (int64_t)s->plan.size, 1);
     fitting = NPU__REF_GEMM_SLAB / row_bytes - npu__ref_conv_reach(&s->dim[1], 0);
