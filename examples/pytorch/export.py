@@ -21,8 +21,11 @@ traced. What nn.TransformerEncoder gives at padding is what its layers compute, 
 evaluation without gradients takes, give zeros. torch.export traces where it is there (torch 2.x), make_fx else (torch 1.13) and what torch.export refuses: both
 give ATen ops with their schemas. Weights that modules share are written once. A buffer that forward changes is a
 state of the graph, which each run finds as the one before has left it; --runs 3 checks what the third gives.
-torch.cond and while_loop of torch 2.x become npu.if and npu.while, their graphs child graphs."""
-import argparse, importlib, importlib.util, inspect, json, operator, os, struct, sys, traceback
+torch.cond and while_loop of torch 2.x become npu.if and npu.while, their graphs child graphs.
+
+Each graph is compared with the model at inputs that were not traced: what forward() computes where no tracer sees it, or
+decides by the numbers of an input, is refused."""
+import argparse, functools, importlib, importlib.util, inspect, json, operator, os, struct, sys, traceback
 import numpy
 import torch
 
@@ -34,6 +37,10 @@ DTYPES = {torch.float32: ("float32", "F32"), torch.float64: ("float64", "F64"), 
 MISSING = object()
 # Of torch.ops.higher_order: where its graphs stand among the arguments, and what a file calls them.
 FLOWS = {"cond": ((1, "true_graph"), (2, "false_graph")), "while_loop": ((0, "cond_fn"), (1, "body_fn"))}
+# With oneDNN, LSTMs are an op of its own in torch 2.x, and numbers of some of its versions are wrong.
+PLAIN_KERNELS = functools.partial(torch.backends.mkldnn.flags, enabled=False)
+# A scripted function that has run is one kernel else, which no tracer sees into: what it gives would be a constant.
+torch._C._jit_set_texpr_fuser_enabled(False)
 
 
 def fail(message):
@@ -411,6 +418,9 @@ class Known:
         def compute(*args, **kwargs):
             known = [self.value(x) if isinstance(x, torch.Tensor) else x for x in args]
             if any(k is None and isinstance(x, torch.Tensor) for k, x in zip(known, args)):
+                if op in (torch.ops.aten._local_scalar_dense.default, torch.ops.aten.equal.default):
+                    raise RuntimeError("an input decides a number that Python reads here, by if, bool(), int() or item(): "
+                                       "torch.where keeps it in the graph, and so does torch.cond of torch 2.x")
                 return NotImplemented
             with no_dispatch():
                 return op(*known, **kwargs)
@@ -716,7 +726,8 @@ class Restored:
         held += [v for d in held for v in d.values() if isinstance(v, (dict, list))]
         self.held = [(v, v.copy()) for v in held]
         tensors = {*net.parameters(), *net.buffers()} if modules else ()
-        self.tensors = [(t, t._version, t.detach().clone()) for t in tensors]
+        copy = lambda t: None if t is None else t.detach().clone()
+        self.tensors = [(t, t._version, copy(t), copy(t.grad)) for t in tensors]
 
     def __enter__(self):
         return self
@@ -726,7 +737,8 @@ class Restored:
             holder.clear()
             holder.extend(was) if isinstance(holder, list) else holder.update(was)
         with torch.no_grad():
-            for tensor, version, was in self.tensors:
+            for tensor, version, was, gradient in self.tensors:
+                tensor.grad = gradient
                 if tensor._version != version:
                     tensor.copy_(was)
 
@@ -795,10 +807,8 @@ def trace_make_fx(net, inputs):
             return results, list(replaced.values())
 
     known = Known(len(keys))
-    with torch.no_grad(), Restored(net), PlainAttention(net), NoChecks(), Products(), \
-            torch.backends.mkldnn.flags(enabled=False): # in torch 2.x, LSTMs are an op of its own there
+    with torch.no_grad(), Restored(net), PlainAttention(net), NoChecks(), Products(), PLAIN_KERNELS():
         module = make_fx(call, known.table())(fresh(), *[x.clone() for x in inputs])
-        ShapesOf(module).run({k: before[k].clone() for k in keys}, *[x.clone() for x in inputs])
     holders = [n for n in module.graph.nodes if n.op == "placeholder"]
     kinds = {n: ("weight", k) for n, k in zip(holders, keys)}
     for node, name in zip(holders[len(keys):], argument_names(net, len(inputs))):
@@ -853,7 +863,7 @@ def argument_names(net, count):
     return [names[i] if i < len(names) else "input%d" % i for i in range(count)]
 
 
-def trace_export(program, inputs):
+def trace_export(program):
     """torch 2.x: the signature says what each placeholder is."""
     signature, module = program.graph_signature, program.graph_module
     name_of = lambda key: "constant." + key.replace("lifted_tensor_", "") # the longer name means one without data
@@ -864,15 +874,15 @@ def trace_export(program, inputs):
         weights[name] = name_of(key)
     for name, key in weights.items(): # buffers of no checkpoint are constants
         weights[name] = key if key in state else name_of(key)
-    kinds, values, given = {}, [], [x for x in torch.utils._pytree.tree_flatten(inputs)[0] if x is not None]
-    for node in module.graph.nodes:
-        if node.op == "placeholder":
-            kinds[node] = ("weight", weights[node.name]) if node.name in weights else ("input", node.name)
-            values.append(state[weights[node.name]] if node.name in weights else given.pop(0))
-    with torch.no_grad():
-        ShapesOf(module).run(*[v.detach().clone() if isinstance(v, torch.Tensor) else v for v in values])
-    new = list(getattr(signature, "buffers_to_mutate", {}).items())
-    return module, kinds, {k: v.detach() for k, v in state.items() if isinstance(v, torch.Tensor)}, new
+    kinds = {n: ("weight", weights[n.name]) if n.name in weights else ("input", n.name)
+             for n in module.graph.nodes if n.op == "placeholder"}
+    state = {k: v.detach() for k, v in state.items() if isinstance(v, torch.Tensor)}
+    symbols = torch.SymInt, torch.SymFloat, torch.SymBool
+    unknown = [k for k in weights.values() if type(state.get(k)) is torch._subclasses.FakeTensor]
+    unknown += [n.name for n in module.graph.nodes if isinstance(n.meta.get("val"), symbols)]
+    if unknown:
+        raise ValueError("inputs decide the number '%s'" % unknown[0])
+    return module, kinds, state, list(getattr(signature, "buffers_to_mutate", {}).items())
 
 
 def changed_buffers(model, inputs):
@@ -886,21 +896,126 @@ def changed_buffers(model, inputs):
                 if name in before and (tensor is not before[name][0] or tensor._version != before[name][1])}
 
 
+def run_graph(module, kinds, state, new, inputs):
+    """The results of a traced graph. Each node keeps what it has given, as dtype and shape."""
+    given = iter([x for x in torch.utils._pytree.tree_flatten(inputs)[0] if x is not None])
+    values = [state[kinds[n][1]] if kinds[n][0] == "weight" else next(given)
+              for n in module.graph.nodes if n.op == "placeholder"]
+    with torch.no_grad(), PLAIN_KERNELS():
+        results = ShapesOf(module).run(*[v.detach().clone() if isinstance(v, torch.Tensor) else v for v in values],
+                                       enable_io_processing=False)
+    flat = torch.utils._pytree.tree_flatten(results)[0]
+    return flat[len(new):] if is_new_first(module, new) else flat[:len(flat) - len(new)]
+
+
+def is_new_first(module, new):
+    """torch.export has what buffers become before the results, make_fx behind them."""
+    output = [n for n in module.graph.nodes if n.op == "output"][0]
+    flat = torch.utils._pytree.tree_flatten(output.args[0])[0]
+    return [getattr(v, "name", None) for v in flat[:len(new)]] == [name for name, key in new]
+
+
+def run_model(model, inputs, runs=1):
+    """The tensors that PyTorch computes. The module stays as it is."""
+    net = model if isinstance(model, torch.nn.Module) else model.module()
+    with torch.no_grad(), Restored(net), PlainAttention(net), PLAIN_KERNELS():
+        for _ in range(runs):
+            results = net(*[x.clone() for x in inputs])
+        results = torch.utils._pytree.tree_flatten(results)[0]
+        return [t.clone() for t in results if isinstance(t, torch.Tensor)] # one may be a buffer
+
+
 def trace(model, inputs):
     """torch.export, where it is there and takes the model: not gradients, packed sequences, sizes that data decides."""
     if not isinstance(model, torch.nn.Module):
-        return trace_export(model, inputs)
+        traced = trace_export(model)
+        run_graph(*traced, inputs)
+        return traced
     if hasattr(torch, "export") and hasattr(torch.export, "export"):
         try:
             program = torch.export.export(model, tuple(inputs)).run_decompositions(without_kernels())
             if getattr(program.graph_signature, "user_inputs_to_mutate", None):
                 raise ValueError("an input is written to")
-            return trace_export(program, inputs)
+            return checked(model, trace_export(program), inputs)
         except Exception as error: # of many kinds
             words = str(error).split("\n")[0]
             print("torch.export: %s: %s; make_fx instead" % (type(error).__name__, words), file=sys.stderr)
     with Where(model):
-        return trace_make_fx(model, inputs)
+        traced = trace_make_fx(model, inputs)
+    try:
+        return checked(model, traced, inputs)
+    except ValueError as error:
+        fail(str(error))
+
+
+# ---- that nothing of the example has become a constant ---------------------------------------------------------------
+
+def other_inputs(inputs):
+    """Elements drawn from those of each input, so that they are in its range; then the same ones from behind, for who
+    wants each once."""
+    generator = torch.Generator().manual_seed(1)
+    places = lambda x: torch.randint(0, max(x.numel(), 1), (x.numel(),), generator=generator)
+    number = lambda x: x * 0.75 if x.numel() == 1 and x.is_floating_point() else x
+    yield [number(x.flatten()[places(x)].reshape(x.shape)) for x in inputs]
+    yield [number(x.flip(list(range(x.dim())))) for x in inputs]
+
+
+def num_different(got, expected):
+    """Elements that rounding does not explain, where they are more than one in a hundred."""
+    if got.shape != expected.shape:
+        return max(expected.numel(), 1)
+    wide = torch.complex128 if expected.is_complex() else torch.float64
+    got, expected = got.detach().to(wide), expected.detach().to(wide)
+    sizes = expected.abs()[torch.isfinite(expected.abs())]
+    close = torch.isclose(got, expected, 0, 0.01 * (sizes.max().item() if sizes.numel() else 0), True)
+    count = int((~close).sum())
+    return count if count * 100 > close.numel() else 0
+
+
+def changed_constants(model, module, inputs):
+    """Names of the constants that another trace has otherwise, and of the ops that read them."""
+    other = trace_make_fx(model, inputs)[0]
+    for node in module.graph.nodes:
+        if node.op == "get_attr" and isinstance(getattr(module, node.target, None), torch.Tensor):
+            a, b = getattr(module, node.target), getattr(other, node.target, None)
+            if b is None or a.shape != b.shape or not torch.equal(a, b):
+                reader = next(iter(node.users))
+                yield "'%s', read by '%s' (%s)" % (node.target.strip("_"), reader, reader.target)
+
+
+def checked(model, traced, inputs):
+    """traced, with its shapes, if it gives what the module gives for inputs that were not traced; ValueError, else: what
+    forward() computes where no tracer sees it has become a constant."""
+    for others in other_inputs(inputs):
+        try:
+            expected = run_model(model, others)
+            break
+        except Exception as error: # whatever the model raises
+            words = error
+    else:
+        print("not checked with other inputs, which the model refuses: %s" % words, file=sys.stderr)
+        others = inputs
+        expected = run_model(model, others)
+    words = difference(traced, others, expected)
+    is_random = words and any(num_different(a, b) for a, b in zip(run_model(model, others), expected))
+    if words and not is_random:
+        names = ["; a constant of the example: " + name for name in changed_constants(model, traced[0], others)]
+        raise ValueError("for another input than the one traced %s: forward() computes or decides something by the "
+                         "input where no tracer sees it%s" % (words, "".join(names)))
+    run_graph(*traced, inputs)
+    return traced
+
+
+def difference(traced, inputs, expected):
+    """In words, or None."""
+    try:
+        results = [t for t in run_graph(*traced, inputs) if isinstance(t, torch.Tensor)]
+    except Exception as error: # sizes of the example
+        return "the graph cannot be run (%s)" % str(error).split("\n")[0]
+    for i, (got, want) in enumerate(zip(results, expected)):
+        if num_different(got, want):
+            return "%d of %d elements of result %d differ" % (num_different(got, want), want.numel(), i)
+    return None if len(results) == len(expected) else "it has %d results, not %d" % (len(results), len(expected))
 
 
 # ---- the JSON form ---------------------------------------------------------------------------------------------------
@@ -1139,8 +1254,7 @@ class Document:
     def output(self, node):
         flat = torch.utils._pytree.tree_flatten(node.args[0])[0]
         count = len(self.new)
-        if [getattr(v, "name", None) for v in flat[:count]] == [name for name, key in self.new]:
-            flat = flat[count:] + flat[:count] # torch.export has what buffers become first
+        flat = flat[count:] + flat[:count] if is_new_first(self.module, self.new) else flat
         keys = [None] * (len(flat) - count) + [key for name, key in self.new]
         for value, key in zip(flat, keys):
             if isinstance(value, torch.fx.Node):
@@ -1328,12 +1442,7 @@ def write_safetensors(path, state, keys):
 
 
 def write_check(name, model, inputs, runs):
-    net = model if isinstance(model, torch.nn.Module) else model.module()
-    with torch.no_grad(), Restored(net), PlainAttention(net):
-        for _ in range(runs):
-            results = net(*[x.clone() for x in inputs])
-        results = torch.utils._pytree.tree_flatten(results)[0]
-        flat = [t.clone() for t in results if isinstance(t, torch.Tensor)] # one may be a buffer
+    flat = run_model(model, inputs, runs)
     for kind, tensors in (("input", inputs), ("output", flat)):
         for i, tensor in enumerate(tensors):
             wide = tensor.float() if tensor.dtype == torch.bfloat16 else tensor # .npy has no bfloat16

@@ -1,8 +1,10 @@
 """What make check exports with examples/pytorch/export.py and runs: in-place ops, views that are written to, shared weights,
-constants of forward(), several outputs, attention, ops of torchvision, sizes that follow from the input's; and two that
+constants of forward(), several outputs, attention, ops of torchvision, sizes that follow from the input's; and some that
 fail."""
 import copy
 import torch
+import torch.utils.checkpoint
+import torch.utils.dlpack
 from torch import nn
 
 
@@ -168,7 +170,54 @@ class Copies(nn.Module):
 
 class Arrays(nn.Module):
     def forward(self, x):
-        return torch.from_numpy(x.numpy() * 2)
+        return torch.tensor((x.numpy() * 2).tolist())
+
+
+class Beside(nn.Module):
+    """Numbers go beside what tracers see."""
+
+    def forward(self, x):
+        return x + torch.utils.dlpack.from_dlpack(torch.utils.dlpack.to_dlpack(x * 2))
+
+
+class Decides(nn.Module):
+    def forward(self, x):
+        return x * 2 if x.sum() > 0 else x
+
+
+@torch.jit.script
+def scripted(x):
+    return 0.5 * x * (1.0 + torch.tanh(0.8 * x * (1.0 + 0.045 * x * x)))
+
+
+class Scripted(nn.Module):
+    """Scripted functions that have run, whose ops PyTorch joins, some in a layer that torch.export refuses; a function
+    with a gradient of its own, steps that are computed again, and gradients that stay with the weights."""
+
+    class Double(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return scripted(x) * 2
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient * 2
+
+    class Layer(nn.Module):
+        def forward(self, x):
+            return torch.sigmoid(x) * x + x.tanh()
+
+    def __init__(self):
+        super().__init__()
+        self.linear, self.layer = nn.Linear(4, 4), torch.jit.script(self.Layer())
+        for _ in range(3):
+            self.layer(scripted(torch.zeros(2, 4)))
+
+    def forward(self, x):
+        y = torch.utils.checkpoint.checkpoint(self.linear, self.layer(scripted(x)), use_reentrant=False)
+        with torch.enable_grad():
+            self.Double.apply(scripted(self.linear(y))).square().sum().backward()
+        return y, self.linear.weight.grad
 
 
 class Bad(nn.Module):
