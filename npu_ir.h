@@ -18542,7 +18542,7 @@ NPU__COLD static npu_status npu__type_einsum(npu_deduce *d)
         for (int i = 0; i < n; i++) {
             uses[axes[i]] = (uint8_t)(uses[axes[i]] < 2 ? uses[axes[i]] + 1 : 2);
         }
-        npu__check_dtype(d, "tensors", npu__dtype_of(x), npu__is_number(npu__dtype_of(x)), "a number, not bool");
+        npu__check_dtype(d, "tensors", npu__dtype_of(x), npu__is_number(npu__dtype_of(x)), "a real number, not bool");
         npu__check_dtype(d, "tensors", npu__dtype_of(x), x->dtype == d->op->in[0]->dtype,
                          npu_dtype_name(npu__dtype_of(d->op->in[0])));
         npu__einsum_join(d, k, axes, dims, owners);

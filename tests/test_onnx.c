@@ -1608,7 +1608,7 @@ static void test_sizes_of_floats(void)
     }
 }
 
-/* Words that no op has for its attribute, or that are another op's. */
+/* Words that no op has for its attribute, and attributes that the op has not. */
 static void test_bad_words(void)
 {
     static const struct { const char *op, *in, *name, *word; npu_status status; const char *words; } rows[] = {
@@ -1628,8 +1628,11 @@ static void test_bad_words(void)
         { "SoftmaxCrossEntropyLoss", "x k", "reduction", "add", NPU_ERR_ATTRIBUTE, "reduction is 'add'" },
         { "BitShift", "k k", "direction", "forward", NPU_ERR_ATTRIBUTE, "direction is 'forward', expected one of: LEFT RIGHT" },
         { "LSTM", "x x x", "direction", "LEFT", NPU_ERR_ATTRIBUTE, "direction is 'LEFT'" },
-        { "Relu", "x", "auto_pad", "VALID", NPU_OK, "" },
-        { "Relu", "x", "mode", "none", NPU_OK, "" },
+        { "Relu", "x", "auto_pad", "VALID", NPU_ERR_ATTRIBUTE, "Relu '': attribute 'auto_pad' is unknown" },
+        { "Softmax", "x", "axes", "1", NPU_ERR_ATTRIBUTE, "Softmax '': attribute 'axes' is unknown" },
+        { "Dropout", "x", "momentum", "1", NPU_ERR_ATTRIBUTE, "Dropout '': attribute 'momentum' is unknown" },
+        { "Dropout", "x", "seed", "1", NPU_OK, "" },
+        { "Relu", "x", "__tool", "1", NPU_OK, "" },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         npu_onnx_desc desc = reading();

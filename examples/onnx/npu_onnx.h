@@ -60,9 +60,10 @@ typedef struct npu_onnx_desc {
 
 /* Reads a model. Constants may stay where they lie in data, which must outlive the graph. On failure *out is NULL, and diag
    says node, op and byte. Errors: PARSE (malformed: a length, a varint, a wire type, nesting), NOT_FOUND (ops that cannot be
-   read, a tensor that no node makes first: a cycle, too), DUPLICATE (two of one name), UNSUPPORTED (an attribute, a form
-   or dtype that cannot be read, a file beside the model without desc->external), VERSION (opset), CONVERSION (something must be
-   known and is not), SHAPE (data that is not of the size of its tensor), BUDGET (loops that never end), those of npu_emit. */
+   read, a tensor that no node makes first: a cycle, too), DUPLICATE (two of one name), ATTRIBUTE (one that no reader of the
+   op looks for, or a word that it may not be), UNSUPPORTED (an attribute, a form or dtype that cannot be read, a file beside
+   the model without desc->external), VERSION (opset), CONVERSION (something must be known and is not), SHAPE (data that is
+   not of the size of its tensor), BUDGET (loops that never end), those of npu_emit. */
 npu_status npu_onnx_read(npu_graph **out, const void *data, size_t size, const npu_onnx_desc *desc, npu_diag *diag);
 
 #ifdef __cplusplus
@@ -163,6 +164,7 @@ struct onnx_node {
     npu_value *x;
     onnx_span *y;                /* names of its results */
     const onnx_node *caller;     /* of the function that it is a node of */
+    uint64_t *asked;             /* a bit for each of its attributes that somebody has looked for, up to 64 */
 };
 
 static size_t onnx_len(onnx_span s) { return (size_t)(s.end - s.at); }
@@ -950,6 +952,8 @@ static npu_value onnx_tensor(onnx_reader *r, onnx_span message) { return onnx_ha
 
 /* ---- attributes -------------------------------------------------------------------------------------------------- */
 
+enum { ONNX_N_INPUT = 1, ONNX_N_OUTPUT = 2, ONNX_N_NAME = 3, ONNX_N_OP = 4, ONNX_N_ATTRIBUTE = 5, ONNX_N_DOMAIN = 7 };
+
 enum { ONNX_A_F = 2, ONNX_A_I = 3, ONNX_A_S = 4, ONNX_A_T = 5, ONNX_A_G = 6, ONNX_A_FLOATS = 7, ONNX_A_INTS = 8,
        ONNX_A_STRINGS = 9, ONNX_A_REF = 21 };
 
@@ -957,11 +961,14 @@ enum { ONNX_A_F = 2, ONNX_A_I = 3, ONNX_A_S = 4, ONNX_A_T = 5, ONNX_A_G = 6, ONN
 static onnx_span onnx_attr(onnx_reader *r, const onnx_node *n, const char *name)
 {
     onnx_span message = n->message, found = { NULL, NULL }, ref;
+    uint64_t bit = 1;
     onnx_field f;
     while (onnx_next(r, &message, &f)) {
-        if (f.number == 5 && onnx_is(onnx_member(r, onnx_bytes(r, &f), 1), name)) {
+        if (f.number == ONNX_N_ATTRIBUTE && onnx_is(onnx_member(r, onnx_bytes(r, &f), 1), name)) {
             found = f.bytes;
+            *(n->asked ? n->asked : &bit) |= bit;
         }
+        bit <<= f.number == ONNX_N_ATTRIBUTE;
     }
     ref = onnx_member(r, found, ONNX_A_REF);
     if (ref.at && n->caller) {
@@ -6608,12 +6615,55 @@ static void onnx_check_words(onnx_reader *r, const onnx_node *n)
     }
 }
 
-static bool onnx_row_is_read(const onnx_row *row) { return row->fn || strchr(row->text, '('); }
-
 static bool onnx_is_plain_domain(onnx_span domain)
 {
     return !domain.at || domain.at == domain.end || onnx_is(domain, "ai.onnx");
 }
+
+/* Attributes of some ops, or of all, that nobody need look for: they change nothing here, or only beside others. */
+static const struct { const char *ops, *names; } onnx_idle[] = {
+    { NULL, "broadcast consumed_inputs is_test noop_with_empty_axes" },
+    { "Attention RotaryEmbedding", "num_heads q_num_heads kv_num_heads rotary_embedding_dim softmax_precision" },
+    { "BatchNormalization", "momentum" },
+    { "Cast CastLike QuantizeLinear", "round_mode saturate" },
+    { "ConvTranspose", "output_padding pads" },
+    { "Dropout", "ratio seed" },
+    { "GroupNormalization LayerNormalization RMSNormalization SimplifiedLayerNormalization", "stash_type" },
+    { "If", "else_branch then_branch" },
+    { "LSTM GRU RNN", "activation_alpha activation_beta output_sequence" },
+    { "MaxPool", "storage_order" },
+    { "QuantizeLinear DequantizeLinear", "axis precision" },
+    { "ReverseSequence", "batch_axis" },
+    { "Split", "num_outputs" }, /* as many as it has */
+};
+
+static bool onnx_is_idle(const onnx_node *n, onnx_span name)
+{
+    bool is_idle = onnx_len(name) > 2 && memcmp(name.at, "__", 2) == 0; /* of tools */
+    for (size_t i = 0; i < sizeof onnx_idle / sizeof onnx_idle[0]; i++) {
+        is_idle = is_idle || (onnx_is_listed(name, onnx_idle[i].names) && (!onnx_idle[i].ops || onnx_is_listed(n->op, onnx_idle[i].ops)));
+    }
+    return is_idle;
+}
+
+/* What nobody has looked for could have changed the result. Ops of other domains carry what only their runtimes know. */
+static void onnx_check_unknown(onnx_reader *r, const onnx_node *n)
+{
+    onnx_span message = n->message;
+    uint64_t bit = 1;
+    onnx_field f;
+    while (onnx_is_plain_domain(n->domain) && onnx_next(r, &message, &f)) {
+        if (f.number == ONNX_N_ATTRIBUTE) {
+            onnx_span name = onnx_member(r, onnx_bytes(r, &f), 1);
+            if (bit && !(*n->asked & bit) && !onnx_is_idle(n, name)) {
+                onnx_fail(r, NPU_ERR_ATTRIBUTE, "attribute '%.*s' is unknown, and could change the result", ONNX_TEXT(name));
+            }
+            bit <<= 1;
+        }
+    }
+}
+
+static bool onnx_row_is_read(const onnx_row *row) { return row->fn || strchr(row->text, '('); }
 
 static const onnx_row *onnx_row_of(onnx_span op, onnx_span domain)
 {
@@ -6634,8 +6684,6 @@ static const onnx_row *onnx_row_of(onnx_span op, onnx_span domain)
 }
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------- */
-
-enum { ONNX_N_INPUT = 1, ONNX_N_OUTPUT = 2, ONNX_N_NAME = 3, ONNX_N_OP = 4, ONNX_N_DOMAIN = 7 };
 
 static bool onnx_same(onnx_span a, onnx_span b)
 {
@@ -6719,6 +6767,7 @@ static void onnx_node_build(onnx_reader *r, onnx_span message, const onnx_node *
     onnx_node n;
     const onnx_node *outer = r->node;
     onnx_span function;
+    uint64_t asked = 0;
     if (!onnx_node_read(r, message, caller, &n)) {
         return;
     }
@@ -6731,6 +6780,7 @@ static void onnx_node_build(onnx_reader *r, onnx_span message, const onnx_node *
         npu_value v;
         onnx_check_required(r, &n);
         onnx_check_words(r, &n);
+        n.asked = &asked;
         if (r->opset < 7 && n.num_x == 2 && onnx_i(r, &n, "broadcast", 0) && onnx_has(r, &n, "axis")) {
             n.x[1] = onnx_from_axis(r, n.x[1], n.x[0], onnx_axis(r, onnx_i(r, &n, "axis", 0), onnx_rank(r, n.x[0])));
         }
@@ -6738,6 +6788,7 @@ static void onnx_node_build(onnx_reader *r, onnx_span message, const onnx_node *
             onnx_check_dtypes(r, &n);
         }
         v = r->status ? onnx_none() : n.row->fn ? n.row->fn(r, &n) : onnx_emit(r, &n, n.row->text);
+        onnx_check_unknown(r, &n);
         if (onnx_check(r)) {
             onnx_result(r, &n, 0, v);
             if (!v.id && n.num_y && onnx_len(n.y[0])) {

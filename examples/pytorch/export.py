@@ -641,6 +641,16 @@ def without_kernels():
     of known sizes."""
     rules, ops = {"roi_align": roi_align, "deform_conv2d": deform_conv2d}, torch.ops.torchvision
     table = {getattr(ops, name).default: rule for name, rule in rules.items() if hasattr(ops, name)}
+
+    def einsum(equation, tensors, path=None):
+        """Of complex numbers, by those of their parts."""
+        for i, x in enumerate(tensors):
+            if x.is_complex():
+                real, imaginary = (torch.einsum(equation, [*tensors[:i], part, *tensors[i + 1:]]) for part in (x.real, x.imag))
+                return torch.view_as_complex(torch.stack([real, imaginary], -1)) if not real.is_complex() else real + imaginary * 1j
+        return NotImplemented
+
+    table[torch.ops.aten.einsum.default] = einsum
     return {torch.ops.aten.linalg_householder_product.default: reflections, **table}
 
 
@@ -889,9 +899,13 @@ def changed_buffers(model, inputs):
     """Of a module: the names of those that forward() writes to or replaces."""
     if not isinstance(model, torch.nn.Module):
         return set(getattr(model.graph_signature, "buffers_to_mutate", {}).values())
-    with Where(model), torch.no_grad(), Restored(model):
+    with torch.no_grad(), Restored(model):
         before = {name: (tensor, tensor._version) for name, tensor in model.named_buffers()}
-        model(*[x.clone() for x in inputs])
+        try: # torch.cond traces what it chooses from, and takes no hooks there
+            model(*[x.clone() for x in inputs])
+        except Exception:
+            with Where(model):
+                model(*[x.clone() for x in inputs])
         return {name for name, tensor in model.named_buffers()
                 if name in before and (tensor is not before[name][0] or tensor._version != before[name][1])}
 
