@@ -651,6 +651,8 @@ def without_kernels():
         return NotImplemented
 
     table[torch.ops.aten.einsum.default] = einsum
+    if hasattr(torch.ops.aten, "zero"): # what torch.export makes of zero_
+        table[torch.ops.aten.zero.default] = lambda x: torch.ops.aten.fill.Scalar(x, 0)
     return {torch.ops.aten.linalg_householder_product.default: reflections, **table}
 
 
@@ -1072,6 +1074,23 @@ def view_of_strides(op_type, tensor, attrs):
     return op_type, attrs
 
 
+def memory_of(node):
+    """The node that has made the memory in which a result lies, as the schemas of views say."""
+    while node.target is operator.getitem or (isinstance(node.target, torch._ops.OpOverload) and
+                                              any(r.alias_info for r in node.target._schema.returns)):
+        node = node.all_input_nodes[0]
+    return node
+
+
+def written_memory(graph):
+    written = set()
+    for node in [n for n in graph.nodes if isinstance(n.target, torch._ops.OpOverload)]:
+        for value, arg in zip(node.args, node.target._schema.arguments):
+            if arg.alias_info and arg.alias_info.is_write and isinstance(value, torch.fx.Node):
+                written.add(memory_of(value))
+    return written
+
+
 class Document:
     """states: names of the buffers that are states; others that change are outputs, NAME.new, for the caller to give
     back."""
@@ -1168,7 +1187,7 @@ class Document:
 
     def in_memory(self, node, inputs, attrs):
         """The form has no strides: what as_strided reads is written out in the order in which it lies in memory, where
-        all that is read is in it and nothing in the graph is written to."""
+        all that is read is in it and nothing writes to it."""
         name, x, source, _ = inputs[0]
         strides, first = x.stride(), getattr(x, "first", 0)
         order = sorted(range(x.dim()), key=lambda d: (-strides[d], -x.shape[d]))
@@ -1176,8 +1195,7 @@ class Document:
         start = first if attrs.get("storage_offset") is None else attrs["storage_offset"]
         end = start + sum(max(n - 1, 0) * s for n, s in zip(attrs["size"], attrs["stride"]))
         is_whole = ordered.is_contiguous() and first <= start and end < first + x.numel()
-        if source is None or not is_whole or any(
-                isinstance(n.target, torch._ops.OpOverload) and n.target._schema.is_mutable for n in self.module.graph.nodes):
+        if source is None or not is_whole or memory_of(node.args[0]) in written_memory(self.module.graph):
             return inputs, attrs
         for op, rest in (("permute", {"dims": order}), ("clone", {"memory_format": "torch.contiguous_format"})):
             if op == "clone" or order != sorted(order):

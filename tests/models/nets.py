@@ -37,6 +37,7 @@ class Tied(nn.Module):
     def forward(self, x):
         y = self.out(self.words(x))
         y[:, 0] += 1
+        y[:, 1, ::2].zero_()
         a, b = y.chunk(2, -1)
         return torch.cat([a, b * torch.tensor([1.0, 2, 3, 4, 5])], 1) + self.places.sum()
 
@@ -113,7 +114,7 @@ class Letters(nn.Module):
 
 class Lost(nn.Module):
     """What the tracer of torch 1.13 loses or refuses: lengths of padded sequences, torch.Tensor(...), numbers that are
-    bools, a scripted layer, a product of reflections."""
+    bools, a scripted layer, a product of reflections, windows."""
 
     def __init__(self):
         super().__init__()
@@ -126,7 +127,8 @@ class Lost(nn.Module):
         last = y[torch.arange(2), lengths - 1] * torch.Tensor([1, 2, 3])
         is_good = (last > 0) & True | ~torch.full((3,), True)
         attend = getattr(nn.functional, "_scaled_dot_product_attention", lambda q, k, v: (q, None))
-        return last, lengths, is_good, self.script(self.orthogonal(x)), attend(x, x, x)[0]
+        windows = torch.stft(x.flatten(1), 4, 2, window=torch.ones(4), return_complex=True) # reads memory that none writes to
+        return last.add_(1), lengths, is_good, self.script(self.orthogonal(x)), attend(x, x, x)[0], windows.abs()
 
 
 def traced():
