@@ -4598,6 +4598,12 @@ NPU_IR_API npu_op npu_emit_typed(npu_graph *g, const char *name, const npu_arg *
    an output for each result, in their order. It owns its memory, and dims must be numbers. NULL = failed, and diag
    (may be NULL) says why: NOT_FOUND (it stands for no others), those of the ops' type rules, NO_MEMORY. */
 NPU_IR_API npu_graph *npu_op_expand(const npu_op_info *op, const npu_allocator *allocator, npu_diag *diag);
+/* The same for ops of a backend's choice, at most 12, in words: "mul.Tensor x y; sum.dim_IntList $a dim true". Each is
+   a name of aten and its arguments by position: the name of an argument of op, a number, true, false, - for none, or $a
+   to $l for the first result of the first op to the 12th. Results are the last op's. Errors: as above, and UNSUPPORTED
+   (words that are too long or name no argument). */
+NPU_IR_API npu_graph *npu_op_compose(const npu_op_info *op, const char *words, const npu_allocator *allocator,
+                                     npu_diag *diag);
 /* The core of every builder: operands in schema order (holes have id 0), `groups` the lengths of tensor
    lists, attrs a typed struct or NULL. */
 NPU_IR_API npu_op npu_emit_struct(npu_graph *g, npu_kind kind, const npu_value *operands,
@@ -24471,7 +24477,9 @@ static bool npu__compose_own(npu__compose *c, const char *name, npu_arg *to, npu
 {
     const npu_bound_arg *from = npu_op_arg(c->op, name);
     uint32_t at = room->num_items;
-    NPU_IR_ASSERT(from);
+    if (!from) {
+        return false;
+    }
     to->form = from->form;
     to->count = from->count;
     switch (from->form) {
@@ -24543,13 +24551,17 @@ NPU__COLD static npu_op npu__do(npu__compose *c, npu_kind kind, const char *word
     for (const char *at = words; fits && *at; n++) {
         uint32_t len = (uint32_t)strcspn(at, " ");
         npu_arg *to = &args[n];
-        NPU_IR_ASSERT(n < NPU__COMPOSE_ARGS && len < sizeof word);
-        npu__copy_head(word, len + 1, at);
+        npu__copy_head(word, len < sizeof word ? len + 1 : sizeof word, at);
+        if (n == NPU__COMPOSE_ARGS || len >= sizeof word) {
+            fits = false;
+            break;
+        }
         *to = npu_arg_none(NULL);
         if (word[0] == '%') {
             npu__compose_given(word[1], &list, to);
         } else if (word[0] == '$') {
-            *to = npu_arg_tensor(NULL, c->made[word[1] - 'a']);
+            fits = word[1] >= 'a' && (size_t)(word[1] - 'a') < NPU__COUNT(c->made);
+            *to = npu_arg_tensor(NULL, c->made[fits ? word[1] - 'a' : 0]);
         } else if (word[0] == '\'') {
             word[len - 1] = 0;
             npu__copy_head(room.text, sizeof room.text, word + 1);
@@ -24567,7 +24579,7 @@ NPU__COLD static npu_op npu__do(npu__compose *c, npu_kind kind, const char *word
     }
     va_end(list);
     if (!fits) {
-        npu__graph_fail(c->g, NPU_ERR_UNSUPPORTED, "%s is too long, or dynamic", word);
+        npu__graph_fail(c->g, NPU_ERR_UNSUPPORTED, "%s is too long, dynamic, or no argument", word);
         return npu__make_op(0);
     }
     return npu_graph_status(c->g) ? npu__make_op(0) : npu_emit(c->g, kind, args, n);
@@ -26014,7 +26026,10 @@ NPU__COLD static npu_op npu__compose_words(npu__compose *c, uint32_t *num_made)
         size_t len = end ? (size_t)(end - at) : strlen(at), name_len = strcspn(at, " ;");
         char name[48] = "aten.", words[64];
         const npu_op_def *def;
-        NPU_IR_ASSERT(num < NPU__COUNT(c->made) && name_len < 43 && len - name_len < sizeof words);
+        if (num == NPU__COUNT(c->made) || name_len >= 43 || len - name_len >= sizeof words) {
+            npu__graph_fail(c->g, NPU_ERR_UNSUPPORTED, "words are too long: %.40s", at);
+            break;
+        }
         npu__copy_head(name + 5, name_len + 1, at);
         npu__copy_head(words, len - name_len + (len == name_len), at + name_len + (len > name_len));
         def = npu_registry_find(c->g->registry, name);
@@ -26084,6 +26099,17 @@ NPU__COLD NPU_IR_API npu_graph *npu_op_expand(const npu_op_info *op, const npu_a
         return NULL;
     }
     return npu__compose_graph(npu__composition_of(op->kind), op, NULL, allocator, diag);
+}
+
+NPU__COLD NPU_IR_API npu_graph *npu_op_compose(const npu_op_info *op, const char *words,
+                                               const npu_allocator *allocator, npu_diag *diag)
+{
+    npu__composition row = { 0, (npu_kind)0, words, npu__compose_steps };
+    if (!op || !op->args || !words || strchr(words, '%')) { /* which takes what follows in a call of npu__do */
+        npu__fail(npu__diag_clear(diag), NPU_ERR_INVALID_ARGUMENT, "compose: no op that is described, or no words");
+        return NULL;
+    }
+    return npu__compose_graph(&row, op, NULL, allocator, diag);
 }
 
 /* Results are those of the ops that it stands for. A symbol that only they have is one more dim that is not known. */

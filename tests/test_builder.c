@@ -571,6 +571,47 @@ static void check_dims(npu_graph *g, npu_value v, uint32_t rank, int64_t a, int6
     }
 }
 
+/* What words say of cosine_similarity, and words that say nothing. */
+static void test_compose(void)
+{
+#define LONG "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define FOUR "neg x1; neg x1; neg x1; neg x1; "
+    static const struct { const char *words; npu_status status; const char *last; uint32_t ops; } rows[] = {
+        { "mul.Tensor x1 x2; sum.dim_IntList $a dim true", NPU_OK, "aten.sum.dim_IntList", 2 },
+        { "clamp_min x1 eps", NPU_OK, "aten.clamp_min.default", 1 }, { "neg x1", NPU_OK, "aten.neg.default", 1 },
+        { "clamp x1 - 2.5", NPU_OK, "aten.clamp.default", 1 }, { FOUR FOUR FOUR "neg x2", NPU_ERR_UNSUPPORTED, NULL, 0 },
+        { "", NPU_ERR_NOT_FOUND, NULL, 0 }, { "nought x1", NPU_ERR_NOT_FOUND, NULL, 0 },
+        { "neg x3", NPU_ERR_UNSUPPORTED, NULL, 0 }, { "neg $z", NPU_ERR_UNSUPPORTED, NULL, 0 },
+        { "neg $", NPU_ERR_UNSUPPORTED, NULL, 0 }, { "neg %v", NPU_ERR_INVALID_ARGUMENT, NULL, 0 },
+        { "neg " LONG, NPU_ERR_UNSUPPORTED, NULL, 0 }, { LONG LONG " x1", NPU_ERR_UNSUPPORTED, NULL, 0 },
+        { "neg x1 x1 x1 x1 x1 x1 x1 x1 x1 x1 x1 x1 x1 x1 x1 x1 x1 x1 x1 x1 x1 x1 x1 x1", NPU_ERR_UNSUPPORTED, NULL, 0 },
+        { "mm x1 x1", NPU_ERR_SHAPE, NULL, 0 }
+    };
+#undef LONG
+#undef FOUR
+    npu_graph *g = npu_graph_create(npu_test_graph_desc());
+    npu_value x = npu_input(g, "x", f32(2, 3, 4, 0, 0));
+    npu_value y = npu_cosine_similarity(g, x, x, 1, 1e-8);
+    npu_op_storage storage;
+    npu_op_info info;
+    memset(&storage, 0, sizeof storage);
+    NPU_CHECK_STATUS(npu_op_describe(g, npu_value_producer(g, y, NULL), &info, &storage), NPU_OK);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        npu_diag diag = { 0 };
+        npu_graph *body = npu_op_compose(&info, rows[i].words, NULL, &diag);
+        NPU_CHECK_THAT(!body == (rows[i].status != NPU_OK) && diag.status == rows[i].status, "%s: %s", rows[i].words,
+                       diag.message);
+        if (body && rows[i].last) {
+            npu_op last = { npu_graph_num_ops(body) };
+            NPU_CHECK_EQ(last.id, rows[i].ops);
+            NPU_CHECK_STR(npu_op_definition(body, last)->name, rows[i].last);
+        }
+        npu_graph_destroy(body);
+    }
+    npu_op_storage_free(&storage);
+    npu_graph_destroy(g);
+}
+
 static void test_broadcast(void)
 {
     npu_graph *g = npu_graph_create(NULL);
@@ -1164,6 +1205,7 @@ int main(void)
     NPU_RUN(test_emit_by_name);
     NPU_RUN(test_emit_rejections);
     NPU_RUN(test_emit_typed);
+    NPU_RUN(test_compose);
     NPU_RUN(test_broadcast);
     NPU_RUN(test_shape_after_reduce);
     NPU_RUN(test_keepdim);

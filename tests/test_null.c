@@ -273,6 +273,7 @@ static void test_builders(void)
     HANDLE(npu_emit_name(NULL, NULL, NULL, 0));
     HANDLE(npu_emit_typed(NULL, NULL, NULL, 0, &spec, 0));
     NPU_CHECK(npu_op_expand(NULL, NULL, NULL) == NULL);
+    NPU_CHECK(npu_op_compose(NULL, "neg self", NULL, NULL) == NULL);
     HANDLE(npu_emit_struct(NULL, 0, NULL, 0, NULL, NULL, 0));
 }
 
