@@ -653,6 +653,14 @@ typedef bool (*npu__ref_takes_fn)(const npu_op_info *op, uint32_t operand, const
 #define NPU__REF_TABLE(name) { npu__ref_kernels_##name, NPU__REF_NUM_##name, NPU_IR_VERSION }
 #define NPU__REF_TABLE_OF(name, ...) NPU__REF_TABLE(name),
 
+/* The variant "ops": see npu__ref_ops. */
+#define NPU__REF_OPS_ROW(kind) \
+    NPU__REF_ROW(kind, "ops", 5, npu__ref_ops_supported, npu__ref_ops_prepare, npu__ref_composite_launch)
+
+static bool npu__ref_ops_supported(const npu_op_info *op);
+static npu_status npu__ref_ops_prepare(npu_prepare *p);
+static npu_status npu__ref_composite_launch(const npu_launch *l, uint32_t part, uint32_t parts);
+
 enum { NPU__REF_BY_NAME = -1 }; /* the priority of what is taken only where the desc names it */
 
 /* Tables are sorted by the numbers of kinds: here alone their order means something. */
@@ -12990,12 +12998,13 @@ static bool npu__ref_contract_is_product(const npu_op_info *op)
            (is_wide || (op->kind == NPU_ATEN_EINSUM && npu__ref_einsum_sums(op) <= 1));
 }
 
-#define NPU__REF_CONTRACT_ROW(kind) \
+#define NPU__REF_CONTRACT_PLAIN(kind) \
     NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_contract_prepare, npu__ref_contract_launch)
+#define NPU__REF_CONTRACT_ROW(kind) NPU__REF_OPS_ROW(kind), NPU__REF_CONTRACT_PLAIN(kind)
 #define NPU__REF_CONTRACT_ROWS(kind)                                                               \
     NPU__REF_ROW(kind, "packed", 10, npu__ref_contract_is_product, npu__ref_contract_prepare_product, \
                  npu__ref_contract_launch_product),                                                \
-    NPU__REF_CONTRACT_ROW(kind)
+    NPU__REF_CONTRACT_PLAIN(kind)
 
 #define NPU__REF_KERNELS_CONTRACTION                                                         \
     NPU__REF_CONTRACT_ROWS(NPU_ATEN_EINSUM),      NPU__REF_CONTRACT_ROW(NPU_ATEN_OUTER),     \
@@ -22405,6 +22414,7 @@ static npu_status npu__ref_vander_launch(const npu_launch *l, uint32_t part, uin
     NPU__REF_SORT_KERNEL(NPU_ATEN_QUANTILE_SCALAR, NPU__REF_QUANTILE),                                       \
     NPU__REF_SORT_KERNEL(NPU_ATEN_NANQUANTILE, NPU__REF_NANQUANTILE),                                        \
     NPU__REF_SORT_KERNEL(NPU_ATEN_NANQUANTILE_SCALAR, NPU__REF_NANQUANTILE),                                 \
+    NPU__REF_OPS_ROW(NPU_ATEN_DIFF),                                                                                  \
     NPU__REF_ROW(NPU_ATEN_DIFF, "plain", 0, NULL, npu__ref_diff_prepare, npu__ref_diff_launch),              \
     NPU__REF_ROW(NPU_ATEN_VANDER, "plain", 0, NULL, npu__ref_vander_prepare, npu__ref_vander_launch),        \
     NPU__REF_ROW(NPU_ATEN_LINALG_VANDER, "plain", 0, NULL, npu__ref_vander_prepare, npu__ref_vander_launch),
@@ -25335,7 +25345,9 @@ static npu_status npu__ref_trapezoid_launch(const npu_launch *l, uint32_t part, 
     NPU__REF_ROW_MODE(mode, kind, "plain", 0, NULL, npu__ref_trapezoid_prepare, npu__ref_trapezoid_launch)
 
 #define NPU__REF_KERNELS_STATISTICS                                                                             \
+    NPU__REF_OPS_ROW(NPU_ATEN_COV),                                                                                   \
     NPU__REF_ROW(NPU_ATEN_COV, "plain", 0, NULL, npu__ref_covariance_prepare, npu__ref_covariance_launch),      \
+    NPU__REF_OPS_ROW(NPU_ATEN_CORRCOEF),                                                                              \
     NPU__REF_ROW(NPU_ATEN_CORRCOEF, "plain", 0, NULL, npu__ref_covariance_prepare, npu__ref_covariance_launch), \
     NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_TRAPEZOID_X, 0),                                                         \
     NPU__REF_TRAPEZOID_KERNEL(NPU_ATEN_TRAPEZOID_DX, 0),                                                        \
@@ -25366,19 +25378,25 @@ static npu_status npu__ref_trapezoid_launch(const npu_launch *l, uint32_t part, 
     NPU__REF_NLL_KERNEL(NPU_ATEN_NLL_LOSS_FORWARD),                                                              \
     NPU__REF_NLL_KERNEL(NPU_ATEN_NLL_LOSS2D_FORWARD),                                                            \
     NPU__REF_F32_KERNELS(NPU_ATEN_CROSS_ENTROPY_LOSS, npu__ref_nll_supported_f32, nll, nll_launch, nll_launch_f32), \
+    NPU__REF_OPS_ROW(NPU_ATEN_COSINE_SIMILARITY),                                                                     \
     NPU__REF_ROW(NPU_ATEN_COSINE_SIMILARITY, "plain", 0, NULL, npu__ref_cosine_prepare, npu__ref_cosine_launch), \
+    NPU__REF_OPS_ROW(NPU_ATEN_SOFTMAX_BACKWARD_DATA),                                                                 \
     NPU__REF_ROW(NPU_ATEN_SOFTMAX_BACKWARD_DATA, "plain", 0, NULL, npu__ref_along_prepare,                       \
       npu__ref_softmax_backward_launch),                                                                         \
+    NPU__REF_OPS_ROW(NPU_ATEN_LOG_SOFTMAX_BACKWARD_DATA),                                                        \
     NPU__REF_ROW_MODE(NPU__REF_ALONG_LOG, NPU_ATEN_LOG_SOFTMAX_BACKWARD_DATA, "plain", 0, NULL,                  \
         npu__ref_along_prepare,                                                                                  \
                       npu__ref_softmax_backward_launch),                                                         \
+    NPU__REF_OPS_ROW(NPU_ATEN_PAIRWISE_DISTANCE),                                                                     \
     NPU__REF_ROW(NPU_ATEN_PAIRWISE_DISTANCE, "plain", 0, NULL, npu__ref_difference_prepare,                      \
         npu__ref_difference_launch),                                                                             \
+    NPU__REF_OPS_ROW(NPU_ATEN_DIST),                                                                                  \
     NPU__REF_ROW(NPU_ATEN_DIST, "plain", 0, NULL, npu__ref_difference_prepare, npu__ref_difference_launch),      \
     NPU__REF_ROW_LOSS_KERNEL(NPU_ATEN_COSINE_EMBEDDING_LOSS),                                                    \
     NPU__REF_ROW_LOSS_KERNEL(NPU_ATEN_MULTI_MARGIN_LOSS),                                                        \
     NPU__REF_ROW_LOSS_KERNEL(NPU_ATEN_MULTILABEL_MARGIN_LOSS),                                                   \
     NPU__REF_ROW_LOSS_KERNEL(NPU_ATEN_MULTILABEL_MARGIN_LOSS_FORWARD),                                           \
+    NPU__REF_OPS_ROW(NPU_ATEN_TRIPLET_MARGIN_LOSS), \
     NPU__REF_ROW_LOSS_KERNEL(NPU_ATEN_TRIPLET_MARGIN_LOSS), \
     NPU__REF_ROW(NPU_ATEN_CTC_LOSS_RAW, "plain", 0, NULL, npu__ref_ctc_prepare, npu__ref_ctc_launch),                \
     NPU__REF_ROW(NPU_ATEN_CTC_LOSS_RAW_TENSOR, "plain", 0, NULL, npu__ref_ctc_prepare, npu__ref_ctc_launch),         \
@@ -35018,6 +35036,105 @@ static npu_status npu__ref_conv_back_launch_columns(const npu_launch *l, uint32_
         }
     }
     return status;
+}
+
+/* ---- the variant "ops": an op of many steps by those of faster ops, where these say the same ---- */
+
+typedef struct npu__ref_ops {
+    npu_kind kind;
+    uint32_t operands, rank; /* operands that are there, and dims of the first two; 0 = at least one */
+    enum { NPU__REF_OPS_F32, NPU__REF_OPS_ALIKE, NPU__REF_OPS_NUMBERS } takes; /* floats, of one shape; no bool */
+    bool (*supported)(const npu_op_info *op);
+    const char *words; /* as npu_op_compose takes them */
+} npu__ref_ops;
+
+/* Both sides have all the numbers along the dim that is summed. */
+static bool npu__ref_ops_cosine(const npu_op_info *op)
+{
+    uint32_t rank = op->in[0]->rank, axis = npu__ref_axis(npu_op_int(op, "dim", 1), rank);
+    return op->in[1]->rank == rank && op->in[0]->dims[axis] == op->in[1]->dims[axis];
+}
+
+/* Two rows at least, of more numbers than the correction takes. */
+static bool npu__ref_ops_covariance(const npu_op_info *op)
+{
+    const int64_t *dims = op->in[0]->dims;
+    return dims[0] > 1 && dims[1] > 1 && dims[1] > npu_op_int(op, "correction", 1);
+}
+
+/* Arguments that words leave out are what they are by default. */
+static bool npu__ref_ops_fit(const npu__ref_ops *r, const npu_op_info *op)
+{
+    const npu_spec *x = op->in[0];
+    bool fits = (uint32_t)r->kind == op->kind && !op->dynamic && x->rank > 0 && npu_op_int(op, "swap", 0) == 0 &&
+                npu_op_int(op, "n", 1) == 1 && npu_scalar_value(npu_op_scalar(op, "beta", npu_scalar_int(1))) == 1;
+    uint32_t operands = 0;
+    for (uint32_t i = 0; i < op->num_in + op->num_out && fits; i++) {
+        const npu_spec *t = i < op->num_in ? op->in[i] : op->out[i - op->num_in];
+        operands += i < op->num_in && t;
+        fits = !t || (r->takes == NPU__REF_OPS_NUMBERS ? t->dtype == x->dtype && t->dtype != NPU_BOOL
+                                                       : t->dtype == NPU_F32);
+        if (t && i < op->num_in) {
+            fits = fits && (i > 1 || !r->rank || t->rank == r->rank) &&
+                   (r->takes != NPU__REF_OPS_ALIKE ||
+                    (t->rank == x->rank && memcmp(t->dims, x->dims, x->rank * sizeof x->dims[0]) == 0));
+        }
+    }
+    return fits && operands == r->operands && (!r->supported || r->supported(op));
+}
+
+static const npu__ref_ops npu__ref_ops_rows[] = {
+    { NPU_ATEN_COSINE_SIMILARITY, 2, 0, NPU__REF_OPS_F32, npu__ref_ops_cosine, "mul.Tensor x1 x2; "
+      "sum.dim_IntList $a dim; linalg_vector_norm x1 2 dim; clamp_min $c eps; linalg_vector_norm x2 2 dim; "
+      "clamp_min $e eps; mul.Tensor $d $f; div.Tensor $b $g" },
+    { NPU_ATEN_PAIRWISE_DISTANCE, 2, 0, NPU__REF_OPS_F32, NULL,
+      "sub.Tensor x1 x2; add.Scalar $a eps; linalg_vector_norm $b p -1 keepdim" },
+    { NPU_ATEN_DIST, 2, 0, NPU__REF_OPS_F32, NULL, "sub.Tensor self other; linalg_vector_norm $a p" },
+    { NPU_ATEN_TRIPLET_MARGIN_LOSS, 3, 0, NPU__REF_OPS_ALIKE, NULL, "pairwise_distance anchor positive p eps; "
+      "pairwise_distance anchor negative p eps; margin_ranking_loss $a $b -1.0 margin reduction" },
+    { NPU_ATEN_SOFTMAX_BACKWARD_DATA, 2, 0, NPU__REF_OPS_ALIKE, NULL, "mul.Tensor grad_output output; "
+      "sum.dim_IntList $a dim true; sub.Tensor grad_output $b; mul.Tensor output $c" },
+    { NPU_ATEN_LOG_SOFTMAX_BACKWARD_DATA, 2, 0, NPU__REF_OPS_ALIKE, NULL, "exp output; "
+      "sum.dim_IntList grad_output dim true; mul.Tensor $a $b; sub.Tensor grad_output $c" },
+    { NPU_ATEN_LINALG_VECDOT, 2, 0, NPU__REF_OPS_F32, NULL, "mul.Tensor x y; sum.dim_IntList $a dim" },
+    { NPU_ATEN_OUTER, 2, 1, NPU__REF_OPS_NUMBERS, NULL, "unsqueeze self 1; mul.Tensor $a vec2" },
+    { NPU_ATEN_KRON, 2, 2, NPU__REF_OPS_NUMBERS, NULL, "unsqueeze self 1; unsqueeze $a 3; unsqueeze other 0; "
+      "unsqueeze $c 2; mul.Tensor $b $d; flatten.using_ints $e 0 1; flatten.using_ints $f 1 2" },
+    { NPU_ATEN_ADDR, 3, 0, NPU__REF_OPS_F32, NULL, "unsqueeze vec1 1; addcmul self $a vec2 alpha" },
+    { NPU_ATEN_ADDBMM, 3, 0, NPU__REF_OPS_F32, NULL, "transpose.int batch1 0 1; flatten.using_ints $a 1 2; "
+      "flatten.using_ints batch2 0 1; addmm self $b $c 1 alpha" },
+    { NPU_ATEN_BILINEAR, 3, 2, NPU__REF_OPS_F32, NULL,
+      "matmul input1 weight; mul.Tensor $a input2; sum.dim_IntList $b -1; transpose.int $c 0 1" },
+    { NPU_ATEN_COV, 1, 2, NPU__REF_OPS_F32, npu__ref_ops_covariance, "mean.dim self 1 true; sub.Tensor self $a; "
+      "transpose.int $b 0 1; mm $b $c; ones_like self; sum.dim_IntList $e 1 true; sub.Scalar $f correction; "
+      "div.Tensor $d $g" },
+    { NPU_ATEN_CORRCOEF, 1, 2, NPU__REF_OPS_F32, npu__ref_ops_covariance, "mean.dim self 1 true; sub.Tensor self $a; "
+      "linalg_vector_norm $b 2 1 true; div.Tensor $b $c; transpose.int $d 0 1; mm $d $e; clamp $f -1.0 1.0" },
+    { NPU_ATEN_DIFF, 1, 0, NPU__REF_OPS_NUMBERS, NULL,
+      "slice.Tensor self dim 1; slice.Tensor self dim 0 -1; sub.Tensor $a $b" }
+};
+
+/* The words for an op; NULL = there are none, or an op that they name is left out. */
+static const char *npu__ref_ops_words(const npu_op_info *op)
+{
+    const char *words = NULL;
+    for (size_t i = 0; i < sizeof npu__ref_ops_rows / sizeof npu__ref_ops_rows[0] && !words; i++) {
+        words = npu__ref_ops_fit(&npu__ref_ops_rows[i], op) ? npu__ref_ops_rows[i].words : NULL;
+    }
+    for (const char *at = words; at && words; at = strchr(at, ';'), at = at ? at + 2 : NULL) {
+        char name[64];
+        snprintf(name, sizeof name, "aten.%.*s", (int)strcspn(at, " "), at);
+        words = npu_registry_find(op->registry, name) ? words : NULL;
+    }
+    return words;
+}
+
+static bool npu__ref_ops_supported(const npu_op_info *op) { return npu__ref_ops_words(op) != NULL; }
+
+NPU__REF_COLD static npu_status npu__ref_ops_prepare(npu_prepare *p)
+{
+    npu_diag diag;
+    return npu__ref_composite_of(p, npu_op_compose(p->op, npu__ref_ops_words(p->op), p->allocator, &diag), &diag);
 }
 
 static const npu_kernel npu__ref_composite_kernel = {
