@@ -9334,13 +9334,98 @@ static npu__ref_product npu__ref_gemm_transposed(const npu__ref_product *g)
     return t;
 }
 
+/* ---- matrix product: integers, rows of B times numbers of A added up ----
+
+   Sums wrap, so that their order is free, and those of 32 bits need no more than that. */
+
+/* c[i] += a[0] b[i] + a[1] b[b_row + i] ... of n columns, for words that are as wide as T. */
+#define NPU__REF_ADD_WHOLE(T)                                                                      \
+    NPU__REF_INLINE void npu__ref_add_whole_##T##_body(void *to, const void *from, int64_t b_row, const void *by, \
+                                                       int64_t k, size_t n)                        \
+    {                                                                                              \
+        T *c = (T *)to;                                                                            \
+        const T *b = (const T *)from, *a = (const T *)by;                                          \
+        for (; k >= 4; k -= 4, a += 4, b += 4 * b_row) {                                           \
+            const T *b1 = b + b_row, *b2 = b1 + b_row, *b3 = b2 + b_row, x = a[0], y = a[1], z = a[2], w = a[3]; \
+            NPU__REF_EACH(n, c[i] += x * b[i] + y * b1[i] + z * b2[i] + w * b3[i])                 \
+        }                                                                                          \
+        for (; k > 0; k--, a++, b += b_row) {                                                      \
+            const T x = a[0];                                                                      \
+            NPU__REF_EACH(n, c[i] += x * b[i])                                                     \
+        }                                                                                          \
+    }
+NPU__REF_ADD_WHOLE(uint32_t)
+NPU__REF_ADD_WHOLE(uint64_t)
+#define NPU_X(set, T) \
+    NPU__REF_LOOP_OF(set, add_whole_##T, \
+                     (void *to, const void *from, int64_t b_row, const void *by, int64_t k, size_t n), \
+                     (to, from, b_row, by, k, n))
+NPU__REF_ON_WIDE(NPU_X, uint32_t)
+NPU__REF_ON_WIDE(NPU_X, uint64_t)
+#undef NPU_X
+
+/* Whether columns of B lie side by side, in words as wide as those of C, enough of them that a strip pays. */
+static bool npu__ref_gemm_is_whole(const npu__ref_product *g)
+{
+    size_t size = npu__ref_size(g->b.dtype);
+    return !g->plain && g->k > 0 && g->n >= 8 && g->b.col == 1 && size >= 4 && g->c_dtype == g->b.dtype &&
+           npu__ref_compute_class(g->a.dtype) == NPU__I64 && npu__ref_compute_class(g->b.dtype) == NPU__I64;
+}
+
+/* y += x times n elements of a matrix, if it is there */
+static void npu__ref_whole_add(int64_t *y, double x, const npu__ref_matrix_view *v, int64_t row, int64_t col, size_t n)
+{
+    int64_t strip[NPU__STRIP];
+    if (v->x && x != 0) {
+        npu__ref_load_i64(strip, v->x, v->dtype, row * v->row + col * v->col, v->col, n);
+        for (size_t i = 0; i < n; i++) {
+            y[i] = NPU__REF_WRAP(y[i], +, NPU__REF_WRAP(npu__ref_to_i64(x), *, strip[i]));
+        }
+    }
+}
+
+/* n columns of a row of C, from col on. */
+static void npu__ref_whole_row(const npu__ref_product *g, int64_t row, int64_t col, size_t n)
+{
+    static void (*const loops[][2])(void *to, const void *from, int64_t b_row, const void *by, int64_t k, size_t n) = {
+#define NPU_X(set, narrow, wide) { npu__ref_add_whole_uint32_t_##wide, npu__ref_add_whole_uint64_t_##wide },
+        NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+    };
+    int64_t sums[NPU__STRIP] = { 0 }, y[NPU__STRIP] = { 0 }, x[NPU__STRIP], a[NPU__STRIP]; /* sums, a: of words of B */
+    npu__ref_matrix_view total = { 0 };
+    for (int64_t k = 0; k < g->k; k += NPU__STRIP) {
+        int64_t depth = npu__ref_min(NPU__STRIP, g->k - k);
+        npu__ref_load_i64(x, g->a.x, g->a.dtype, row * g->a.row + k * g->a.col, g->a.col, (size_t)depth);
+        npu__ref_store_i64(a, g->b.dtype, 0, 1, x, (size_t)depth);
+        loops[g->isa][npu__ref_size(g->b.dtype) == 8](
+            sums, npu__ref_address(g->b.x, g->b.dtype, k * g->b.row + col), g->b.row, a, depth, n);
+    }
+    total.x = sums, total.dtype = g->b.dtype, total.col = 1;
+    npu__ref_whole_add(y, g->alpha, &total, 0, 0, n);
+    npu__ref_whole_add(y, g->beta, &g->c0, row, col, n);
+    npu__ref_whole_add(y, 1, &g->bias, row, col, n);
+    npu__ref_store_i64(g->c, g->c_dtype, row * g->c_row + col * g->c_col, g->c_col, y, n);
+}
+
+static void npu__ref_gemm_whole(const npu__ref_product *g, uint32_t part, uint32_t parts)
+{
+    for (int64_t row = g->m * part / parts; row < g->m * (part + 1) / parts; row++) {
+        for (int64_t col = 0; col < g->n; col += NPU__STRIP) {
+            npu__ref_whole_row(g, row, col, (size_t)npu__ref_min(NPU__STRIP, g->n - col));
+        }
+    }
+}
+
 /* Part `part` of `parts`; parts must be npu__ref_gemm_parts(g), or 1. */
 static void npu__ref_gemm(const npu__ref_product *g, uint32_t part, uint32_t parts)
 {
     if (g->m == 0 || g->n == 0) {
         return;
     }
-    if (npu__ref_gemm_is_naive(g)) {
+    if (npu__ref_gemm_is_whole(g)) {
+        npu__ref_gemm_whole(g, part, parts);
+    } else if (npu__ref_gemm_is_naive(g)) {
         npu__ref_gemm_naive(g, part, parts);
     } else if (!npu__ref_gemm_is_vector(g)) {
         npu__ref_gemm_blocked(g, part, parts);
@@ -9597,14 +9682,13 @@ static npu_status npu__ref_matmul_launch(const npu_launch *l, uint32_t part, uin
     return NPU_OK;
 }
 
-/* The blocked product is for floats. */
 static bool npu__ref_is_float_op(const npu_op_info *op)
 {
     return npu__ref_compute_class(op->in[0]->dtype) != NPU__I64;
 }
 
 #define NPU__REF_MATMUL_ROWS(kind)                                                                      \
-    NPU__REF_ROW(kind, "packed", 10, npu__ref_is_float_op, npu__ref_matmul_prepare, npu__ref_matmul_launch),  \
+    NPU__REF_ROW(kind, "packed", 10, NULL, npu__ref_matmul_prepare, npu__ref_matmul_launch),               \
     NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_matmul_prepare_plain, npu__ref_matmul_launch)
 
 #define NPU__REF_KERNELS_MATRIX                                                                                   \
