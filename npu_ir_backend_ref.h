@@ -6339,11 +6339,19 @@ static npu_status npu__ref_dropout_launch(const npu_launch *l, uint32_t part, ui
     const npu__ref_dropout *s = (const npu__ref_dropout *)l->state;
     size_t begin, end;
     npu__ref_split((size_t)npu__ref_len(&l->out[0]), part, parts, &begin, &end);
+    if (!s->train && begin < end) { /* as they are */
+        size_t size = npu__ref_size(l->in[0].dtype);
+        memmove((char *)l->y[0] + begin * size, (const char *)l->x[0] + begin * size, (end - begin) * size);
+        if (l->num_out > 1) {
+            memset((char *)l->y[1] + begin, 1, end - begin);
+        }
+        return NPU_OK;
+    }
     for (size_t i = begin; i < end; i++) {
-        bool kept = !s->train || npu__ref_uniform(s->stream, i / s->group, NPU_F64) < s->keep;
+        bool kept = npu__ref_uniform(s->stream, i / s->group, NPU_F64) < s->keep;
         double x;
         npu__ref_load_f64(&x, l->x[0], l->in[0].dtype, (int64_t)i, 0, 1);
-        x = !s->train ? x : kept ? x * s->scale + s->shift : s->dropped;
+        x = kept ? x * s->scale + s->shift : s->dropped;
         npu__ref_store_f64(l->y[0], l->out[0].dtype, (int64_t)i, 1, &x, 1);
         if (l->num_out > 1) {
             ((uint8_t *)l->y[1])[i] = kept;
@@ -22618,7 +22626,7 @@ NPU__REF_COLD static npu_status npu__ref_search_prepare(npu_prepare *p)
                        : npu__ref_promote_weaker(sorted->dtype, x->dtype);
     p->state = s;
     p->parts = npu__ref_item_parts((size_t)npu__ref_len(x), 64);
-    return NPU_OK;
+    return !p->mode || npu_size_mul(s->n, sizeof(uint64_t), &p->worker_workspace) ? NPU_OK : NPU_ERR_OVERFLOW;
 }
 
 /* How many of the n numbers from `first` on an element of this key lies behind. A comparison with NaN is
@@ -22661,6 +22669,59 @@ static npu_status npu__ref_search_launch(const npu_launch *l, uint32_t part, uin
     }
     return status;
 }
+
+/* The variant "keys": one row of numbers for all elements, of their dtype, turned once, and searched without branches.
+   Where numbers are not in order, or are NaN, the place depends on which of them are looked at. */
+static bool npu__ref_search_supported_keys(const npu_op_info *op)
+{
+    const npu_spec *sorted = op->in[op->kind == NPU_ATEN_BUCKETIZE];
+    return op->in[0]->dtype == op->in[1]->dtype && sorted->rank == 1 && (op->num_in < 3 || !op->in[2]);
+}
+
+static int64_t npu__ref_search_keys(const uint64_t *keys, size_t n, uint64_t key, bool right)
+{
+    const uint64_t *at = keys;
+    for (size_t half; n > 0; n -= half) {
+        half = (n + 1) / 2;
+        at += (right ? at[half - 1] <= key : at[half - 1] < key) ? half : 0;
+    }
+    return at - keys;
+}
+
+static npu_status npu__ref_search_launch_keys(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_search *s = (const npu__ref_search *)l->state;
+    uint32_t k = l->num_in == 2;
+    uint64_t *keys = (uint64_t *)l->worker_workspace, x[NPU__STRIP];
+    int64_t place[NPU__STRIP];
+    bool real = !npu__ref_is_integer(s->dtype), is_sorted = true;
+    size_t begin, end;
+    npu__ref_share((size_t)npu__ref_len(&l->out[0]), part, parts, &begin, &end);
+    for (size_t i = 0; i < s->n; i++) {
+        if (i % NPU__STRIP == 0) {
+            npu__ref_keys(l->x[k], s->dtype, (int64_t)i, 1, s->n - i < NPU__STRIP ? s->n - i : NPU__STRIP, false,
+                          keys + i);
+        }
+        is_sorted = is_sorted && (i == 0 || keys[i - 1] <= keys[i]) && !(real && keys[i] == UINT64_MAX);
+    }
+    if (!is_sorted) {
+        return npu__ref_search_launch(l, part, parts);
+    }
+    for (size_t i = begin, n; i < end; i += n) {
+        n = end - i < NPU__STRIP ? end - i : NPU__STRIP;
+        npu__ref_keys(l->x[!k], s->dtype, (int64_t)i, 1, n, false, x);
+        for (size_t j = 0; j < n; j++) {
+            place[j] = npu__ref_search_keys(keys, s->n, x[j], s->right);
+        }
+        npu__ref_store_i64(l->y[0], l->out[0].dtype, (int64_t)i, 1, place, n);
+    }
+    return NPU_OK;
+}
+
+#define NPU__REF_SEARCH_ROWS(kind)                                                                 \
+    NPU__REF_ROW_MODE(1, kind, "keys", 1, npu__ref_search_supported_keys, npu__ref_search_prepare, \
+                      npu__ref_search_launch_keys),                                                \
+    NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_search_prepare, npu__ref_search_launch)
 
 /* ---- isin: binary search among the others, sorted ---- */
 
@@ -23112,8 +23173,8 @@ static npu_status npu__ref_unique_launch(const npu_launch *l, uint32_t part, uin
 #define NPU__REF_KERNELS_SEARCH                                                                                       \
     NPU__REF_ROW(NPU_ATEN_EQUAL, "plain", 0, NULL, npu__ref_equal_prepare, npu__ref_equal_launch),                    \
     NPU__REF_ROW(NPU_ATEN_ALLCLOSE, "plain", 0, NULL, npu__ref_close_prepare, npu__ref_close_launch),                 \
-    NPU__REF_ROW(NPU_ATEN_SEARCHSORTED, "plain", 0, NULL, npu__ref_search_prepare, npu__ref_search_launch),           \
-    NPU__REF_ROW(NPU_ATEN_BUCKETIZE, "plain", 0, NULL, npu__ref_search_prepare, npu__ref_search_launch),              \
+    NPU__REF_SEARCH_ROWS(NPU_ATEN_SEARCHSORTED),                                                                      \
+    NPU__REF_SEARCH_ROWS(NPU_ATEN_BUCKETIZE),                                                                         \
     NPU__REF_ROW(NPU_ATEN_ISIN, "plain", 0, NULL, npu__ref_isin_prepare, npu__ref_isin_launch),                       \
     NPU__REF_ROW(NPU_ATEN_BINCOUNT, "plain", 0, NULL, NULL, npu__ref_bincount_launch),                                \
     NPU__REF_ROW(NPU_ATEN_HISTC, "plain", 0, NULL, npu__ref_histogram_prepare, npu__ref_histogram_launch),            \
@@ -24454,7 +24515,7 @@ NPU__REF_EITHER(softplus, npu__ref_fast_softplus, npu__ref_softplus)
     }
 #define NPU__REF_LOSS_OF_F64(function, x) npu__ref_##function##_f64(fast, x)
 #define NPU__REF_LOSS_OF_F32(function, x) npu__ref_##function##_f32(fast, x)
-#define NPU__REF_LOSS_WRAPPED(x) npu__ref_wrapped(s->wraps, x)
+#define NPU__REF_LOSS_WRAPPED(x) (s->wraps ? npu__ref_wrapped(s->wraps, x) : (x))
 #define NPU__REF_LOSS_AS_IT_IS(x) (x)
 NPU__REF_LOSS_LOOPS(f64, double, NPU__REF_LOSS_OF_F64, NPU__REF_LOSS_WRAPPED)
 NPU__REF_LOSS_LOOPS(f32, float, NPU__REF_LOSS_OF_F32, NPU__REF_LOSS_AS_IT_IS)
@@ -24463,6 +24524,8 @@ NPU__REF_LOSS_LOOPS(f32, float, NPU__REF_LOSS_OF_F32, NPU__REF_LOSS_AS_IT_IS)
                      (NPU__REF_IS_FAST_##set, s, y, x, n))
 NPU__REF_ON_WIDE(NPU_X, 0)
 #undef NPU_X
+NPU__REF_LOOP_OF(neon, losses_f64, (const npu__ref_loss *s, double *y, const double *const *x, size_t n),
+                 (false, s, y, x, n))
 
 /* The loss of one item: itself a result, or part of the only one. */
 static void npu__ref_loss_add(const npu_launch *l, int64_t reduction, size_t i, double y, double *sum)
@@ -24491,7 +24554,7 @@ typedef struct npu__ref_ones {
 static npu_status npu__ref_loss_strip(const npu_launch *l, const npu__ref_loss *s, const npu__ref_ones *ones, size_t i,
                                       size_t n, double *sum)
 {
-    double strips[NPU__REF_OPERANDS][NPU__STRIP], y[NPU__STRIP];
+    double strips[NPU__REF_OPERANDS][NPU__STRIP], y[NPU__STRIP], lanes[8] = { 0 };
     const double *x[NPU__REF_OPERANDS] = { ones->f64, ones->f64, ones->f64, ones->f64 };
     for (uint32_t k = 0; k < s->num_in; k++) {
         if (l->x[k]) {
@@ -24505,9 +24568,15 @@ static npu_status npu__ref_loss_strip(const npu_launch *l, const npu__ref_loss *
             return npu_launch_fail(l, NPU_ERR_RANGE, "self holds %g, expected 0 to 1", x[0][j]);
         }
     }
-    npu__ref_losses_f64_body(false, s, y, x, n);
+    npu__ref_losses_f64_neon(s, y, x, n);
+    if (!s->reduction) {
+        npu__ref_store_f64(l->y[0], l->out[0].dtype, (int64_t)i, 1, y, n);
+    }
     for (size_t j = 0; j < n; j++) {
-        npu__ref_loss_add(l, s->reduction, i + j, y[j], sum);
+        lanes[j % 8] += y[j];
+    }
+    for (size_t j = 0; j < 8; j++) {
+        *sum += lanes[j];
     }
     return NPU_OK;
 }
