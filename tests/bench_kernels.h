@@ -103,7 +103,8 @@ static const char *const bench_copies[] = {
     "aten.index_select.default(a, 0, j)", "aten.index_select.default(a, 1, j)",
     "aten.embedding.default(a, j)", "aten.index.Tensor(a, [j])", "aten.scatter.src(a, 1, i, b)",
     "aten.scatter_add.default(a, 1, i, b)", "aten.constant_pad_nd.default(a, [1, 1, 1, 1], 0.5)",
-    "aten.reflection_pad2d.default(x, [1, 1, 1, 1])", "aten.tril.default(a)", "aten.diagonal.default(a)",
+    "aten.reflection_pad2d.default(x, [1, 1, 1, 1])", "y, y2 = aten.native_dropout.default(a, 0.1, false)",
+    "aten.tril.default(a)", "aten.diagonal.default(a)",
     "aten.to.dtype(a, f64)", "aten.to.dtype(a, f16)", "aten.to.dtype(a, bf16)", "aten.to.dtype(a, i64)",
     "aten.to.dtype(a, i32)", "aten.to.dtype(a, u8)", "aten.to.dtype(a, bool)"
 };
@@ -130,7 +131,7 @@ static const char *const bench_floats[] = {
     "aten.where.self(m, a, b)", "aten.clamp.default(a, -0.5, 0.5)", "aten.lerp.Scalar(a, b, 0.3)",
     "aten.addcmul.default(a, b, c)", "aten.add.Tensor(a, v)", "aten.add.Tensor(a, w)", "aten.sum.default(a)",
     "aten.sum.dim_IntList(a, [1])", "aten.sum.dim_IntList(a, [0])", "aten.mean.dim(a, [1])",
-    "aten.amax.default(a, [1])", "aten.argmax.default(a, 1)", "aten.var.dim(a, [1])",
+    "aten.amax.default(a, [1])", "aten.argmax.default(a, 1)", "aten.var.dim(a, [1])", "aten.mse_loss.default(a, b)",
     "aten.softmax.int(a, 1)", "aten.layer_norm.default(a, [1000], v, u)", "aten.cumsum.default(a, 1)",
     "aten.t.default(a)", "aten.cat.default([a, b], 1)", "aten.gather.default(a, 1, i)",
     "aten.embedding.default(a, j)"
@@ -148,6 +149,11 @@ static const char *const bench_integers[] = {
     "aten.max.default(a)", "aten.argmax.default(a, 1)", "aten.prod.default(a)", "aten.any.default(a)",
     "aten.cumsum.default(a, 1)", "aten.t.default(a)", "aten.cat.default([a, b], 1)",
     "aten.gather.default(a, 1, i)", "aten.embedding.default(a, j)"
+};
+
+static const char *const bench_words[] = {
+    "aten.mm.default(H, H)", "aten.linear.default(S, T)", "aten.outer.default(v, u)",
+    "s, s2 = aten.sort.default(v); y = aten.bucketize.Tensor(a, s)"
 };
 
 static const char *const bench_bools[] = {
@@ -169,6 +175,8 @@ static const char *const bench_losses[] = {
     "aten.mse_loss.default(a, b)", "aten.l1_loss.default(a, b)", "aten.smooth_l1_loss.default(a, b)",
     "aten.huber_loss.default(a, b)", "aten.soft_margin_loss.default(a, b)",
     "aten.binary_cross_entropy_with_logits.default(a, b)", "aten.kl_div.default(a, p)",
+    "aten.cosine_similarity.default(a, b)", "aten.pairwise_distance.default(a, b)", "aten.dist.default(a, b)",
+    "aten.triplet_margin_loss.default(a, b, c)", "aten._softmax_backward_data.default(a, p, 1, f32)",
     "aten.cross_entropy_loss.default(a, j)", "aten.poisson_nll_loss.default(a, b, true, false, 1e-08, 1)",
     "y, y2, y3 = aten.native_layer_norm_backward.default(a, b, [1000], w, w, v, u, [true, true, true])",
     "y, y2, y3 = aten.convolution_backward.default(K, K, L, [64], [1, 1], [1, 1], [1, 1], false, [0, 0], 1, [true, true, "
@@ -182,7 +190,8 @@ static const char *const bench_transforms[] = {
 
 static const char *const bench_matrices[] = {
     "aten._cdist_forward.default(S, T, 2.0, none)", "aten._cdist_forward.default(S, T, 1.0, none)",
-    "aten.outer.default(v, u)", "aten.linalg_inv.default(H)", "aten.linalg_solve.default(H, H)",
+    "aten.outer.default(v, u)", "aten.cov.default(S)", "aten.corrcoef.default(S)", "aten.addr.default(a, v, u)",
+    "aten.linalg_vecdot.default(a, b)", "aten.diff.default(a)", "aten.linalg_inv.default(H)", "aten.linalg_solve.default(H, H)",
     "aten.linalg_det.default(H)", "y, y2 = aten.linalg_qr.default(H)", "y, y2 = aten.linalg_eigh.default(H)",
     "y, y2, y3 = aten.linalg_svd.default(H, false)", "aten.linalg_solve_triangular.default(H, H, upper=true)"
 };
@@ -204,6 +213,7 @@ static const bench_group bench_groups[] = {
     { "broadcasts, views", "f32", 0.25, BENCH_OPS(bench_broadcasts) },
     { "other floats", "f16 bf16 f64", 0.25, BENCH_OPS(bench_floats) },
     { "integers", "i64 i32 u8", 0.25, BENCH_OPS(bench_integers) },
+    { "products, search of integers", "i64 i32", 0.25, BENCH_OPS(bench_words) },
     { "bool", "bool", 0.25, BENCH_OPS(bench_bools) },
     { "windows, borders, grids", "f32", 0.8, BENCH_OPS(bench_windows) },
     { "losses, gradients", "f32", 0.5, BENCH_OPS(bench_losses) },

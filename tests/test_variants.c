@@ -207,7 +207,20 @@ static const row loss_rows[] = {
       "t = aten.argmax.default(a, 1)\ny = aten.cross_entropy_loss.default(x, t, b, 0, 3)", 1 },
     { XA("[2,5,9,40]", "[2,5,9,40]"),
       "t = aten.argmax.default(a, 1)\ny = aten.cross_entropy_loss.default(x, t, none, 1, -100, 0.1)", 1 },
-    { XA("[30,9]", "[30,9]"), "y = aten.cross_entropy_loss.default(x, a, none, 0)", 1 }
+    { XA("[30,9]", "[30,9]"), "y = aten.cross_entropy_loss.default(x, a, none, 0)", 1 },
+    { XA("[33,70]", "[33,70]"), "y = aten.cosine_similarity.default(x, a)", 1 },
+    { XA("[33,1,70]", "[9,70]"), "y = aten.cosine_similarity.default(x, a, -1)", 1 },
+    { XA("[9,1,70]", "[1,33,70]"), "y = aten.cosine_similarity.default(x, a, 2)", 1 },
+    { XA("[33,70]", "[33,1]"), "y = aten.cosine_similarity.default(x, a)", 1 },
+    { XA("[3,70]", "[3,70]"), "z = aten.zeros_like.default(a)\ny = aten.cosine_similarity.default(x, z)", 1 },
+    { XA("[33,70]", "[33,70]"), "y = aten.pairwise_distance.default(x, a)", 1 },
+    { XA("[33,70]", "[70]"), "y = aten.pairwise_distance.default(x, a, 1.0, 1e-06, true)", 1 },
+    { XA("[33,70]", "[1]"), "y = aten.dist.default(x, a, 3)", 1 }, { XA("[]", "[]"), "y = aten.dist.default(x, a)", 1 },
+    { XA("[33,70]", "[33,70]") "input b : @[33,70]\n", "y = aten.triplet_margin_loss.default(x, a, b)", 1 },
+    { XA("[33,70]", "[33,70]") "input b : @[33,70]\n",
+      "y = aten.triplet_margin_loss.default(x, a, b, 2.0, 1.0, 1e-06, true, 0)", 1 },
+    { XA("[33,70]", "[33,70]") "input b : @[33,70]\n",
+      "y = aten.triplet_margin_loss.default(x, a, b, 0.5, 3.0, 1e-06, false, 0)", 1 }
 };
 
 /* Transposed ones by phases of the stride, of which some have no output. */
@@ -338,6 +351,28 @@ static const row product_rows[] = {
     { CONV_SIDES("[2,3,7,7]", "[2,4,3,3]", "[4,3,3,3]"), "z, w, y = aten.convolution_backward.default(g, x, a, [4], "
       "[2, 2], [0, 0], [1, 1], false, [0, 0], 1, [false, false, true])", 1 },
     { X("[3,0]") "input a : @[0,4]\n", "y = aten.mm.default(x, a)", 1 },
+    /* By those of faster ops, and what these do not say. */
+    { X("[70]") "input a : @[300]\n", "y = aten.outer.default(x, a)", 1 },
+    { X("[0]") "input a : @[3]\n", "y = aten.outer.default(x, a)", 1 },
+    { X("[5,7]") "input a : @[3,40]\n", "y = aten.kron.default(x, a)", 1 },
+    { X("[5,7,2]") "input a : @[40]\n", "y = aten.kron.default(x, a)", 1 },
+    { X("[33,70]") "input a : @[33]\ninput b : @[70]\n", "y = aten.addr.default(x, a, b, alpha=0.5)", 1 },
+    { X("[70]") "input a : @[33]\ninput b : @[70]\n", "y = aten.addr.default(x, a, b, beta=0, alpha=0.5)", 1 },
+    { X("[70]") "input a : @[5,33,9]\ninput b : @[5,9,70]\n",
+      "y = aten.addbmm.default(x, a, b, alpha=2)", 1 },
+    { X("[33,70]") "input a : @[33,70]\n", "y = aten.linalg_vecdot.default(x, a, dim=0)", 1 },
+    { X("[5,1,70]") "input a : @[33,70]\n", "y = aten.linalg_vecdot.default(x, a)", 1 },
+    { X("[33,17]") "input a : @[33,9]\ninput b : @[5,17,9]\n", "y = aten.bilinear.default(x, a, b)", 1 },
+    { X("[2,33,17]") "input a : @[2,33,9]\ninput b : @[5,17,9]\ninput c : @[5]\n",
+      "y = aten.bilinear.default(x, a, b, c)", 1 },
+    { X("[33,70]"), "y = aten.cov.default(x, correction=2)", 1 }, { X("[70]"), "y = aten.cov.default(x)", 1 },
+    { X("[3,2]"), "y = aten.cov.default(x, correction=2)", 1 }, { X("[33,70]"), "y = aten.corrcoef.default(x)", 1 },
+    { X("[3,1]"), "y = aten.cov.default(x)", 1 }, { X("[1,70]"), "y = aten.corrcoef.default(x)", 1 },
+    { X("[33,70]"), "y = aten.diff.default(x)", 1 }, { X("[33,70,3]"), "y = aten.diff.default(x, 2, 1)", 1 },
+    { X("[33,70]") "input a : @[33,2]\n", "y = aten.diff.default(x, 3, -1, a)", 1 },
+    { X("[33,1]"), "y = aten.diff.default(x)", 1 }, { X("[33,1]"), "y = aten.diff.default(x, 2)", 1 },
+    { X("[33,70]") "input g : @[33,70]\n", "y = aten._softmax_backward_data.default(g, x, 1, @)", 1 },
+    { X("[33,70]") "input g : @[33,70]\n", "y = aten._log_softmax_backward_data.default(g, x, 0, @)", 1 },
     { X("[2,5,6,7]") "input a : @[5,4,3,3]\n", "y = aten.conv_transpose2d.input(x, a, none, [2, 2])", 1 },
     { QKV("[2,3,9,8]", "[2,3,21,8]", "[2,3,21,5]"), "y = aten.scaled_dot_product_attention.default(x, k, v)", 1 },
     { QKV("[2,3,21,8]", "[2,3,21,8]", "[2,3,21,8]"),
@@ -346,6 +381,38 @@ static const row product_rows[] = {
       "y = aten.scaled_dot_product_attention.default(x, k, v, m)", 1 },
     { QKV("[1,2,70,16]", "[1,2,150,16]", "[1,2,150,16]") "input m : @[70,150]\n",
       "c = aten.gt.Scalar(m, -3.0)\ny = aten.scaled_dot_product_attention.default(x, k, v, c, scale=0.25)", 1 }
+};
+
+/* Products of integers, whose columns are at least a strip's and fewer, and sums over more than one block. */
+static const row whole_rows[] = {
+    { X("[33,70]") "input a : @[70,137]\n", "y = aten.mm.default(x, a)", 1 },
+    { X("[1,70]") "input a : @[70,64]\n", "y = aten.mm.default(x, a)", 1 },
+    { X("[9,3]") "input a : @[3,7]\n", "y = aten.mm.default(x, a)", 1 },
+    { X("[9,0]") "input a : @[0,70]\n", "y = aten.mm.default(x, a)", 1 },
+    { X("[3,17,20]") "input a : @[3,20,19]\n", "y = aten.bmm.default(x, a)", 1 },
+    { X("[5,1,17,20]") "input a : @[3,20,19]\n", "y = aten.matmul.default(x, a)", 1 },
+    { X("[70,33]") "input a : @[37,70]\n",
+      "t = aten.t.default(x)\nu = aten.t.default(a)\ny = aten.mm.default(t, u)", 1 },
+    { X("[9,48]") "input a : @[35,48]\ninput b : @[35]\n", "y = aten.linear.default(x, a, b)", 1 },
+    { X("[35]") "input a : @[9,20]\ninput b : @[20,35]\n", "y = aten.addmm.default(x, a, b, beta=3, alpha=-2)", 1 },
+    { X("[9,1]") "input a : @[9,20]\ninput b : @[20,35]\n", "y = aten.addmm.default(x, a, b, beta=0)", 1 },
+    { X("[37,70]") "input a : @[70]\n", "y = aten.mv.default(x, a)", 1 },
+    { X("[70]") "input a : @[300]\n", "y = aten.outer.default(x, a)", 1 },
+    { X("[5,7]") "input a : @[3,40]\n", "y = aten.kron.default(x, a)", 1 },
+    { X("[33,70]"), "y = aten.diff.default(x, 2, 0)", 1 }
+};
+
+/* Places among sorted numbers, NaN among both, and among numbers that are not sorted. */
+static const row search_rows[] = {
+    { X("[5,70]") "input a : @[300]\n", "s, i = aten.sort.default(a)\ny = aten.searchsorted.Tensor(s, x)", 1 },
+    { X("[5000]") "input a : @[5,70]\n",
+      "s, i = aten.sort.default(x)\ny = aten.bucketize.Tensor(a, s, out_int32=true, right=true)", 1 },
+    { X("[700]") "input a : @[7]\n", "s, i = aten.sort.default(a)\ny = aten.bucketize.Tensor(s, x)", 1 },
+    { X("[700]") "input a : @[0]\n", "y = aten.bucketize.Tensor(x, a)", 1 },
+    { X("[700]") "input a : @[70]\n", "y = aten.bucketize.Tensor(x, a)", 1 },
+    { X("[7,30]") "input a : @[7,50]\n",
+      "s, i = aten.sort.default(a)\ny = aten.searchsorted.Tensor(s, x, right=true)", 1 },
+    { X("[700]") "input a : @[300]\n", "s, i = aten.sort.default(x)\ny = aten.searchsorted.Tensor(x, a, sorter=i)", 1 }
 };
 
 /* What is stored transposed, by squares of a cache line and what is left at their edges. */
@@ -367,10 +434,12 @@ static npu_graph *build(const row *r, const char *dtype)
     npu_diag diag;
     npu_graph *g = NULL;
     npu_text_printf(&text, "npu_ir 1\ngraph main\n");
-    for (const char *c = r->inputs; *c; c++) {
-        npu_text_printf(&text, *c == '@' ? "%s" : "%.1s", *c == '@' ? dtype : c);
+    for (uint32_t i = 0; i < 2; i++) {
+        for (const char *c = i ? r->op : r->inputs; *c; c++) {
+            npu_text_printf(&text, *c == '@' ? "%s" : "%.1s", *c == '@' ? dtype : c);
+        }
     }
-    npu_text_printf(&text, "%s\n", r->op);
+    npu_text_printf(&text, "\n");
     for (uint32_t i = 0; i < r->num_outputs; i++) {
         npu_text_printf(&text, "output %c = %c\n", names[i], names[i]);
     }
@@ -685,6 +754,19 @@ static void test_products(void)
     NPU_ITEM("F59");
     CHECK_ROWS(product_rows);
     check_rows(product_rows, COUNT(product_rows), wides, 1);
+}
+
+static void test_whole_products(void)
+{
+    static const npu_dtype dtypes[] = { NPU_I64, NPU_I32, NPU_U8 };
+    check_rows(whole_rows, COUNT(whole_rows), dtypes, COUNT(dtypes));
+}
+
+static void test_search(void)
+{
+    static const npu_dtype dtypes[] = { NPU_F64, NPU_I64, NPU_I32, NPU_U8 };
+    CHECK_ROWS(search_rows);
+    check_rows(search_rows, COUNT(search_rows), dtypes, COUNT(dtypes));
 }
 
 static void test_transposed(void)
@@ -1789,6 +1871,8 @@ int main(void)
         NPU_RUN(test_division);
         NPU_RUN(test_products);
         NPU_RUN(test_known_products);
+        NPU_RUN(test_whole_products);
+        NPU_RUN(test_search);
         NPU_RUN(test_transposed);
         NPU_RUN(test_transposed_elements);
         NPU_RUN(test_normalization);
