@@ -9393,7 +9393,7 @@ static void npu__ref_whole_add(int64_t *y, double x, const npu__ref_matrix_view 
 }
 
 /* n columns of a row of C, from col on. */
-static void npu__ref_whole_row(const npu__ref_product *g, int64_t row, int64_t col, size_t n)
+NPU__REF_APART static void npu__ref_whole_row(const npu__ref_product *g, int64_t row, int64_t col, size_t n)
 {
     static void (*const loops[][2])(void *to, const void *from, int64_t b_row, const void *by, int64_t k, size_t n) = {
 #define NPU_X(set, narrow, wide) { npu__ref_add_whole_uint32_t_##wide, npu__ref_add_whole_uint64_t_##wide },
