@@ -6876,8 +6876,9 @@ NPU_IR_API npu_status npu_graph_quantize(npu_graph **out, const npu_graph *g, co
 
    Ops on bytes are those that the pass integer-ops makes, of i8; u8, as ONNX files have it, is i8 with the same numbers
    after signed-bytes:  passes = 1u << NPU_PASS_SIGNED_BYTES | 1u << NPU_PASS_INTEGER | ...
-   Bytes are those of the executor; but where an op of f32 stands between two on bytes, as a batch norm that takes its
-   statistics from the batch, its last bits may round a byte to its neighbour.
+   Bytes are the same in the executor, from the file and by C calls, on every machine. But where an op of f32 stands
+   between two on bytes, as a Fourier transform or a batch norm with statistics of the batch, its last bits are others
+   in the executor: they may round a byte to its neighbour, or make an angle of pi one of -pi.
 
    C CALLS: for a product that is never updated npu_plan_write writes a C file instead, which calls the same kernels in
    order, with the words as constant structs and the constants as arrays of their own: nothing is opened, walked or
@@ -61174,10 +61175,11 @@ static const npu__composition npu__planned_compositions[] = {
     NPU_X(NPU_ATEN_COSH, "exp self; neg self; exp $b; add.Tensor $a $c; mul.Scalar $d 0.5"),
     NPU_X(NPU_ATEN_ASIN, "rsub.Scalar self 1.0; add.Scalar self 1.0; mul.Tensor $a $b; sqrt $c; atan2 self $d"),
     NPU_X(NPU_ATEN_ACOS, "rsub.Scalar self 1.0; add.Scalar self 1.0; mul.Tensor $a $b; sqrt $c; atan2 $d self"),
-    NPU_X(NPU_ATEN_ASINH, "abs self; mul.Tensor self self; add.Scalar $b 1.0; sqrt $c; add.Scalar $d 1.0; "
-                          "div.Tensor $b $e; add.Tensor $a $f; log1p $g; sign self; mul.Tensor $h $i"),
-    NPU_X(NPU_ATEN_ACOSH, "sub.Scalar self 1.0; add.Scalar self 1.0; mul.Tensor $a $b; sqrt $c; add.Tensor $a $d; "
-                          "log1p $e"),
+    NPU_X(NPU_ATEN_ASINH, "abs self; clamp_max $a 1.0e18; mul.Tensor $b $b; add.Scalar $c 1.0; sqrt $d; "
+                          "add.Scalar $e 1.0; div.Tensor $b $f; mul.Tensor $a $g; add.Tensor $a $h; log1p $i; "
+                          "sign self; mul.Tensor $j $k"), /* infinite squares cannot be divided */
+    NPU_X(NPU_ATEN_ACOSH, "sub.Scalar self 1.0; sqrt $a; add.Scalar self 1.0; sqrt $c; mul.Tensor $b $d; "
+                          "add.Tensor $a $e; log1p $f"),
     NPU_X(NPU_ATEN_ATANH, "log1p self; neg self; log1p $b; sub.Tensor $a $c; mul.Scalar $d 0.5"),
     NPU_X(NPU_ATEN_EXP2, "mul.Scalar self 0.693147180559945309; exp $a"),
     NPU_X(NPU_ATEN_ERFC, "erf self; rsub.Scalar $a 1.0"),
@@ -61249,12 +61251,14 @@ static const npu__composition npu__planned_compositions[] = {
                                       "sum.dim_IntList $c dim; sqrt $d; clamp_min $e eps; mul.Tensor x2 x2; "
                                       "sum.dim_IntList $g dim; sqrt $h; clamp_min $i eps; mul.Tensor $f $j; "
                                       "div.Tensor $b $k"),
-    NPU_X(NPU_ATEN_VAR_MEAN, "var self unbiased; mean self"),
-    NPU_X(NPU_ATEN_VAR_MEAN_DIM, "var.dim self dim unbiased keepdim; mean.dim self dim keepdim"),
-    NPU_X(NPU_ATEN_VAR_MEAN_CORRECTION, "var.correction self dim correction keepdim; mean.dim self dim keepdim"),
-    NPU_X(NPU_ATEN_STD_MEAN, "std self unbiased; mean self"),
-    NPU_X(NPU_ATEN_STD_MEAN_DIM, "std.dim self dim unbiased keepdim; mean.dim self dim keepdim"),
-    NPU_X(NPU_ATEN_STD_MEAN_CORRECTION, "std.correction self dim correction keepdim; mean.dim self dim keepdim"),
+    NPU_X(NPU_ATEN_VAR_MEAN, "mean self; var self unbiased; add.Tensor $a $a 0.0"), /* NaN of an infinite mean */
+    NPU_X(NPU_ATEN_VAR_MEAN_DIM, "mean.dim self dim keepdim; var.dim self dim unbiased keepdim; add.Tensor $a $a 0.0"),
+    NPU_X(NPU_ATEN_VAR_MEAN_CORRECTION, "mean.dim self dim keepdim; var.correction self dim correction keepdim; "
+                                       "add.Tensor $a $a 0.0"),
+    NPU_X(NPU_ATEN_STD_MEAN, "mean self; std self unbiased; add.Tensor $a $a 0.0"),
+    NPU_X(NPU_ATEN_STD_MEAN_DIM, "mean.dim self dim keepdim; std.dim self dim unbiased keepdim; add.Tensor $a $a 0.0"),
+    NPU_X(NPU_ATEN_STD_MEAN_CORRECTION, "mean.dim self dim keepdim; std.correction self dim correction keepdim; "
+                                       "add.Tensor $a $a 0.0"),
 #undef NPU_X
 #define NPU_X(kind, words) { kind, (npu_kind)0, words, npu__planned_compose_loss }
 #define NPU__HUBER(bend) "sub.Tensor self target; abs $a; clamp_max $b " bend "; mul.Scalar $c 0.5; " \

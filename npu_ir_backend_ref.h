@@ -38321,7 +38321,7 @@ NPU__PLANNED(layer_norm_f32)
         for (uint32_t i = 0; i < s->n; i++) {
             variance += (x[i] - mean) * (x[i] - mean);
         }
-        rstd = npu__planned_rsqrt(variance / (float)s->n + s->eps);
+        rstd = npu__planned_inverse_root(variance / (float)s->n + s->eps);
         for (uint32_t i = 0; i < s->n; i++) {
             y[i] = (x[i] - mean) * rstd * (scale ? scale[i] : 1.0f) + (shift ? shift[i] : 0.0f);
         }
@@ -39017,14 +39017,14 @@ static float npu__planned_whole_of(uint32_t mode, float x)
     }
     whole = (float)(int32_t)x;
     rest = x - whole;
-    switch (mode) {
-    case NPU_PLANNED_TRUNC: return whole;
-    case NPU_PLANNED_FLOOR: return rest < 0.0f ? whole - 1.0f : whole;
-    case NPU_PLANNED_CEIL: return rest > 0.0f ? whole + 1.0f : whole;
-    default: break;
+    if (mode == NPU_PLANNED_ROUND) {
+        whole += rest > 0.5f || (rest == 0.5f && ((int32_t)x & 1)) ? 1.0f : 0.0f;
+        whole -= rest < -0.5f || (rest == -0.5f && ((int32_t)x & 1)) ? 1.0f : 0.0f;
+    } else {
+        whole -= mode == NPU_PLANNED_FLOOR && rest < 0.0f ? 1.0f : 0.0f;
+        whole += mode == NPU_PLANNED_CEIL && rest > 0.0f ? 1.0f : 0.0f;
     }
-    whole += rest > 0.5f || (rest == 0.5f && ((int32_t)x & 1)) ? 1.0f : 0.0f;
-    return whole - (rest < -0.5f || (rest == -0.5f && ((int32_t)x & 1)) ? 1.0f : 0.0f);
+    return whole == 0.0f ? x * 0.0f : whole; /* of the sign of x */
 }
 
 /* e to the x, less 1, and log(1 + x): near 0 what a sum would lose is made up for. */
@@ -39056,9 +39056,10 @@ static float npu__planned_power(float x, float n)
         return n < 0.0f ? 1.0f / y : y;
     }
     if (x == 0.0f) {
-        return n > 0.0f ? 0.0f : npu__planned_of_bits(0x7f800000u);
+        return n > 0.0f ? 0.0f : n != n ? n : npu__planned_of_bits(0x7f800000u);
     }
-    if (x < 0.0f && (!(size < 16777216.0f) || size == (float)(uint32_t)size)) { /* whole: from 2^24 on, and even */
+    if (x < -3.4028234e38f ||
+        (x < 0.0f && n == n && (!(size < 16777216.0f) || size == (float)(uint32_t)size))) { /* whole: from 2^24 on, and even */
         y = size < 16777216.0f && ((uint32_t)size & 1) ? -1.0f : 1.0f;
         x = -x;
     }
@@ -39152,7 +39153,7 @@ static float npu__planned_divided_f32(uint32_t mode, float a, float b)
         return npu__planned_whole_of(NPU_PLANNED_TRUNC, a / b);
     }
     if (b == 0.0f || b != b || !(a <= end && a >= -end)) {
-        return mode == NPU_PLANNED_FLOOR_DIV ? a / b : npu__planned_of_bits(0x7fc00000u);
+        return mode == NPU_PLANNED_FLOOR_DIV && b == 0.0f ? a / b : npu__planned_of_bits(0x7fc00000u);
     }
     rest = b <= end && b >= -end ? npu__planned_rest((double)a, (double)b) : (double)a;
     if (mode != NPU_PLANNED_FMOD && rest != 0.0 && (rest < 0.0) != (b < 0.0f)) {
@@ -39165,11 +39166,18 @@ static float npu__planned_divided_f32(uint32_t mode, float a, float b)
                ? npu__planned_whole_of(NPU_PLANNED_ROUND, (float)(((double)a - rest) / (double)b)) : (float)rest;
 }
 
+/* Of both squares: an infinite one counts more than what is no number. */
+static float npu__planned_hypot(double a, double b)
+{
+    double sum = a > 1e78 ? a : b > 1e78 ? b : a + b;
+    return (float)(sum == sum ? npu__planned_root(sum) : sum);
+}
+
 static float npu__planned_pair_of(uint32_t mode, float a, float b)
 {
     switch (mode) {
     case NPU_PLANNED_ATAN2: return npu__planned_atan2(a, b);
-    case NPU_PLANNED_HYPOT: return (float)npu__planned_root((double)a * (double)a + (double)b * (double)b);
+    case NPU_PLANNED_HYPOT: return npu__planned_hypot((double)a * (double)a, (double)b * (double)b);
     case NPU_PLANNED_POWER: return npu__planned_power(a, b);
     default: return npu__planned_divided_f32(mode, a, b);
     }
@@ -42531,31 +42539,6 @@ NPU__REF_COLD static npu_status npu__ref_plan_glu(npu_planned_writer *w, const n
                   : npu__ref_plan_join(w, &s, NPU_PLANNED_MUL, 1.0f, half.y, npu_planned_operand(w, 0), half.y);
 }
 
-/* Running sums: a product with a triangle of ones. */
-NPU__REF_COLD static npu_status npu__ref_plan_cumsum(npu_planned_writer *w, const npu_op_info *op)
-{
-    npu_planned_matmul_words s;
-    npu_planned_rows_words rows;
-    float *ones;
-    if (!npu__ref_plan_is(op, NPU_F32) || !npu__ref_plan_along(op, &rows) || rows.n > 1024) {
-        return NPU_ERR_UNSUPPORTED;
-    }
-    memset(&s, 0, sizeof s);
-    s.a = npu_planned_add_data(w, NPU_F32, (size_t)rows.n * rows.n, NULL);
-    ones = (float *)npu_planned_edit_data(w, s.a);
-    for (uint32_t i = 0; ones && i < rows.n * rows.n; i++) {
-        ones[i] = i % rows.n <= i / rows.n ? 1.0f : 0.0f;
-    }
-    s.b = npu_planned_operand(w, 0);
-    s.bias = NPU_PLANNED_NONE;
-    s.batch = rows.outer;
-    s.m = s.k = rows.n;
-    s.n = s.b_k = rows.inner;
-    s.b_n = 1;
-    s.b_batch = rows.n * rows.inner;
-    return npu__ref_plan_matmul(w, &s);
-}
-
 /* Bags of any length: a product with what each row is in each bag's sum, or mean. */
 static npu_status npu__ref_plan_uneven_bags(npu_planned_writer *w, const npu_op_info *op, uint32_t rows, uint32_t bags,
                                             uint32_t count)
@@ -42965,7 +42948,7 @@ NPU_IR_API const npu_planned_library *npu_ref_planned(void)
         NPU_X(NPU_ATEN_STD, npu__ref_plan_variance), NPU_X(NPU_ATEN_STD_DIM, npu__ref_plan_variance),
         NPU_X(NPU_ATEN_STD_CORRECTION, npu__ref_plan_variance),
         NPU_X(NPU_ATEN_NORM_SCALAROPT_DIM, npu__ref_plan_norm), NPU_X(NPU_ATEN_GLU, npu__ref_plan_glu),
-        NPU_X(NPU_ATEN_CUMSUM, npu__ref_plan_cumsum), NPU_X(NPU_ATEN_EMBEDDING_BAG, npu__ref_plan_bags),
+        NPU_X(NPU_ATEN_EMBEDDING_BAG, npu__ref_plan_bags),
         NPU_X(NPU_ATEN_EMBEDDING_BAG_RAW, npu__ref_plan_bags),
         NPU_X(NPU_ATEN_EMBEDDING_BAG_FORWARD_ONLY, npu__ref_plan_bags), NPU_X(NPU_ATEN_FLIP, npu__ref_plan_moved),
         NPU_X(NPU_ATEN_ROLL, npu__ref_plan_moved), NPU_X(NPU_ATEN_REPEAT_INTERLEAVE_INT, npu__ref_plan_moved),

@@ -839,6 +839,26 @@ static void test_float_ops(void)
         "f = aten.diff.default(x, 2, 2)\ng, h = aten.aminmax.default(x, dim=1, keepdim=true)\n"
         "i = aten._safe_softmax.default(x, 1)\noutput a = a\noutput b = b\noutput c = c\noutput d = d\noutput e = e\n"
         "output f = f\noutput g = g\noutput h = h\noutput i = i\n",
+        SPECIAL("{nan, -0.5, 1, 0.4, inf, -inf, 2.5, -3, 2}") /* 0 and infinity of the executor's signs */
+        "a = aten.ceil.default(v)\nb = aten.trunc.default(v)\nd = aten.round.default(v)\ne = aten.div.Scalar(a, 0.0)\n"
+        "f = aten.reciprocal.default(a)\ng = aten.reciprocal.default(b)\nh = aten.reciprocal.default(d)\n"
+        "i = aten.floor_divide.Scalar(v, 0.7)\nj = aten.pow.Tensor_Scalar(v, 2.5)\nk = aten.pow.Scalar(0.0, v)\n"
+        "l = aten.asinh.default(v)\nm = aten.pow.Scalar(-1.0, v)\nn = aten.abs.default(v)\no = aten.acosh.default(n)\n"
+        "output e = e\noutput f = f\noutput g = g\noutput h = h\noutput i = i\noutput j = j\noutput k = k\n"
+        "output l = l\noutput m = m\noutput o = o\n",
+        SPECIAL("{nan, -0.5, 1, 1e38, inf, -inf, 2.5, -3, 0}") "p = aten.flip.default(v, [0])\n"
+        "a = aten.hypot.default(v, p)\nb = aten.hypot.default(v, v)\nd = aten.pow.Tensor_Tensor(v, p)\n"
+        "e = aten.floor_divide.default(v, p)\nf = aten.atan2.default(v, p)\noutput a = a\noutput b = b\noutput d = d\n"
+        "output e = e\noutput f = f\n",
+        SPECIAL("{0.5, inf, 1, -inf, 2, -inf, 3, nan, 1}") "p = aten.view.default(v, [3,3])\n" /* one kind in a row */
+        "a = aten.layer_norm.default(p, [3])\nb = aten.rms_norm.default(p, [3])\nd = aten.cumsum.default(p, 1)\n"
+        "e, f = aten.var_mean.dim(p, [1])\ng, h = aten.std_mean.correction(p, [0], correction=0)\n"
+        "i, j = aten.var_mean.default(p)\nk = aten.softmax.int(p, 1)\nl = aten.logsumexp.default(p, [1])\n"
+        "m = aten.norm.ScalarOpt_dim(p, 2, [1])\nn = aten.amax.default(p, [1])\no = aten.cumprod.default(p, 1)\n"
+        "q = aten.log_softmax.int(p, 0)\nr = aten.mean.dim(p, [1])\ns = aten.argmax.default(p, 1)\n"
+        "output a = a\noutput b = b\noutput d = d\noutput e = e\noutput f = f\noutput g = g\noutput h = h\n"
+        "output i = i\noutput j = j\noutput k = k\noutput l = l\noutput m = m\noutput n = n\noutput o = o\n"
+        "output q = q\noutput r = r\noutput s = s\n",
         SPECIAL("{0, -0.5, 1, 0.25, inf, -inf, 0.3, nan, 0.6}")
         "a = aten.nan_to_num.default(v)\nb = aten.nan_to_num.default(v, 1.5, 2.0, -3.0)\no = aten.median.default(v)\n"
         "d = aten.isnan.default(o)\ne, f = aten.kthvalue.default(v, 2)\ng, h = aten.kthvalue.default(v, 8)\n"
