@@ -7093,7 +7093,8 @@ static inline uint32_t npu_planned_add(uint32_t a, uint32_t b) { return a > 0xff
     X(48, linear_packed_f32)                                                                       \
     X(49, grid_f32)                                                                                \
     X(50, top_k)                                                                                   \
-    X(51, fft_f32)
+    X(51, fft_f32)                                                                                 \
+    X(52, solve_f32)
 enum {
 #define NPU_X(id, name) NPU_PLANNED_##name = id,
     NPU_IR_PLANNED_KERNELS(NPU_X)
@@ -12995,7 +12996,19 @@ static void npu__mark(const npu_graph *g, uint8_t *live, uint32_t value)
     live[producer] = 1; /* [0] is nobody's */
 }
 
-/* Sets live[op] for every op that an effect, an update or an output needs. */
+/* Sets live[op] for every op that an effect, or one that is live, needs. */
+static void npu__mark_needed(const npu_graph *g, uint8_t *live)
+{
+    for (uint32_t op = g->num_ops - 1; op > 0; op--) {
+        const npu__op *o = &g->ops[op];
+        live[op] = live[op] || (o->def->traits & NPU_EFFECT);
+        for (uint32_t i = 0; live[op] && i < o->num_operands; i++) {
+            npu__mark(g, live, g->uses[o->first_operand + i].value);
+        }
+    }
+}
+
+/* The same of updates and outputs, too. */
 static void npu__mark_live(const npu_graph *g, uint8_t *live)
 {
     for (uint32_t i = 0; i < g->num_outputs; i++) {
@@ -13004,13 +13017,7 @@ static void npu__mark_live(const npu_graph *g, uint8_t *live)
     for (uint32_t i = 0; i < g->num_updates; i++) {
         npu__mark(g, live, g->updates[i].b);
     }
-    for (uint32_t op = g->num_ops - 1; op > 0; op--) {
-        const npu__op *o = &g->ops[op];
-        live[op] = live[op] || (o->def->traits & NPU_EFFECT);
-        for (uint32_t i = 0; live[op] && i < o->num_operands; i++) {
-            npu__mark(g, live, g->uses[o->first_operand + i].value);
-        }
-    }
+    npu__mark_needed(g, live);
 }
 
 /* -----------------------------------------------------------------------------------------------------------
@@ -60266,7 +60273,7 @@ struct npu_planned_writer {
     npu_op outer;               /* in whose body that is; id 0 = in none */
     const npu_spec *spread;     /* of the values of a body that is written for single elements; else NULL */
     const npu_backend *computer; /* of the partition: runs ops whose operands are known */
-    uint8_t *live;              /* per op of the graph */
+    uint8_t *live;              /* per op of the graph; NULL = all are */
     uint32_t overwritten;       /* memory that its result 0 may take; NPU_PLANNED_NONE */
     uint32_t open, depth, counters; /* control flow: 1 + the step that is open; loops around here; most of these */
     bool has_control;
@@ -60773,6 +60780,7 @@ NPU__COLD static npu_status npu__planned_lower_body(npu_planned_writer *w, const
     const npu_plan *plan = w->plan;
     const npu_spec *around = w->spread;
     npu_spec *spread = NULL;
+    uint8_t *live = w->live;
     if (!body || (around && info->kind == NPU_NPU_FUSED) || body->num_outputs != info->num_out ||
         info->num_in > NPU__PLANNED_MAX_BODY || info->num_out > NPU__PLANNED_MAX_BODY) {
         return NPU_ERR_UNSUPPORTED;
@@ -60789,9 +60797,14 @@ NPU__COLD static npu_status npu__planned_lower_body(npu_planned_writer *w, const
     }
     spread = info->kind == NPU_NPU_FUSED ? npu__planned_spread(w, info, body) : NULL;
     w->memory_of = (uint32_t *)npu__alloc_zero(&w->allocator, body->num_values * sizeof *w->memory_of);
-    if (!w->memory_of || (info->kind == NPU_NPU_FUSED && !spread)) {
+    w->live = (uint8_t *)npu__alloc_zero(&w->allocator, body->num_ops);
+    if (!w->memory_of || !w->live || (info->kind == NPU_NPU_FUSED && !spread)) {
         npu__planned_fail(w, NPU_ERR_NO_MEMORY, "out of memory");
     } else {
+        for (uint32_t i = 0; i < info->num_out; i++) { /* results that nothing reads need no steps */
+            npu__mark(body, w->live, npu_planned_is_used(w, i) ? body->outputs[i].a : 0);
+        }
+        npu__mark_needed(body, w->live);
         w->outer = named.id ? named : op;
         w->g = body;
         w->plan = NULL;
@@ -60799,7 +60812,9 @@ NPU__COLD static npu_status npu__planned_lower_body(npu_planned_writer *w, const
         npu__planned_lower_ops(w, body, operands, results);
     }
     npu__free(&w->allocator, w->memory_of, body->num_values * sizeof *w->memory_of);
+    npu__free(&w->allocator, w->live, body->num_ops);
     npu__free(&w->allocator, spread, body->num_values * sizeof *spread);
+    w->live = live;
     w->g = outer;
     w->plan = plan;
     w->memory_of = memory_of;
@@ -61015,9 +61030,10 @@ NPU__COLD static void npu__planned_compose_product(npu__compose *c)
 NPU__COLD static void npu__planned_compose_diagonal(npu__compose *c)
 {
     npu_value x = npu__operand(c, "self");
-    int64_t n = npu__dim_of(c, x, -1), border[2] = { 0, n };
+    int64_t n = npu__dim_of(c, x, -1), border[2] = { 0, n }, rank = c->op->out[0]->rank;
+    int64_t dims[2] = { npu_op_int(c->op, "dim1", -2), npu_op_int(c->op, "dim2", -1) };
     bool is_plain = npu_op_int(c->op, c->op->kind == NPU_ATEN_DIAG ? "diagonal" : "offset", 0) == 0 &&
-                    npu_op_int(c->op, "dim1", -2) == -2 && npu_op_int(c->op, "dim2", -1) == -1;
+                    (dims[0] == -2 || dims[0] == rank - 2) && (dims[1] == -1 || dims[1] == rank - 1);
     if (!is_plain || (c->op->kind == NPU_ATEN_DIAG && npu__spec_of(c, x)->rank != 1)) {
         npu__graph_fail(c->g, NPU_ERR_UNSUPPORTED, "there is no other way");
         return;
@@ -61052,6 +61068,61 @@ NPU__COLD static void npu__planned_compose_col2im(npu__compose *c)
     dims[1] = flat[0];
     x = NPU__MAKE(NPU_ATEN_CONSTANT_PAD_ND, "%v %L", npu__reshaped(c, x, 4, dims), crop, 4u);
     npu__yield(c, npu__reshaped(c, x, y->rank, y->dims));
+}
+
+/* Largest elements and where they were: those of columns, and of places that are moved likewise, which are known. */
+NPU__COLD static void npu__planned_compose_pool_places(npu__compose *c)
+{
+    static const char *const names[4] = { "kernel_size", "stride", "padding", "dilation" };
+    const npu_spec *in = c->op->in[0], *out = c->op->out[0];
+    int64_t d[4][2], border[4], dims[4] = { 1, 1, in->dims[in->rank - 2], in->dims[in->rank - 1] }, flat = -1, rows[2];
+    npu_value x[2];
+    npu_op most;
+    for (uint32_t i = 0; i < 8; i++) {
+        uint32_t len = npu_op_list_len(c->op, names[i / 2]);
+        d[i / 2][i % 2] = len ? npu_op_int_at(c->op, names[i / 2], i % 2 % len) : d[0][i % 2];
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        border[2 - 2 * i] = d[2][i];
+        border[3 - 2 * i] = (out->dims[out->rank - 2u + i] - 1) * d[1][i] + d[3][i] * (d[0][i] - 1) + 1 - dims[2 + i] -
+                            d[2][i];
+    }
+    if (dims[2] * dims[3] > 1 << 24 || in->dtype != NPU_F32) {
+        npu__graph_fail(c->g, NPU_ERR_UNSUPPORTED, "f32 has no numbers for so many places");
+        return;
+    }
+    x[0] = npu__reshaped(c, NPU__MAKE(NPU_ATEN_ARANGE, "%i %t", dims[2] * dims[3], (int)NPU_F32), 4, dims);
+    dims[0] = -1;
+    x[1] = npu__reshaped(c, npu__operand(c, "self"), 4, dims);
+    for (uint32_t i = 0; i < 2; i++) {
+        x[i] = NPU__MAKE(NPU_ATEN_CONSTANT_PAD_ND, "%v %L %f", x[i], border, 4u, -HUGE_VAL);
+        x[i] = NPU__MAKE(NPU_ATEN_IM2COL, "%v %L %L 0 %L", x[i], d[0], 2u, d[3], 2u, d[1], 2u);
+    }
+    rows[0] = npu__dim_of(c, x[0], 2);
+    most = npu__do(c, NPU_ATEN_MAX_DIM, "%v 1", x[1]);
+    x[0] = npu__cast(c, npu__reshaped(c, NPU__MAKE(NPU_ATEN_CLAMP_MIN, "%v 0.0", x[0]), 1, &flat), NPU_I64);
+    x[1] = NPU__MAKE(NPU_ATEN_MUL_SCALAR, "%v %i", npu__result_of(c, most, 1), rows[0]);
+    x[1] = NPU__MAKE(NPU_ATEN_ADD, "%v %v", x[1], NPU__MAKE(NPU_ATEN_ARANGE, "%i", rows[0]));
+    x[0] = NPU__MAKE(NPU_ATEN_INDEX, "%v %V", x[0], &x[1], 1u);
+    npu__yield(c, npu__reshaped(c, npu__result_of(c, most, 0), out->rank, out->dims));
+    npu__yield(c, npu__reshaped(c, x[0], out->rank, out->dims));
+}
+
+/* As whole numbers of the scale between two, and back; NaN is the least. */
+NPU__COLD static void npu__planned_compose_fake_quantize(npu__compose *c)
+{
+    float scale = (float)npu_op_float(c->op, "scale", 1.0);
+    int64_t zero = npu_op_int(c->op, "zero_point", 0);
+    double low = (double)(npu_op_int(c->op, "quant_min", 0) - zero);
+    double high = (double)(npu_op_int(c->op, "quant_max", 0) - zero);
+    npu_value x = NPU__MAKE(NPU_ATEN_ROUND, "%v", NPU__MAKE(NPU_ATEN_MUL_SCALAR, "self %f", (double)(1.0f / scale)));
+    npu_value y = NPU__MAKE(NPU_ATEN_MASKED_FILL_SCALAR, "%v %v %f", x, NPU__MAKE(NPU_ATEN_NE, "%v %v", x, x), low);
+    npu__yield(c, NPU__MAKE(NPU_ATEN_MUL_SCALAR, "%v %f", NPU__MAKE(NPU_ATEN_CLAMP, "%v %f %f", y, low, high),
+                            (double)scale));
+    if (c->op->num_out > 1) {
+        npu__yield(c, NPU__MAKE(NPU_ATEN_LOGICAL_AND, "%v %v", NPU__MAKE(NPU_ATEN_GE_SCALAR, "%v %f", x, low),
+                                NPU__MAKE(NPU_ATEN_LE_SCALAR, "%v %f", x, high)));
+    }
 }
 
 /* Neighbours from each other, n times. */
@@ -61220,6 +61291,16 @@ static const npu__composition npu__planned_compositions[] = {
     NPU_X(NPU_ATEN_SAFE_SOFTMAX, "amax self dim true; eq.Scalar $a -1.0e999; softmax.int self dim; "
                                  "masked_fill.Scalar $c $b 0.0"),
     NPU_X(NPU_ATEN_AMINMAX, "amin self dim keepdim; amax self dim keepdim"),
+    NPU_X(NPU_ATEN_AMINMAX, "amin self; amax self"), /* without a dim */
+    NPU_X(NPU_ATEN_FMAX, "ne.Tensor self self; where.self $a other self; ne.Tensor other other; "
+                         "where.self $c self other; maximum $b $d"),
+    NPU_X(NPU_ATEN_FMIN, "ne.Tensor self self; where.self $a other self; ne.Tensor other other; "
+                         "where.self $c self other; minimum $b $d"),
+    NPU_X(NPU_ATEN_NANSUM, "ne.Tensor self self; masked_fill.Scalar self $a 0.0; sum.dim_IntList $b dim keepdim"),
+    NPU_X(NPU_ATEN_LOGICAL_XOR, "ne.Scalar self 0; ne.Scalar other 0; ne.Tensor $a $b"),
+    NPU_X(NPU_ATEN_SUBTRACT_SCALAR, "sub.Scalar self other alpha"),
+    NPU_X(NPU_ATEN_DIAGONAL_SCATTER, "diag_embed src offset dim1 dim2; ones_like src; "
+                                     "diag_embed $b offset dim1 dim2; ne.Scalar $c 0; where.self $d $a self"),
     NPU_X(NPU_ATEN_INDEX_ADD, "mul.Scalar source alpha; index_add self dim index $a"),
     NPU_X(NPU_ATEN_TAKE_ALONG_DIM, "gather self dim indices"),
     NPU_X(NPU_ATEN_PAIRWISE_DISTANCE, "sub.Tensor x1 x2; add.Scalar $a eps; norm.ScalarOpt_dim $b p -1 keepdim"),
@@ -61292,6 +61373,9 @@ static const npu__composition npu__planned_compositions[] = {
     { NPU_ATEN_FFT_C2C, (npu_kind)0, NULL, npu__planned_compose_transforms },
     { NPU_ATEN_COL2IM, (npu_kind)0, NULL, npu__planned_compose_col2im },
     { NPU_ATEN_DIFF, (npu_kind)0, NULL, npu__planned_compose_diff },
+    { NPU_ATEN_MAX_POOL2D_WITH_INDICES, (npu_kind)0, NULL, npu__planned_compose_pool_places },
+    { NPU_ATEN_FAKE_QUANTIZE_PER_TENSOR_AFFINE, (npu_kind)0, NULL, npu__planned_compose_fake_quantize },
+    { NPU_ATEN_FAKE_QUANTIZE_PER_TENSOR_AFFINE_CACHEMASK, (npu_kind)0, NULL, npu__planned_compose_fake_quantize },
     { NPU_ATEN_NAN_TO_NUM, (npu_kind)0, NULL, npu__planned_compose_nan_to_num },
     { NPU_ATEN_LOGIT, (npu_kind)0, NULL, npu__planned_compose_logit },
     { NPU_ATEN_SCATTER_REDUCE, (npu_kind)0, NULL, npu__planned_compose_scatter_reduce },
@@ -61441,6 +61525,7 @@ static npu_status npu__planned_lower_child(npu_planned_writer *w, uint32_t body,
     } else {
         w->outer = before.outer.id ? before.outer : before.op;
         w->g = g;
+        w->live = NULL;
         for (uint32_t i = 0; i < g->num_inputs; i++) {
             npu__planned_share(w, npu__make_value(g->inputs[i]), operands[i]);
         }
@@ -61459,6 +61544,7 @@ static npu_status npu__planned_lower_child(npu_planned_writer *w, uint32_t body,
     w->plan = before.plan;
     w->computer = before.computer;
     w->memory_of = before.memory_of;
+    w->live = before.live;
     w->op = before.op;
     w->outer = before.outer;
     return w->status;
@@ -61685,7 +61771,7 @@ static npu_status npu__planned_describe(npu_planned_writer *w, npu_op op, npu_op
 NPU__COLD static npu_status npu__planned_lower_op(npu_planned_writer *w, npu_op op, npu_op_storage *storage)
 {
     npu_op_info info;
-    bool is_needed = w->outer.id || w->live[op.id];
+    bool is_needed = !w->live || w->live[op.id];
     npu_status status = is_needed ? npu__planned_describe(w, op, &info, storage) : NPU_OK;
     w->op = op;
     if (status == NPU_OK && is_needed && info.dynamic) {

@@ -508,6 +508,12 @@ typedef struct npu_planned_fft_words {
     uint32_t y, x, turns, scratch, outer, n, inner, x_n, y_n, is_real_x, is_real_y, is_inverse;
     float scale;
 } npu_planned_fft_words;
+/* y [batch, n, cols], which a [n, n] makes x of; with x none it is the inverse, with cols 0 the determinants [batch].
+   From one of a batch to the next are a_step and x_step elements. scratch f64[n, n + cols]. NUMERICAL where a is
+   singular. */
+typedef struct npu_planned_solve_words {
+    uint32_t y, x, a, scratch, batch, n, cols, a_step, x_step;
+} npu_planned_solve_words;
 enum { NPU_PLANNED_EQ = 1, NPU_PLANNED_NE, NPU_PLANNED_LT, NPU_PLANNED_LE, NPU_PLANNED_GT, NPU_PLANNED_GE,
        NPU_PLANNED_AND, NPU_PLANNED_OR };
 typedef struct npu_planned_compare_words { /* y u8, 0 or 1; a, b of one dtype: bool, u8, i8, i32, i64 or f32 */
@@ -39059,7 +39065,7 @@ static float npu__planned_power(float x, float n)
         return n > 0.0f ? 0.0f : n != n ? n : npu__planned_of_bits(0x7f800000u);
     }
     if (x < -3.4028234e38f ||
-        (x < 0.0f && n == n && (!(size < 16777216.0f) || size == (float)(uint32_t)size))) { /* whole: from 2^24 on, and even */
+        (x < 0.0f && n == n && (!(size < 16777216.0f) || size == (float)(uint32_t)size))) { /* whole */
         y = size < 16777216.0f && ((uint32_t)size & 1) ? -1.0f : 1.0f;
         x = -x;
     }
@@ -39381,6 +39387,78 @@ NPU__PLANNED(fft_f32)
             to[0] = out[2 * k] * s->scale;
             if (!s->is_real_y) {
                 to[1] = out[2 * k + 1] * s->scale;
+            }
+        }
+    }
+    return NPU_OK;
+}
+
+/* ---- planned: systems of equations ---- */
+
+/* Rows of t become those of the unit matrix, what is beside them the solution: from the largest pivot of each column.
+   False = there is one of 0. */
+static bool npu__planned_eliminate(double *t, uint32_t n, uint32_t width, double *determinant)
+{
+    *determinant = 1.0;
+    for (uint32_t k = 0; k < n; k++) {
+        uint32_t best = k;
+        double pivot;
+        for (uint32_t i = k + 1; i < n; i++) {
+            double a = t[i * width + k], b = t[best * width + k];
+            best = (a < 0.0 ? -a : a) > (b < 0.0 ? -b : b) ? i : best;
+        }
+        pivot = t[best * width + k];
+        *determinant *= best == k ? pivot : -pivot;
+        if (pivot == 0.0) {
+            return false;
+        }
+        for (uint32_t j = k; j < width; j++) {
+            double e = t[best * width + j];
+            t[best * width + j] = t[k * width + j];
+            t[k * width + j] = e / pivot;
+        }
+        for (uint32_t i = 0; i < n; i++) {
+            double factor = i == k ? 0.0 : t[i * width + k];
+            for (uint32_t j = k; j < width && i != k; j++) {
+                t[i * width + j] -= factor * t[k * width + j];
+            }
+        }
+    }
+    return true;
+}
+
+NPU__PLANNED(solve_f32)
+{
+    NPU__PLANNED_WORDS(npu_planned_solve_words)
+    uint32_t n = s->n, width = npu_planned_add(n, s->cols), last = s->batch - 1, part = npu_planned_mul(n, s->cols);
+    float *y = (float *)npu_planned_write(m, s->y, npu_planned_mul(s->batch, s->cols ? part : 1), 4);
+    const float *a = (const float *)npu_planned_read(
+        m, s->a, npu_planned_add(npu_planned_mul(last, s->a_step), npu_planned_mul(n, n)), 4);
+    double *t = (double *)npu_planned_write(m, s->scratch, npu_planned_mul(n, width), 8), determinant;
+    const void *beside;
+    if (!npu__planned_optional(m, s->x, npu_planned_add(npu_planned_mul(last, s->x_step), part), 4, &beside) || !y ||
+        !a || !t || !s->batch || !n) {
+        return NPU_ERR_RANGE;
+    }
+    if (work) {
+        return npu__planned_count(work, npu_planned_mul(s->batch, npu_planned_mul(npu_planned_mul(n, n), width)));
+    }
+    for (uint32_t item = 0; item < s->batch; item++) {
+        const float *matrix = a + item * s->a_step, *x = beside ? (const float *)beside + item * s->x_step : NULL;
+        for (uint32_t i = 0; i < n; i++) {
+            for (uint32_t k = 0; k < width; k++) {
+                t[i * width + k] = k < n ? (double)matrix[i * n + k] : x ? (double)x[i * s->cols + k - n] : k == n + i;
+            }
+        }
+        if (!npu__planned_eliminate(t, n, width, &determinant) && s->cols) {
+            return NPU_ERR_NUMERICAL;
+        }
+        if (!s->cols) {
+            *y++ = (float)determinant;
+        }
+        for (uint32_t i = 0; i < n; i++) {
+            for (uint32_t k = n; k < width; k++) {
+                *y++ = (float)t[i * width + k];
             }
         }
     }
@@ -40216,6 +40294,35 @@ NPU__REF_COLD static npu_status npu__ref_plan_product(npu_planned_writer *w, con
         s.batch = a_batch == 1 ? s.batch : 1;
     }
     return npu__ref_plan_matmul(w, &s);
+}
+
+/* A system, an inverse, or a determinant. */
+NPU__REF_COLD static npu_status npu__ref_plan_solve(npu_planned_writer *w, const npu_op_info *op)
+{
+    const npu_spec *a = op->in[0], *x = op->num_in > 1 ? op->in[1] : NULL, *y = op->out[0];
+    bool is_row = x && (x->rank == 1 ||
+                        (x->rank + 1 == a->rank && memcmp(x->dims, a->dims, x->rank * sizeof x->dims[0]) == 0));
+    npu_planned_solve_words s;
+    uint32_t each;
+    if (!npu__ref_plan_is(op, NPU_F32) || !npu_op_int(op, "left", 1) || npu__ref_plan_len(y) == 0 ||
+        npu__ref_plan_len(a) == 0) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    s.n = npu__ref_plan_dims(a, a->rank - 1u, a->rank);
+    s.cols = y->rank + 2 == a->rank ? 0 : !x ? s.n : is_row ? 1 : npu__ref_plan_dims(x, x->rank - 1u, x->rank);
+    each = s.cols ? s.n * s.cols : 1;
+    s.batch = npu__ref_plan_len(y) / each;
+    s.a_step = npu__ref_plan_len(a) == s.n * s.n ? 0 : s.n * s.n;
+    s.x_step = !x || npu__ref_plan_len(x) == each ? 0 : each;
+    if ((s.a_step && npu__ref_plan_len(a) != s.batch * s.a_step) ||
+        (s.x_step && npu__ref_plan_len(x) != s.batch * each)) {
+        return NPU_ERR_UNSUPPORTED; /* some dims of the batch are one */
+    }
+    s.y = npu_planned_result(w, 0);
+    s.x = x ? npu_planned_operand(w, 1) : NPU_PLANNED_NONE;
+    s.a = npu_planned_operand(w, 0);
+    s.scratch = npu_planned_scratch(w, (size_t)s.n * (s.n + s.cols) * 8);
+    return npu_planned_emit(w, NPU_PLANNED_solve_f32, &s, sizeof s, 4, 0);
 }
 
 /* beta c + alpha a b: with a row as c, and no factors, one step; else the product, then the sum. */
@@ -42836,6 +42943,7 @@ NPU_IR_API const npu_planned_library *npu_ref_planned(void)
         "grid y x grid images channels points in:2 is_nearest padding at_corners",
         "top_k_of top.y top.index top.x top.outer top.n top.inner top.k top.index_size top.is_least dtype",
         "fft y x turns scratch outer n inner x_n y_n is_real_x is_real_y is_inverse scale:f",
+        "solve y x a scratch batch n cols a_step x_step",
     };
 #define NPU_X(kind, lower) { kind, NPU_IR_HAS_OP(kind) ? lower : (npu__ref_lower_fn)0 }
     static const npu_planned_lowering lowerings[] = {
@@ -43042,6 +43150,8 @@ NPU_IR_API const npu_planned_library *npu_ref_planned(void)
         NPU_X(NPU_ATEN_FFT_C2C, npu__ref_plan_fft), NPU_X(NPU_ATEN_COMPLEX, npu__ref_plan_parts),
         NPU_X(NPU_ATEN_REAL, npu__ref_plan_parts), NPU_X(NPU_ATEN_IMAG, npu__ref_plan_parts),
         NPU_X(NPU_ATEN_TRIL, npu__ref_plan_triangle), NPU_X(NPU_ATEN_TRIU, npu__ref_plan_triangle),
+        NPU_X(NPU_ATEN_LINALG_INV, npu__ref_plan_solve), NPU_X(NPU_ATEN_LINALG_SOLVE, npu__ref_plan_solve),
+        NPU_X(NPU_ATEN_LINALG_DET, npu__ref_plan_solve), NPU_X(NPU_ATEN_DET, npu__ref_plan_solve),
     };
 #undef NPU_X
     static const npu_planned_library library = { (uint32_t)sizeof(npu_planned_library),

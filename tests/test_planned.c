@@ -584,6 +584,28 @@ static void test_float_ops(void)
            "g = aten.square.default(x)\nh = aten.clamp_min.default(x, 0.1)\n"
            "output a = a\noutput b = b\noutput c = c\noutput d = d\noutput e = e\noutput f = f\noutput g = g\n"
            "output h = h\n",
+        /* systems of equations: one matrix for all, one for each, rows and columns, inverses and determinants */
+        "input x : f32[2,3,3]\ninput z : f32[2,3,4]\ninput u : f32[2,3]\nconst e : f32[3,3] {3, 0, 0, 0, 0, 2, 0, 2, 0}\n"
+        "a = aten.add.Tensor(x, e)\nb = aten.select.int(a, 0, 1)\nc = aten.linalg_solve.default(a, z)\n"
+        "d = aten.linalg_solve.default(a, u)\nf = aten.linalg_solve.default(b, z)\ng = aten.linalg_inv.default(a)\n"
+        "h = aten.linalg_det.default(a)\ni = aten.det.default(b)\nj, k = aten.linalg_inv_ex.default(b)\n"
+        "l, m, n, o = aten._linalg_solve_ex.default(a, z)\nq = aten.mul.Scalar(x, 0.0)\n"
+        "r = aten.linalg_det.default(q)\noutput c = c\noutput d = d\noutput f = f\noutput g = g\noutput h = h\n"
+        "output i = i\noutput j = j\noutput l = l\noutput r = r\n",
+        /* where the largest elements were */
+        "input x : f32[2,3,7,9]\na, b = aten.max_pool2d_with_indices.default(x, [2, 3], [2, 2], [1, 1], [2, 1], true)\n"
+        "c, d = aten.max_pool2d_with_indices.default(x, [3], [], [1])\nselected = aten.select.int(x, 0, 1)\n"
+        "e, f = aten.max_pool2d_with_indices.default(selected, [2, 2])\n"
+        "y = aten.max_unpool2d.default(e, f, [7, 9])\noutput a = a\noutput b = b\noutput c = c\noutput d = d\n"
+        "output e = e\noutput f = f\n" OUT,
+        SPECIAL("{nan, 0.26, -0.24, 0.25, inf, -inf, 5, -5, 0.124}") "p = aten.flip.default(v, [0])\n"
+        "a, b = aten.fake_quantize_per_tensor_affine_cachemask.default(v, 0.25, 3, -8, 7)\n"
+        "d = aten.fake_quantize_per_tensor_affine.default(p, 0.1, 0, -128, 127)\ne = aten.fmax.default(v, p)\n"
+        "f = aten.fmin.default(v, p)\ng = aten.nansum.default(v)\nh, i = aten.aminmax.default(p)\n"
+        "j = aten.gt.Scalar(v, 0.0)\nk = aten.gt.Scalar(p, 0.2)\nl = aten.logical_xor.default(j, k)\n"
+        "m = aten.subtract.Scalar(v, 2.0, 0.5)\nq = aten.view.default(v, [3,3])\nr = aten.narrow.default(p, 0, 2, 3)\n"
+        "s = aten.diagonal_scatter.default(q, r)\noutput a = a\noutput b = b\noutput d = d\noutput e = e\n"
+        "output f = f\noutput g = g\noutput h = h\noutput i = i\noutput l = l\noutput m = m\noutput s = s\n",
         /* what is a few steps */
         X4 "a = aten.std.correction(x, [2,3])\nb = aten.var.dim(x, [1], false)\n"
            "c = aten.norm.ScalarOpt_dim(x, 2, [3], true)\nd = aten.glu.default(x, 1)\n"
@@ -1293,6 +1315,7 @@ static void test_parts(void)
         { "input x : f32[1,1,8,8]\nq = quantized_decomposed.quantize_per_tensor.default(x, 0.01, 3, -128, 127, dtype=i8)\n"
           "r = aten.repeat.default(q, [1,16,1,1])\n"
           "y = npu.qmax_pool(r, [2,2], in_scales=[0.01], in_zeros=[3], scale=0.01, zero=3)\n" OUT, 1088, 3 }, /* not q */
+        { "input x : f32[4,8]\ny, a = aten.var_mean.dim(x, [1])\n" OUT, 272, 5 }, /* no mean that is NaN of infinity */
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         npu_graph *g = graph_of(rows[i].lines);
@@ -1994,6 +2017,7 @@ static void test_accelerator_in_loop(void)
 #define ADD_AT "y = aten.index_add.default(w, 0, i, v)\n"
 #define FILL_AT "y = aten.index_fill.int_Scalar(w, 0, i, 9.0)\n"
 #define DIVIDE(op) "const n : i64[2] {7,-9223372036854775808}\ny = aten." op "(n, i)\n"
+#define INVERT "f = aten._to_copy.default(i, dtype=f32)\nd = aten.diag_embed.default(f)\ny = aten.linalg_inv.default(d)\n"
 static void test_index(void)
 {
     static const struct { const char *lines; uint32_t bytes; int64_t at[2]; npu_status status; } rows[] = {
@@ -2020,6 +2044,7 @@ static void test_index(void)
         { BY_INDEX("i64", DIVIDE("floor_divide.default")), 8, { -3, -1 }, NPU_OK },
         { BY_INDEX("i64", DIVIDE("remainder.Tensor")), 8, { 3, 0 }, NPU_ERR_NUMERICAL },
         { BY_INDEX("i64", DIVIDE("floor_divide.default")), 8, { 0, 3 }, NPU_ERR_NUMERICAL },
+        { BY_INDEX("i64", INVERT), 8, { -2, 3 }, NPU_OK }, { BY_INDEX("i64", INVERT), 8, { 3, 0 }, NPU_ERR_NUMERICAL },
     };
     const npu_backend *cpu = npu_ref_backend();
     for (size_t i = 0; i < COUNT(rows); i++) {
