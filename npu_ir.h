@@ -61299,8 +61299,8 @@ static const npu__composition npu__planned_compositions[] = {
     NPU_X(NPU_ATEN_NANSUM, "ne.Tensor self self; masked_fill.Scalar self $a 0.0; sum.dim_IntList $b dim keepdim"),
     NPU_X(NPU_ATEN_LOGICAL_XOR, "ne.Scalar self 0; ne.Scalar other 0; ne.Tensor $a $b"),
     NPU_X(NPU_ATEN_SUBTRACT_SCALAR, "sub.Scalar self other alpha"),
-    NPU_X(NPU_ATEN_DIAGONAL_SCATTER, "diag_embed src offset dim1 dim2; ones_like src; "
-                                     "diag_embed $b offset dim1 dim2; ne.Scalar $c 0; where.self $d $a self"),
+    NPU_X(NPU_ATEN_DIAGONAL_SCATTER, "diag_embed src offset dim1 dim2; view_as $a self; ones_like src; " /* squares */
+                                     "diag_embed $c offset dim1 dim2; ne.Scalar $d 0; where.self $e $b self"),
     NPU_X(NPU_ATEN_INDEX_ADD, "mul.Scalar source alpha; index_add self dim index $a"),
     NPU_X(NPU_ATEN_TAKE_ALONG_DIM, "gather self dim indices"),
     NPU_X(NPU_ATEN_PAIRWISE_DISTANCE, "sub.Tensor x1 x2; add.Scalar $a eps; norm.ScalarOpt_dim $b p -1 keepdim"),

@@ -1766,6 +1766,7 @@ static void test_refused_plans(void)
         { "input x : c64[3]\ny = aten.neg.default(x)\n" OUT, NPU_ERR_UNSUPPORTED },
         { "input x : f64[3]\ny = aten.relu.default(x)\n" OUT, NPU_ERR_UNSUPPORTED },
         { "input x : f32[4]\nconst n : i64[] {2}\ny = aten.narrow(x, 0, start=n, length=2)\n" OUT, NPU_ERR_UNSUPPORTED },
+        { "input x : f32[1,5]\ninput z : f32[1]\ny = aten.diagonal_scatter.default(x, z)\n" OUT, NPU_ERR_UNSUPPORTED },
         { "input x : f32[1,1,40000,1]\nparam w : f32[1,1,1,1]\ny = aten.conv2d.default(x, w)\n" OUT, NPU_ERR_UNSUPPORTED },
         { "input x : u8[4]\ny = npu.qmean(x, [0], in_scales=[0.1], in_zeros=[0], scale=0.1, zero=0)\n" OUT,
           NPU_ERR_UNSUPPORTED },
