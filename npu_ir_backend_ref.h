@@ -9090,7 +9090,8 @@ static void npu__ref_gemm_sum_slice(const npu__ref_product_sum *s, int64_t row, 
         return;
     }
     for (int64_t j = 0; j < cols; j += width, b += s->panel_step * size) {
-        int64_t more = s->fetches && j + width < cols ? depth * width * size : 0; /* bytes of the next panel */
+        bool is_next = s->fetches && j + width < cols, is_spread = is_next && s->panel_step == width;
+        int64_t more = is_next ? depth * width * size : 0; /* bytes of the next panel */
         int64_t step = npu__ref_max(more / npu__ref_max(tiles * depth, 1), NPU__REF_GEMM_AHEAD);
         for (int64_t t = 0; t < tiles; t++) {
             int64_t from = rows * t / tiles, to = rows * (t + 1) / tiles;
@@ -9099,11 +9100,16 @@ static void npu__ref_gemm_sum_slice(const npu__ref_product_sum *s, int64_t row, 
             if (ends) {
                 end = npu__ref_gemm_end(s->g, row + from, to_c);
             }
-            bool is_ahead = (t + 1) * depth * step <= more;
+            const char *ahead = b;
+            int64_t ahead_step = 0;
+            if (is_spread) { /* a line of each row, which lie far apart */
+                ahead = b + width * size + t % 3 * NPU__REF_LINE, ahead_step = s->b_row * size;
+            } else if ((t + 1) * depth * step <= more) {
+                ahead = b + s->panel_step * size + t * depth * step, ahead_step = step;
+            }
             npu__ref_gemm_tile(s->plan, (int32_t)(to - from), npu__ref_min(width, cols - j), depth,
                                a + from * a_row * size, a_row, b, s->b_row, offsets, to_c, c_row, k > 0,
-                               ends ? &end : NULL,
-                               is_ahead ? b + s->panel_step * size + t * depth * step : b, is_ahead ? step : 0);
+                               ends ? &end : NULL, ahead, ahead_step);
         }
     }
 }
@@ -9223,7 +9229,7 @@ NPU__REF_APART static void npu__ref_gemm_region(const npu__ref_product *g, const
     npu__ref_product_sum s = { 0 };
     s.g = g, s.plan = plan, s.a = workspace;
     s.ends = npu__ref_gemm_ends_tiles(g);
-    s.fetches = g->packed_b != NULL;
+    s.fetches = g->packed_b != NULL || direct;
     for (; first < end; first += panels) {
         int64_t col = first * width, cols;
         bool whole = direct && col + width <= g->n;
