@@ -10453,36 +10453,83 @@ NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_threes(const npu__ref_p
     }
 }
 
-/* The same for 8 results of each of two planes, whose rows have up to 16 pixels. */
-NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_row_pair(const int32_t taps, __mmask16 all, __m512i order,
-                                                                  __m512i at, __m512i end, const float *from,
-                                                                  const float *more, __m512 *to)
+/* Of 8 results of each of two planes, whose rows have up to 16 pixels: which of these are there; where those of the
+   first tap are in one plane, and in both as those of one vector, and where they end. */
+typedef struct npu__ref_plane_pair {
+    __mmask16 all;
+    __m512i at, order, end;
+} npu__ref_plane_pair;
+
+NPU__REF_INLINE NPU__REF_TILE_AVX512 npu__ref_plane_pair npu__ref_plane_pair_of(const npu__ref_plane *p, int32_t step)
 {
-    __m512 first = _mm512_maskz_loadu_ps(all, from), second = _mm512_maskz_loadu_ps(all, more);
+    const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7);
+    npu__ref_plane_pair pair;
+    pair.all = (__mmask16)(p->in[1] < 16 ? (1 << p->in[1]) - 1 : 0xffff);
+    pair.at = _mm512_sub_epi32(_mm512_mullo_epi32(lane, _mm512_set1_epi32(step)),
+                               _mm512_set1_epi32((int32_t)p->first[1]));
+    pair.order = _mm512_mask_add_epi32(pair.at, 0xff00, pair.at, _mm512_set1_epi32(16));
+    pair.end = _mm512_set1_epi32((int32_t)p->in[1]);
+    return pair;
+}
+
+/* As npu__ref_plane_row, of a row of each plane. */
+NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_row_pair(const int32_t taps, const npu__ref_plane_pair *pair,
+                                                                  const float *from, const float *more, __m512 *to)
+{
+    __m512 first = _mm512_maskz_loadu_ps(pair->all, from), second = _mm512_maskz_loadu_ps(pair->all, more);
     NPU__REF_UNROLL_LOOP
     for (int32_t j = 0; j < taps; j++) {
         const __m512i next = _mm512_set1_epi32(j);
-        to[j] = _mm512_maskz_permutex2var_ps(_mm512_cmplt_epu32_mask(_mm512_add_epi32(at, next), end), first,
-                                             _mm512_add_epi32(order, next), second);
+        const __mmask16 there = _mm512_cmplt_epu32_mask(_mm512_add_epi32(pair->at, next), pair->end);
+        to[j] = _mm512_maskz_permutex2var_ps(there, first, _mm512_add_epi32(pair->order, next), second);
+    }
+}
+
+/* Row `phase` of a step goes on with the sums that it is a tap of, in the order of the taps. */
+NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_square_add(const int32_t taps, const int32_t step,
+                                                                    const int32_t strips, const int32_t phase,
+                                                                    const __m512 *w, __m512 pixels[2][7],
+                                                                    __m512 sum[2][7])
+{
+    NPU__REF_UNROLL_LOOP
+    for (int32_t j = 0; j < taps; j++) {
+        NPU__REF_UNROLL_LOOP
+        for (int32_t h = 0; h * step + phase < taps; h++) {
+            NPU__REF_UNROLL_LOOP
+            for (int32_t s = 0; s < strips; s++) {
+                sum[s][h] = _mm512_fmadd_ps(w[(h * step + phase) * taps + j], pixels[s][j], sum[s][h]);
+            }
+        }
+    }
+}
+
+/* The sums of another row of results begin. */
+NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_square_begin(const int32_t kept, const int32_t strips,
+                                                                      __m512 start, __m512 sum[2][7])
+{
+    NPU__REF_UNROLL_LOOP
+    for (int32_t s = 0; s < strips; s++) {
+        NPU__REF_UNROLL_LOOP
+        for (int32_t h = kept; h > 0; h--) {
+            sum[s][h] = sum[s][h - 1];
+        }
+        sum[s][0] = start;
     }
 }
 
 /* All rows of 16 results, or of twice as many side by side, from column `col` on, or those of a pair of planes. Each
-   row of pixels is read once: it goes on with the sums of all rows of results that it is a tap of, `kept` from one step
-   to the next, and ends those of one. */
+   row of pixels is read once: it goes on with the sums of all rows of results that it is a tap of, of which the last
+   ones are at their end. */
 NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_square_strips(const npu__ref_plane *p, const int32_t taps,
-                                                                const int32_t step, const int32_t strips,
-                                                                const bool is_pair, const npu__ref_plane_channel *c,
-                                                                const __m512 *w, const float *limits, int64_t col)
+                                                                       const int32_t step, const int32_t strips,
+                                                                       const bool is_pair,
+                                                                       const npu__ref_plane_channel *c,
+                                                                       const __m512 *w, const float *limits,
+                                                                       int64_t col)
 {
-    const int32_t kept = (taps - 1) / step;
+    const int32_t kept = (taps - 1) / step; /* from one row of results to the next */
     const __m512 low = _mm512_set1_ps(limits[0]), high = _mm512_set1_ps(limits[1]);
-    const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7);
-    const __m512i at = _mm512_sub_epi32(_mm512_mullo_epi32(lane, _mm512_set1_epi32(step)),
-                                        _mm512_set1_epi32((int32_t)p->first[1]));
-    const __m512i order = _mm512_mask_add_epi32(at, 0xff00, at, _mm512_set1_epi32(16));
-    const __m512i end = _mm512_set1_epi32((int32_t)p->in[1]);
-    const __mmask16 all = (__mmask16)(p->in[1] < 16 ? (1 << p->in[1]) - 1 : 0xffff);
+    const npu__ref_plane_pair pair = npu__ref_plane_pair_of(p, step);
     const int64_t left = is_pair ? 0 : col * step - p->first[1], rest = p->out[1] - col - 16 * (strips - 1);
     const __mmask16 wanted = (__mmask16)(rest < 16 ? (1 << rest) - 1 : 0xffff);
     const __m512 start = _mm512_mask_blend_ps((__mmask16)(is_pair ? 0xff00 : 0), _mm512_set1_ps(c[0].bias),
@@ -10490,14 +10537,16 @@ NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_square_strips(const npu
     __m512 sum[2][7], pixels[2][7];
     __mmask16 masks[2][7];
     NPU__REF_UNROLL_LOOP
-    for (int32_t h = 0; h < 7; h++) {
-        sum[0][h] = sum[1][h] = start;
-    }
-    NPU__REF_UNROLL_LOOP
     for (int32_t s = 0; s < strips; s++) {
         npu__ref_plane_masks(p, taps, step, is_pair ? 0 : col / 16 + s, masks[s]);
+        NPU__REF_UNROLL_LOOP
+        for (int32_t h = 0; h < 7; h++) {
+            sum[s][h] = start;
+        }
     }
     for (int64_t i = -kept; i < p->out[0]; i++) {
+        float *y = c[0].y + i * p->out[1] + col;
+        npu__ref_plane_square_begin(kept, strips, start, sum);
         NPU__REF_UNROLL_LOOP
         for (int32_t phase = 0; phase < step; phase++) {
             const int64_t row = (i + kept) * step + phase - p->first[0];
@@ -10505,29 +10554,12 @@ NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_square_strips(const npu
             for (int32_t s = 0; s < strips; s++) {
                 const float *from = npu__ref_plane_at(p, c[0].x, row) + left + 16 * step * s;
                 if (is_pair) {
-                    npu__ref_plane_row_pair(taps, all, order, at, end, from, npu__ref_plane_at(p, c[1].x, row),
-                                            pixels[s]);
+                    npu__ref_plane_row_pair(taps, &pair, from, npu__ref_plane_at(p, c[1].x, row), pixels[s]);
                 } else {
                     npu__ref_plane_row(taps, step, from, masks[s], pixels[s]);
                 }
-                if (phase == 0) {
-                    NPU__REF_UNROLL_LOOP
-                    for (int32_t h = kept; h > 0; h--) {
-                        sum[s][h] = sum[s][h - 1];
-                    }
-                    sum[s][0] = start;
-                }
             }
-            NPU__REF_UNROLL_LOOP
-            for (int32_t j = 0; j < taps; j++) {
-                NPU__REF_UNROLL_LOOP
-                for (int32_t h = 0; h * step + phase < taps; h++) {
-                    NPU__REF_UNROLL_LOOP
-                    for (int32_t s = 0; s < strips; s++) {
-                        sum[s][h] = _mm512_fmadd_ps(w[(h * step + phase) * taps + j], pixels[s][j], sum[s][h]);
-                    }
-                }
-            }
+            npu__ref_plane_square_add(taps, step, strips, phase, w, pixels, sum);
         }
         if (i < 0) {
             continue;
@@ -10535,8 +10567,7 @@ NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_square_strips(const npu
         NPU__REF_UNROLL_LOOP
         for (int32_t s = 0; s < strips; s++) {
             const __m512 result = NPU__REF_LIMIT_AVX512(sum[s][kept], low, high);
-            float *y = c[0].y + i * p->out[1] + col + 16 * s;
-            _mm512_mask_storeu_ps(y, s + 1 < strips ? 0xffff : wanted, result);
+            _mm512_mask_storeu_ps(y + 16 * s, s + 1 < strips ? 0xffff : wanted, result);
             if (is_pair) {
                 _mm512_mask_storeu_ps(c[1].y + i * p->out[1] - 8, (__mmask16)(wanted << 8), result);
             }
