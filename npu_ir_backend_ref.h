@@ -22549,7 +22549,6 @@ static npu_status npu__ref_vander_launch(const npu_launch *l, uint32_t part, uin
     NPU__REF_SORT_KERNEL(NPU_ATEN_QUANTILE_SCALAR, NPU__REF_QUANTILE),                                       \
     NPU__REF_SORT_KERNEL(NPU_ATEN_NANQUANTILE, NPU__REF_NANQUANTILE),                                        \
     NPU__REF_SORT_KERNEL(NPU_ATEN_NANQUANTILE_SCALAR, NPU__REF_NANQUANTILE),                                 \
-    NPU__REF_OPS_ROW(NPU_ATEN_DIFF),                                                                                  \
     NPU__REF_ROW(NPU_ATEN_DIFF, "plain", 0, NULL, npu__ref_diff_prepare, npu__ref_diff_launch),              \
     NPU__REF_ROW(NPU_ATEN_VANDER, "plain", 0, NULL, npu__ref_vander_prepare, npu__ref_vander_launch),        \
     NPU__REF_ROW(NPU_ATEN_LINALG_VANDER, "plain", 0, NULL, npu__ref_vander_prepare, npu__ref_vander_launch),
@@ -35236,6 +35235,8 @@ static npu_status npu__ref_conv_back_launch_columns(const npu_launch *l, uint32_
 
 /* ---- the variant "ops": an op of many steps by those of faster ops, where these say the same ---- */
 
+/* Their results between are kept for as long as it runs; the variant "plain" keeps none. */
+
 typedef struct npu__ref_ops {
     npu_kind kind;
     uint32_t operands, rank; /* operands that are there, and dims of the first two; 0 = at least one */
@@ -35263,7 +35264,7 @@ static bool npu__ref_ops_fit(const npu__ref_ops *r, const npu_op_info *op)
 {
     const npu_spec *x = op->in[0];
     bool fits = (uint32_t)r->kind == op->kind && !op->dynamic && x->rank > 0 && npu_op_int(op, "swap", 0) == 0 &&
-                npu_op_int(op, "n", 1) == 1 && npu_scalar_value(npu_op_scalar(op, "beta", npu_scalar_int(1))) == 1;
+                npu_scalar_value(npu_op_scalar(op, "beta", npu_scalar_int(1))) == 1;
     uint32_t operands = 0;
     for (uint32_t i = 0; i < op->num_in + op->num_out && fits; i++) {
         const npu_spec *t = i < op->num_in ? op->in[i] : op->out[i - op->num_in];
@@ -35305,9 +35306,7 @@ static const npu__ref_ops npu__ref_ops_rows[] = {
       "transpose.int $b 0 1; mm $b $c; ones_like self; sum.dim_IntList $e 1 true; sub.Scalar $f correction; "
       "div.Tensor $d $g" },
     { NPU_ATEN_CORRCOEF, 1, 2, NPU__REF_OPS_F32, npu__ref_ops_covariance, "mean.dim self 1 true; sub.Tensor self $a; "
-      "linalg_vector_norm $b 2 1 true; div.Tensor $b $c; transpose.int $d 0 1; mm $d $e; clamp $f -1.0 1.0" },
-    { NPU_ATEN_DIFF, 1, 0, NPU__REF_OPS_NUMBERS, NULL,
-      "slice.Tensor self dim 1; slice.Tensor self dim 0 -1; sub.Tensor $a $b" }
+      "linalg_vector_norm $b 2 1 true; div.Tensor $b $c; transpose.int $d 0 1; mm $d $e; clamp $f -1.0 1.0" }
 };
 
 /* The words for an op; NULL = there are none, or an op that they name is left out. */

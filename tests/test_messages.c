@@ -845,7 +845,7 @@ static const struct {
     { "planned, dynamic", planned_dynamic, NPU_ERR_DYNAMIC_SHAPE, false, { "the size of 'rows' is not known" } },
     { "foreach counts", foreach_counts, NPU_ERR_ARITY, false, { "_foreach_add: self has 2 tensors, expected 1" } },
     { "norm of many dims", norm_of_many, NPU_ERR_UNSUPPORTED, true,
-      { "_fused_rms_norm: normalized_shape is too long, or dynamic" } },
+      { "_fused_rms_norm: normalized_shape is too long, dynamic, or no argument" } },
     { "scatter part", scatter_part, NPU_ERR_SHAPE, true,
       { "select_scatter: src has 2 dims, expected 1", "f32[8,31]" } },
     { "range nan", range_nan, NPU_ERR_ATTRIBUTE, true, { "arange: a range from nan to 4 by 1", "expected finite" } },

@@ -368,9 +368,6 @@ static const row product_rows[] = {
     { X("[33,70]"), "y = aten.cov.default(x, correction=2)", 1 }, { X("[70]"), "y = aten.cov.default(x)", 1 },
     { X("[3,2]"), "y = aten.cov.default(x, correction=2)", 1 }, { X("[33,70]"), "y = aten.corrcoef.default(x)", 1 },
     { X("[3,1]"), "y = aten.cov.default(x)", 1 }, { X("[1,70]"), "y = aten.corrcoef.default(x)", 1 },
-    { X("[33,70]"), "y = aten.diff.default(x)", 1 }, { X("[33,70,3]"), "y = aten.diff.default(x, 2, 1)", 1 },
-    { X("[33,70]") "input a : @[33,2]\n", "y = aten.diff.default(x, 3, -1, a)", 1 },
-    { X("[33,1]"), "y = aten.diff.default(x)", 1 }, { X("[33,1]"), "y = aten.diff.default(x, 2)", 1 },
     { X("[33,70]") "input g : @[33,70]\n", "y = aten._softmax_backward_data.default(g, x, 1, @)", 1 },
     { X("[33,70]") "input g : @[33,70]\n", "y = aten._log_softmax_backward_data.default(g, x, 0, @)", 1 },
     { X("[2,5,6,7]") "input a : @[5,4,3,3]\n", "y = aten.conv_transpose2d.input(x, a, none, [2, 2])", 1 },
@@ -398,8 +395,7 @@ static const row whole_rows[] = {
     { X("[9,1]") "input a : @[9,20]\ninput b : @[20,35]\n", "y = aten.addmm.default(x, a, b, beta=0)", 1 },
     { X("[37,70]") "input a : @[70]\n", "y = aten.mv.default(x, a)", 1 },
     { X("[70]") "input a : @[300]\n", "y = aten.outer.default(x, a)", 1 },
-    { X("[5,7]") "input a : @[3,40]\n", "y = aten.kron.default(x, a)", 1 },
-    { X("[33,70]"), "y = aten.diff.default(x, 2, 0)", 1 }
+    { X("[5,7]") "input a : @[3,40]\n", "y = aten.kron.default(x, a)", 1 }
 };
 
 /* Places among sorted numbers, NaN among both, and among numbers that are not sorted. */
