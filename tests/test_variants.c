@@ -520,7 +520,8 @@ static double element(const void *data, npu_dtype dtype, size_t i)
 }
 
 /* Indices must be equal; numbers within a few units of the rounding of their dtype, of the sum of what they are made from.
-   A sum of `terms` random products is off by as many roundings of a running sum that grows as their root: eps * terms. */
+   A sum of `terms` random products is off by as many roundings of a running sum that grows as their root: eps * terms.
+   Of a probability near 1, which sets of instructions may round otherwise, 16 bits leave what is missing few. */
 static void compare(const row *r, double terms, const npu_spec *spec, const void *got, const void *expected)
 {
     npu_dtype dtype = (npu_dtype)spec->dtype;
@@ -528,7 +529,7 @@ static void compare(const row *r, double terms, const npu_spec *spec, const void
                 : dtype == NPU_F64 ? 1e-12 : dtype == NPU_F16 ? 1.5e-3 : dtype == NPU_BF16 ? 1.2e-2 : 0;
     bool product = r >= product_rows && r < product_rows + COUNT(product_rows), adds = product || strstr(r->op, "sum");
     double rounded = product && dtype == NPU_F32 ? 6e-7 * terms : 0;
-    double spread = adds ? 20 : strstr(r->op, "norm") ? 4 : 1;
+    double spread = adds ? 20 : strstr(r->op, "norm") || strstr(r->op, "t = aten.sigmoid") ? 4 : 1;
     size_t len = 0;
     npu_spec_len(spec, &len);
     for (size_t i = 0; i < len; i++) {
