@@ -9412,16 +9412,17 @@ NPU__REF_APART static void npu__ref_whole_row(const npu__ref_product *g, int64_t
         NPU__REF_ISAS(NPU_X)
 #undef NPU_X
     };
-    int64_t sums[NPU__STRIP] = { 0 }, y[NPU__STRIP] = { 0 }, x[NPU__STRIP], a[NPU__STRIP]; /* sums, a: of words of B */
+    union { int64_t i64[NPU__STRIP]; int32_t i32[NPU__STRIP]; } sums = { { 0 } }, a; /* as wide as B's */
+    int64_t y[NPU__STRIP] = { 0 }, x[NPU__STRIP];
     npu__ref_matrix_view total = { 0 };
     for (int64_t k = 0; k < g->k; k += NPU__STRIP) {
         int64_t depth = npu__ref_min(NPU__STRIP, g->k - k);
         npu__ref_load_i64(x, g->a.x, g->a.dtype, row * g->a.row + k * g->a.col, g->a.col, (size_t)depth);
-        npu__ref_store_i64(a, g->b.dtype, 0, 1, x, (size_t)depth);
+        npu__ref_store_i64(&a, g->b.dtype, 0, 1, x, (size_t)depth);
         loops[g->isa][npu__ref_size(g->b.dtype) == 8](
-            sums, npu__ref_address(g->b.x, g->b.dtype, k * g->b.row + col), g->b.row, a, depth, n);
+            &sums, npu__ref_address(g->b.x, g->b.dtype, k * g->b.row + col), g->b.row, &a, depth, n);
     }
-    total.x = sums, total.dtype = g->b.dtype, total.col = 1;
+    total.x = &sums, total.dtype = g->b.dtype, total.col = 1;
     npu__ref_whole_add(y, g->alpha, &total, 0, 0, n);
     npu__ref_whole_add(y, g->beta, &g->c0, row, col, n);
     npu__ref_whole_add(y, 1, &g->bias, row, col, n);
