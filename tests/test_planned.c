@@ -219,8 +219,9 @@ static void emit_net(const npu_graph *g, const char *calls, npu_planned *m)
     npu_text_printf(main, "static const port ports_%u[] = {\n", net);
     for (uint32_t i = 0; i < num; i++) {
         const npu_planned_port *port = npu_planned_port_at(m, i);
-        npu_text_printf(main, "    { %u, %u, %u, bytes_%u_%u },\n", (unsigned)port->role,
-                        (unsigned)(port->place & ~NPU_PLANNED_ARENA), (unsigned)port->bytes, net, (unsigned)i);
+        npu_text_printf(main, "    { %u, %u, %u, %u, bytes_%u_%u },\n", (unsigned)port->role,
+                        (unsigned)(port->place & ~NPU_PLANNED_ARENA), (unsigned)port->bytes,
+                        (unsigned)(port->dtype == NPU_F32), net, (unsigned)i);
     }
     npu_text_printf(main, "};\nRUN(%u, net%u, NET%u)\n", net, net, net);
     npu_text_free(&path);
@@ -230,14 +231,20 @@ static void emit_net(const npu_graph *g, const char *calls, npu_planned *m)
 /* What is the same for all nets: step by step, then a run, and the outputs and states after it. */
 static const char emitted_head[] =
     "#include <stdint.h>\n#include <stdio.h>\n#include <string.h>\n"
-    "typedef struct port { uint32_t role, place, bytes; const uint8_t *data; } port;\n"
+    "typedef struct port { uint32_t role, place, bytes, is_float; const uint8_t *data; } port;\n"
     "static uint64_t arena[16384];\n"
     "static void write_inputs(const port *p, size_t n, uint8_t *at)\n{\n"
     "    for (size_t i = 0; i < n; i++) {\n"
     "        memcpy(at + p[i].place, p[i].data, p[i].role == 1 ? p[i].bytes : 0);\n    }\n}\n"
+    /* machines differ in the sign of what is no number */
+    "static int differ(const port *p, const uint8_t *got)\n{\n    int bad = 0;\n"
+    "    for (size_t i = 0; p->is_float && i < p->bytes; i += 4) {\n        float a, b;\n"
+    "        memcpy(&a, got + i, 4);\n        memcpy(&b, p->data + i, 4);\n"
+    "        bad |= memcmp(&a, &b, 4) != 0 && (a == a || b == b);\n    }\n"
+    "    return p->is_float ? bad : memcmp(got, p->data, p->bytes) != 0;\n}\n"
     "static int is_bad(const port *p, size_t n, const uint8_t *at)\n{\n    int bad = 0;\n"
     "    for (size_t i = 0; i < n; i++) {\n"
-    "        bad |= p[i].role != 1 && memcmp(at + p[i].place, p[i].data, p[i].bytes) != 0;\n    }\n    return bad;\n}\n"
+    "        bad |= p[i].role != 1 && differ(p + i, at + p[i].place);\n    }\n    return bad;\n}\n"
     "static int is_spoiled(const uint8_t *at)\n{\n    int bad = 0;\n"
     "    for (int i = 0; i < 64; i++) {\n        bad |= at[i] != 0xa5;\n    }\n    return bad;\n}\n"
     "#define RUN(net, name, NET) \\\n"
