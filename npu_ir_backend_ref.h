@@ -9388,7 +9388,8 @@ NPU__REF_ON_WIDE(NPU_X, uint64_t)
 static bool npu__ref_gemm_is_whole(const npu__ref_product *g)
 {
     size_t size = npu__ref_size(g->b.dtype);
-    return !g->plain && g->k > 0 && g->n >= 8 && g->b.col == 1 && size >= 4 && g->c_dtype == g->b.dtype &&
+    return (NPU__REF_HAS_WHOLE(32) || NPU__REF_HAS_WHOLE(64)) && !g->plain && g->k > 0 && g->n >= 8 &&
+           g->b.col == 1 && size >= 4 && g->c_dtype == g->b.dtype &&
            npu__ref_compute_class(g->a.dtype) == NPU__I64 && npu__ref_compute_class(g->b.dtype) == NPU__I64;
 }
 
