@@ -9384,11 +9384,13 @@ NPU__REF_ON_WIDE(NPU_X, uint32_t)
 NPU__REF_ON_WIDE(NPU_X, uint64_t)
 #undef NPU_X
 
+#define NPU__REF_HAS_WORDS (NPU__REF_HAS_WHOLE(32) || NPU__REF_HAS_WHOLE(64))
+
 /* Whether columns of B lie side by side, in words as wide as those of C, enough of them that a strip pays. */
 static bool npu__ref_gemm_is_whole(const npu__ref_product *g)
 {
     size_t size = npu__ref_size(g->b.dtype);
-    return (NPU__REF_HAS_WHOLE(32) || NPU__REF_HAS_WHOLE(64)) && !g->plain && g->k > 0 && g->n >= 8 &&
+    return NPU__REF_HAS_WORDS && !g->plain && g->k > 0 && g->n >= 8 &&
            g->b.col == 1 && size >= 4 && g->c_dtype == g->b.dtype &&
            npu__ref_compute_class(g->a.dtype) == NPU__I64 && npu__ref_compute_class(g->b.dtype) == NPU__I64;
 }
