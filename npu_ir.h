@@ -4600,8 +4600,8 @@ NPU_IR_API npu_op npu_emit_typed(npu_graph *g, const char *name, const npu_arg *
 NPU_IR_API npu_graph *npu_op_expand(const npu_op_info *op, const npu_allocator *allocator, npu_diag *diag);
 /* The same for ops of a backend's choice, at most 12, in words: "mul.Tensor x y; sum.dim_IntList $a dim true". Each is
    a name of aten and its arguments by position: the name of an argument of op, a number, true, false, - for none, or $a
-   to $l for the first result of the first op to the 12th. Results are the last op's. Errors: as above, and UNSUPPORTED
-   (words that are too long or name no argument). */
+   to $l for the first result of the first op to the 12th. Results are the last op's. Errors: as above, UNSUPPORTED
+   (words that are too long or name no argument), INVALID_ARGUMENT (no op, no words, or a % in them). */
 NPU_IR_API npu_graph *npu_op_compose(const npu_op_info *op, const char *words, const npu_allocator *allocator,
                                      npu_diag *diag);
 /* The core of every builder: operands in schema order (holes have id 0), `groups` the lengths of tensor

@@ -8982,7 +8982,7 @@ typedef struct npu__ref_product_sum {
     int64_t panel_step, k_step, b_row;
     char *a;
     bool ends; /* each tile with its bias and limits, while it is near; see npu__ref_gemm_ends_tiles */
-    bool fetches; /* B has been packed before: each tile fetches some of the next panel */
+    bool fetches; /* B has been packed before, or is read where it lies: each tile fetches some of the next panel */
 } npu__ref_product_sum;
 
 static const float *npu__ref_limits(const npu_epilogue *e) { return e ? e->limits : NULL; }
@@ -22718,10 +22718,14 @@ static npu_status npu__ref_search_launch(const npu_launch *l, uint32_t part, uin
 
 /* The variant "keys": one row of numbers for all elements, of their dtype, turned once, and searched without branches.
    Where numbers are not in order, or are NaN, the place depends on which of them are looked at. */
+/* Enough is looked for that all sorted numbers may be made keys first. */
 static bool npu__ref_search_supported_keys(const npu_op_info *op)
 {
     const npu_spec *sorted = op->in[op->kind == NPU_ATEN_BUCKETIZE];
-    return op->in[0]->dtype == op->in[1]->dtype && sorted->rank == 1 && (op->num_in < 3 || !op->in[2]);
+    size_t len;
+    return !op->dynamic && op->in[0]->dtype == op->in[1]->dtype && sorted->rank == 1 &&
+           (op->num_in < 3 || !op->in[2]) && npu_spec_len(op->out[0], &len) == NPU_OK &&
+           len / 4 >= (size_t)sorted->dims[0];
 }
 
 static int64_t npu__ref_search_keys(const uint64_t *keys, size_t n, uint64_t key, bool right)
