@@ -14845,7 +14845,10 @@ typedef struct npu__ref_rnn {
     uint32_t dtype, number;               /* of the operands, of sums */
     size_t size;                          /* of a number */
     size_t from_input, from_state, h, c, wide, line[2], gemm; /* offsets in the workspace */
-    uint32_t isa;
+    uint32_t isa, mode;
+    const void **weights; /* packed, three per cell, NULL = not; the f32 variant's, as what follows */
+    int64_t block;        /* steps */
+    uint32_t ways;        /* parts that take the same items, each a direction of theirs */
 } npu__ref_rnn;
 
 /* c [m,n] = a [m,k] times the weights [n,k] transposed, plus a bias */
@@ -15081,6 +15084,294 @@ static npu_status npu__ref_rnn_launch(const npu_launch *l, uint32_t part, uint32
     return NPU_OK;
 }
 
+/* ---- recurrent layers in f32: weights packed once, gates by vectors ----
+
+   A part takes some items of the batch, or one direction, through all steps, a block of them at a time: the products
+   of a block's inputs are one. Rows of a product do not depend on how many others there are, so that parts change no
+   bit. */
+
+enum { NPU__REF_RNN_BLOCK = 64 }; /* rows of such a product */
+
+NPU__REF_INLINE float npu__ref_gate_f32(bool fast, float x)
+{
+#ifdef NPU__REF_TARGET_FAST
+    return fast ? npu__ref_fast_times_sigmoidf(1, x) : 1 / (1 + npu__math_expf(-x));
+#else
+    (void)fast;
+    return 1 / (1 + npu__math_expf(-x));
+#endif
+}
+
+NPU__REF_INLINE float npu__ref_tanh_f32(bool fast, float x)
+{
+#ifdef NPU__REF_TARGET_FAST
+    return fast ? npu__ref_fast_tanhf(x) : (float)npu__math_tanh((double)x);
+#else
+    (void)fast;
+    return (float)npu__math_tanh((double)x);
+#endif
+}
+
+/* n numbers of an item: x and h are its gates' sums of input and state, c its cells; the new state goes to `to`, which
+   may be `old`. */
+NPU__REF_INLINE void npu__ref_gates_body(bool fast, uint32_t mode, const float *x, const float *h, const float *old,
+                                         float *c, float *to, size_t n)
+{
+    const float *x1 = x + n, *h1 = h + n, *x2 = x1 + n, *h2 = h1 + n, *x3 = x2 + n, *h3 = h2 + n;
+    if (mode == NPU__REF_LSTM) {
+        NPU__REF_EACH(n, float added = npu__ref_gate_f32(fast, x[i] + h[i]) * npu__ref_tanh_f32(fast, x2[i] + h2[i]);
+                      c[i] = npu__ref_gate_f32(fast, x1[i] + h1[i]) * c[i] + added)
+        NPU__REF_EACH(n, to[i] = npu__ref_gate_f32(fast, x3[i] + h3[i]) * npu__ref_tanh_f32(fast, c[i]))
+    } else if (mode == NPU__REF_GRU) {
+        NPU__REF_EACH(n, float reset = npu__ref_gate_f32(fast, x[i] + h[i]);
+                      float fresh = npu__ref_tanh_f32(fast, x2[i] + reset * h2[i]);
+                      to[i] = (old[i] - fresh) * npu__ref_gate_f32(fast, x1[i] + h1[i]) + fresh)
+    } else if (mode == NPU__REF_RNN_TANH) {
+        NPU__REF_EACH(n, to[i] = npu__ref_tanh_f32(fast, x[i] + h[i]))
+    } else {
+        NPU__REF_EACH(n, float sum = x[i] + h[i]; to[i] = sum < 0 ? 0 : sum)
+    }
+}
+#define NPU_X(set, mode)                                                                           \
+    NPU__REF_LOOP_OF(set, gates, (uint32_t mode, const float *x, const float *h, const float *old, float *c,       \
+                                  float *to, size_t n), (NPU__REF_IS_FAST_##set, mode, x, h, old, c, to, n))
+NPU__REF_ON_WIDE(NPU_X, mode)
+#undef NPU_X
+
+typedef void (*npu__ref_gates_fn)(uint32_t mode, const float *x, const float *h, const float *old, float *c, float *to,
+                                  size_t n);
+static const npu__ref_gates_fn npu__ref_gates_of[] = {
+#define NPU_X(set, narrow, wide) npu__ref_gates_##wide,
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+};
+
+/* A layer in one direction, of items first .. first + count: from x [rows, width] to columns of the line `to`, both in
+   the order of the operand; to = NULL: a cell, which has none. */
+typedef struct npu__ref_rnn_pass {
+    const npu__ref_rnn *s;
+    const npu_launch *l;
+    const void *x;
+    uint32_t dtype; /* of x */
+    int64_t width, cell, first, count;
+    void *to;
+    uint32_t to_dtype;
+} npu__ref_rnn_pass;
+
+static bool npu__ref_rnn_is_f32(const npu_op_info *op)
+{
+    return npu__ref_compute_class(op->in[0]->dtype) == NPU__F32 && !npu_op_arg(op, "batch_sizes") &&
+           op->in[0]->rank > 0 && op->in[0]->dims[op->in[0]->rank - 1] > 0;
+}
+
+/* The product of weight `which` of a cell, 0 for the input's, 1 for the state's, 2 for the projection's; of at most m
+   rows. Of one row, too, weights are packed: they are read at each step, in the order in which they lie then. */
+static npu__ref_product npu__ref_rnn_packed(const npu__ref_rnn *s, int64_t cell, uint32_t which, uint32_t a_dtype,
+                                            int64_t m, int64_t k)
+{
+    int64_t n = which < 2 ? s->gates * s->cell : s->state;
+    npu__ref_product g = npu__ref_rnn_gemm(s, a_dtype, m == 1 ? 2 : m, n, k);
+    g.packed_b = s->weights ? s->weights[cell * 3 + which] : NULL;
+    g.is_own = true;
+    return g;
+}
+
+NPU__REF_COLD static npu__ref_product npu__ref_rnn_product_of(const npu__ref_rnn *s, int64_t cell, uint32_t which)
+{
+    bool first = cell < s->directions;
+    return npu__ref_rnn_packed(s, cell, which, which || !first ? s->number : s->dtype,
+                               which ? s->batch : s->block * s->batch,
+                               which == 2 ? s->cell : which ? s->state : first ? s->input
+                                                                               : s->directions * s->state);
+}
+
+/* Packs what is constant, and finds how much memory products need. */
+NPU__REF_COLD static npu_status npu__ref_rnn_pack(npu_prepare *p, npu__ref_rnn *s, size_t *most)
+{
+    int64_t cells = s->layers * s->directions;
+    const void **weights = (const void **)npu_prepare_alloc(p, (size_t)cells * 3 * sizeof *weights);
+    if (!weights) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    for (int64_t i = 0; i < cells * 3; i++) {
+        uint32_t which = (uint32_t)(i % 3), of_cell = which == 2 ? s->projection : which;
+        npu__ref_product g = npu__ref_rnn_product_of(s, i / 3, which);
+        npu_status status = NPU_OK;
+        if (which == 2 && !s->projection) {
+            continue;
+        }
+        g.b.x = p->op->in_data ? p->op->in_data[s->first + (uint32_t)(i / 3) * s->per_cell + of_cell] : NULL;
+        if (g.b.x) {
+            status = npu__ref_gemm_pack(p, &g);
+        }
+        if (status) {
+            return status;
+        }
+        weights[i] = g.packed_b;
+        *most = npu__ref_gemm_workspace(&g) > *most ? npu__ref_gemm_workspace(&g) : *most;
+    }
+    s->weights = weights;
+    return NPU_OK;
+}
+
+NPU__REF_COLD static npu_status npu__ref_rnn_prepare_f32(npu_prepare *p)
+{
+    npu__ref_rnn *s = (npu__ref_rnn *)npu_prepare_alloc(p, sizeof *s);
+    int64_t gates, rows, work;
+    size_t product = 0;
+    npu_status status;
+    if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    p->state = s;
+    s->isa = p->isa;
+    s->mode = p->mode;
+    npu__ref_rnn_sizes(s, p);
+    gates = s->gates * s->cell;
+    s->block = npu__ref_max(npu__ref_min(NPU__REF_RNN_BLOCK / npu__ref_max(s->batch, 1), s->steps), 1);
+    status = npu__ref_rnn_pack(p, s, &product);
+    if (status) {
+        return status;
+    }
+    for (int64_t i = 0; s->sequence && i < npu__ref_min(s->layers - 1, 2); i++) {
+        s->line[i] = npu__ref_rnn_reserve(s, &p->workspace, s->rows, s->directions * s->state);
+    }
+    s->from_input = npu__ref_rnn_reserve(s, &p->worker_workspace, s->block * s->batch, gates);
+    s->from_state = npu__ref_rnn_reserve(s, &p->worker_workspace, s->batch, gates);
+    s->h = npu__ref_rnn_reserve(s, &p->worker_workspace, s->batch, s->state);
+    s->c = npu__ref_rnn_reserve(s, &p->worker_workspace, s->batch, s->cell);
+    s->wide = npu__ref_rnn_reserve(s, &p->worker_workspace, s->batch, s->projection ? s->cell : 0);
+    s->gemm = p->worker_workspace;
+    if (p->workspace == SIZE_MAX || s->gemm == SIZE_MAX || !npu_size_add(s->gemm, product, &p->worker_workspace)) {
+        return NPU_ERR_OVERFLOW;
+    }
+    rows = npu__ref_max(npu__ref_min(s->batch / 4, npu__ref_max(2, s->batch / 8)), 1);
+    work = (int64_t)npu__ref_gemm_wanted_parts(&(npu__ref_product){ .m = s->rows, .n = gates, .k = s->state });
+    s->ways = s->layers == 1 ? (uint32_t)s->directions : 1;
+    p->parts = work > 1 ? s->ways * (uint32_t)npu__ref_min(rows, NPU__REF_GEMM_MAX_PARTS) : 1;
+    p->joins = true; /* each part reads all weights of its direction */
+    return NPU_OK;
+}
+
+/* `rows` rows of a product of at most g->m. */
+static void npu__ref_rnn_multiply(npu__ref_product *g, const npu_launch *l, const void *a, uint32_t weight,
+                                  uint32_t bias, int64_t rows, float *c, void *workspace)
+{
+    g->a.x = a, g->b.x = l->x[weight], g->bias.x = bias ? l->x[bias] : NULL;
+    g->c = c, g->workspace = workspace;
+    if (npu__ref_gemm_is_naive(g) || npu__ref_gemm_is_vector(g)) { /* of one column */
+        g->m = rows;
+        npu__ref_gemm(g, 0, 1);
+    } else if (rows > 0 && g->n > 0) {
+        npu__ref_product_plan plan = npu__ref_gemm_plan(g);
+        npu__ref_gemm_region(g, &plan, 0, rows, 0, plan.panels, (char *)workspace);
+    }
+}
+
+static float *npu__ref_rnn_at(const npu__ref_rnn_pass *r, size_t offset)
+{
+    return (float *)(void *)((char *)r->l->worker_workspace + offset);
+}
+
+/* The input's sums of n steps from `low` on, rows [n, count]. One product has the rows of all, of the steps of an item,
+   or of the items of a step. */
+static void npu__ref_rnn_inputs(const npu__ref_rnn_pass *r, int64_t low, int64_t n)
+{
+    const npu__ref_rnn *s = r->s;
+    int64_t time = s->batch_first ? 1 : s->batch, item = s->batch_first ? s->steps : 1, gates = s->gates * s->cell;
+    bool whole = time == r->count && item == 1, by_item = n >= r->count;
+    int64_t products = whole ? 1 : by_item ? r->count : n, rows = whole ? n * r->count : by_item ? n : r->count;
+    npu__ref_product g = npu__ref_rnn_packed(s, r->cell, 0, r->dtype, s->block * s->batch, r->width);
+    uint32_t weight = s->first + (uint32_t)r->cell * s->per_cell;
+    g.a.row = (whole ? 1 : by_item ? time : item) * r->width;
+    g.c_row = (!whole && by_item ? r->count : 1) * gates;
+    for (int64_t i = 0; i < products; i++) {
+        int64_t row = low * time + r->first * item + i * (by_item ? item : time);
+        npu__ref_rnn_multiply(&g, r->l, npu__ref_address(r->x, r->dtype, row * r->width), weight,
+                              s->per_cell >= 4 ? weight + 2 : 0, rows,
+                              npu__ref_rnn_at(r, s->from_input) + i * (by_item ? 1 : r->count) * gates,
+                              npu__ref_rnn_at(r, s->gemm));
+    }
+}
+
+/* One step: x are the input's sums of its items, `row` the row of the first one's result. */
+static void npu__ref_rnn_step_f32(const npu__ref_rnn_pass *r, const float *x, int64_t row)
+{
+    const npu__ref_rnn *s = r->s;
+    float *h = npu__ref_rnn_at(r, s->h), *sums = npu__ref_rnn_at(r, s->from_state), *c = npu__ref_rnn_at(r, s->c);
+    float *wide = s->projection ? npu__ref_rnn_at(r, s->wide) : h;
+    int64_t gates = s->gates * s->cell, width = s->directions * s->state;
+    uint32_t weight = s->first + (uint32_t)r->cell * s->per_cell;
+    npu__ref_product g = npu__ref_rnn_packed(s, r->cell, 1, s->number, s->batch, s->state);
+    npu__ref_rnn_multiply(&g, r->l, h, weight + 1, s->per_cell >= 4 ? weight + 3 : 0, r->count, sums,
+                          npu__ref_rnn_at(r, s->gemm));
+    for (int64_t b = 0; b < r->count; b++) {
+        npu__ref_gates_of[s->isa](s->mode, x + b * gates, sums + b * gates, h + b * s->state, c + b * s->cell,
+                                  wide + b * s->cell, (size_t)s->cell);
+    }
+    if (s->projection) {
+        g = npu__ref_rnn_packed(s, r->cell, 2, s->number, s->batch, s->cell);
+        npu__ref_rnn_multiply(&g, r->l, wide, weight + s->projection, 0, r->count, h, npu__ref_rnn_at(r, s->gemm));
+    }
+    for (int64_t b = 0; r->to && b < r->count; b++) {
+        int64_t at = (row + b * (s->batch_first ? s->steps : 1)) * width + r->cell % s->directions * s->state;
+        npu__ref_store_numbers(s->isa, r->to, r->to_dtype, at, 1, h + b * s->state, (size_t)s->state);
+    }
+}
+
+/* All steps of its items, from the first states to the last ones. */
+static void npu__ref_rnn_pass_steps(const npu__ref_rnn_pass *r)
+{
+    const npu__ref_rnn *s = r->s;
+    float *h = npu__ref_rnn_at(r, s->h), *c = npu__ref_rnn_at(r, s->c);
+    int64_t backward = r->cell % s->directions, time = s->batch_first ? 1 : s->batch, gates = s->gates * s->cell;
+    int64_t item = r->cell * s->batch + r->first;
+    npu__ref_load_numbers(s->isa, h, r->l->x[s->hx], s->dtype, item * s->state, 1,
+                          (size_t)(r->count * s->state));
+    if (s->gates == 4) {
+        npu__ref_load_numbers(s->isa, c, r->l->x[s->hx + 1], s->dtype, item * s->cell, 1,
+                              (size_t)(r->count * s->cell));
+    }
+    for (int64_t t = 0, block; t < s->steps; t += block) {
+        block = npu__ref_min(s->block, s->steps - t);
+        int64_t low = backward ? s->steps - t - block : t;
+        npu__ref_rnn_inputs(r, low, block);
+        for (int64_t i = 0; i < block; i++) {
+            int64_t step = backward ? block - 1 - i : i;
+            npu__ref_rnn_step_f32(r, npu__ref_rnn_at(r, s->from_input) + step * r->count * gates,
+                                  (low + step) * time + r->first * (s->batch_first ? s->steps : 1));
+        }
+    }
+    npu__ref_store_numbers(s->isa, r->l->y[s->sequence], s->dtype, item * s->state, 1, h,
+                           (size_t)(r->count * s->state));
+    if (s->gates == 4) {
+        npu__ref_store_numbers(s->isa, r->l->y[s->sequence + 1], s->dtype, item * s->cell, 1, c,
+                               (size_t)(r->count * s->cell));
+    }
+}
+
+static npu_status npu__ref_rnn_launch_f32(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_rnn *s = (const npu__ref_rnn *)l->state;
+    uint32_t ways = parts == 1 ? 1 : s->ways, rows = parts / ways;
+    int64_t width = s->directions * s->state, first = s->batch * (part / ways) / rows;
+    npu__ref_rnn_pass r = { s, l, l->x[0], s->dtype, s->input, 0, first,
+                            s->batch * (part / ways + 1) / rows - first, NULL, 0 };
+    for (int64_t layer = 0; layer < s->layers; layer++) {
+        bool last = layer + 1 == s->layers;
+        r.to = !s->sequence ? NULL : last ? l->y[0] : (char *)l->workspace + s->line[layer % 2];
+        r.to_dtype = last ? s->dtype : s->number;
+        for (int64_t i = 0; i < s->directions; i++) {
+            r.cell = layer * s->directions + i;
+            if (ways == 1 || i == part % ways) {
+                npu__ref_rnn_pass_steps(&r);
+            }
+        }
+        r.x = r.to, r.dtype = s->number, r.width = width;
+    }
+    return NPU_OK;
+}
+
 /* ---- packing: rows [steps, batch, n] or [batch, steps, n] and the same without those that padding fills ---- */
 
 typedef struct npu__ref_pack {
@@ -15177,6 +15468,7 @@ static npu_status npu__ref_pad_launch(const npu_launch *l, uint32_t part, uint32
 #define NPU__REF_PACK_ROW(kind, launch) NPU__REF_ROW(kind, "plain", 0, NULL, npu__ref_pack_prepare, launch)
 
 #define NPU__REF_RNN_ROW(kind, mode) \
+    NPU__REF_ROW_MODE(mode, kind, "f32", 10, npu__ref_rnn_is_f32, npu__ref_rnn_prepare_f32, npu__ref_rnn_launch_f32), \
     NPU__REF_ROW_MODE(mode, kind, "plain", 0, NULL, npu__ref_rnn_prepare, npu__ref_rnn_launch)
 
 #define NPU__REF_KERNELS_RECURRENT                                                      \

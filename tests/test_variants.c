@@ -1483,6 +1483,151 @@ static void test_magnitudes(void)
     }
 }
 
+/* ---- recurrent layers --------------------------------------------------------------------------------------- */
+
+/* kind 1: of tanh, 2: of relu, 3: GRU, 4: LSTM; sizes of a whole sequence. */
+typedef struct rnn_case {
+    int kind;
+    int64_t steps, batch, in, cell, state, layers;
+    bool bidirectional, batch_first, has_biases;
+} rnn_case;
+
+/* Blocks of steps, whole and not; parts of the batch and of two directions; a projection; rows of an item apart. */
+static const rnn_case rnn_cases[] = {
+    { 4, 70, 1, 20, 40, 40, 1, true, false, true },  { 4, 9, 8, 33, 48, 48, 2, false, false, true },
+    { 4, 5, 17, 16, 40, 24, 2, true, true, true },   { 4, 3, 70, 30, 33, 33, 1, true, true, false },
+    { 3, 70, 1, 12, 50, 50, 3, true, true, true },   { 3, 21, 9, 40, 64, 64, 1, true, false, true },
+    { 3, 1, 5, 7, 20, 20, 1, false, false, false },  { 2, 30, 12, 24, 70, 70, 2, true, true, true },
+    { 1, 30, 16, 40, 80, 80, 1, false, false, true }, { 1, 1, 1, 1, 1, 1, 1, false, false, true }
+};
+
+/* Weights between -0.1 and 0.1, so that states neither settle nor blow up, as constants or as values of an op. */
+static npu_graph *rnn_graph(const rnn_case *c, npu_dtype dtype, bool is_known)
+{
+    int64_t ways = c->bidirectional ? 2 : 1, gates = c->kind < 3 ? 1 : c->kind;
+    npu_rnn_attrs net = { c->has_biases, c->layers, 0, false, c->bidirectional, c->batch_first };
+    npu_graph *g = npu_graph_create(NULL);
+    npu_value w[64], h[2], x = npu_input(g, "x", npu_spec_tensor(dtype, 3, (int64_t[]){
+        c->batch_first ? c->batch : c->steps, c->batch_first ? c->steps : c->batch, c->in }));
+    uint32_t n = 0;
+    for (int i = 0; i < 2; i++) {
+        int64_t dims[] = { c->layers * ways, c->batch, i ? c->cell : c->state };
+        h[i] = npu_input(g, NULL, npu_spec_tensor(dtype, 3, dims));
+    }
+    for (int64_t cell = 0; cell < c->layers * ways; cell++) {
+        const int64_t dims[][2] = { { gates * c->cell, cell < ways ? c->in : ways * c->state }, { gates * c->cell, c->state },
+                                    { gates * c->cell, 0 }, { gates * c->cell, 0 }, { c->state, c->cell } };
+        for (int i = 0; i < 5; i++) {
+            size_t len = (size_t)(dims[i][0] * (dims[i][1] ? dims[i][1] : 1));
+            if (i == 4 ? c->state == c->cell : i > 1 && !c->has_biases) {
+                continue;
+            }
+            uint8_t *data = (uint8_t *)malloc(len * 4);
+            for (size_t k = 0; k < len; k++) {
+                put(data, dtype, k, (float)(npu_test_random(&seed) % 601) / 3000.0f - 0.1f, 0);
+            }
+            w[n] = npu_constant(g, NULL, npu_spec_tensor(dtype, dims[i][1] ? 2 : 1, dims[i]), data);
+            w[n] = is_known ? w[n] : npu_neg(g, npu_neg(g, w[n]));
+            n++;
+            free(data);
+        }
+    }
+    npu_op op = c->kind == 4 ? npu_lstm(g, x, h[0], h[1], w, n, &net)
+              : c->kind == 3 ? npu_gru(g, x, h[0], w, n, &net)
+              : c->kind == 2 ? npu_rnn_relu(g, x, h[0], w, n, &net) : npu_rnn_tanh(g, x, h[0], w, n, &net);
+    for (uint32_t i = 0; i < (c->kind == 4 ? 3 : 2); i++) {
+        NPU_CHECK_STATUS(npu_output(g, NULL, npu_op_result(g, op, i)), NPU_OK);
+    }
+    return g;
+}
+
+typedef struct rnn_result {
+    void *y[3];
+    size_t size[3];
+} rnn_result;
+
+static rnn_result rnn_run(const npu_graph *g, const npu_backend *cpu, npu_parallel *threads, void **data)
+{
+    npu_plan_desc how = { .backends = &cpu, .num_backends = 1 };
+    npu_exec_desc desc = { .parallel = threads };
+    npu_plan *plan = NULL;
+    npu_program *program = NULL;
+    npu_exec *e = NULL;
+    rnn_result r = { { NULL }, { 0 } };
+    NPU_CHECK_STATUS(npu_plan_create(&plan, g, &how, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_program_create(&program, plan, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_create(&e, program, &desc, NULL), NPU_OK);
+    for (uint32_t i = 0; e && i < npu_graph_num_inputs(g); i++) {
+        size_t size = 0;
+        npu_spec_size(npu_value_spec(g, npu_graph_input(g, i)), &size);
+        NPU_CHECK_STATUS(npu_test_input_at(e, i, data[i], size), NPU_OK);
+    }
+    NPU_CHECK_STATUS(npu_exec_run(e), NPU_OK);
+    for (uint32_t i = 0; e && i < npu_graph_num_outputs(g); i++) {
+        const void *y = npu_exec_output(e, i, &r.size[i]);
+        r.y[i] = malloc(r.size[i]);
+        memcpy(r.y[i], y, r.size[i]);
+    }
+    npu_exec_destroy(e), npu_program_destroy(program), npu_plan_destroy(plan);
+    return r;
+}
+
+/* The same bits, or results that are off by no more than 256 roundings. */
+static void rnn_compare(size_t at, npu_dtype dtype, const rnn_result *got, const rnn_result *expected, bool is_near)
+{
+    double unit = dtype == NPU_F32 ? 0x1p-16 : dtype == NPU_F16 ? 0x1p-8 : 0x1p-5;
+    for (uint32_t i = 0; i < 3 && expected->y[i]; i++) {
+        size_t wrong = got->size[i] != expected->size[i];
+        for (size_t k = 0; wrong == 0 && is_near && k < got->size[i] / (dtype == NPU_F32 ? 4 : 2); k++) {
+            double x = element(got->y[i], dtype, k), y = element(expected->y[i], dtype, k);
+            wrong += !(fabs(x - y) <= unit * (1 + fabs(y)));
+        }
+        wrong += wrong == 0 && !is_near && memcmp(got->y[i], expected->y[i], got->size[i]) != 0;
+        NPU_CHECK_THAT(wrong == 0, "case %d of %s, set %s, output %u: %d wrong", (int)at, npu_dtype_name(dtype),
+                       npu_ref_isa(isa), (unsigned)i, (int)wrong);
+    }
+}
+
+static void rnn_free(rnn_result *r)
+{
+    for (uint32_t i = 0; i < 3; i++) {
+        free(r->y[i]);
+    }
+}
+
+/* Near the plain variant's, and the same bits whether weights are packed before or not, on one thread and on three. */
+static void test_recurrent(void)
+{
+    npu_threads_desc how = { .width = 3 };
+    npu_parallel *threads = NULL;
+    npu_threads_create(&threads, &how);
+    for (size_t at = 0; at < COUNT(rnn_cases) * COUNT(floats); at++) {
+        const rnn_case *c = &rnn_cases[at / COUNT(floats)];
+        npu_dtype dtype = floats[at % COUNT(floats)];
+        uint64_t weights = seed;
+        void *data[MAX_INPUTS] = { NULL };
+        npu_graph *known = rnn_graph(c, dtype, true);
+        seed = weights;
+        npu_graph *fed = rnn_graph(c, dtype, false);
+        make_data(known, dtype, false, data);
+        rnn_result expected = rnn_run(known, plain, NULL, data);
+        for (isa = 0; isa_cpu(isa); isa++) {
+            rnn_result one = rnn_run(known, isa_cpu(isa), NULL, data), three = rnn_run(known, isa_cpu(isa), threads, data);
+            rnn_result apart = rnn_run(fed, isa_cpu(isa), NULL, data);
+            rnn_compare(at / COUNT(floats), dtype, &one, &expected, true);
+            rnn_compare(at / COUNT(floats), dtype, &three, &one, false);
+            rnn_compare(at / COUNT(floats), dtype, &apart, &one, false);
+            rnn_free(&one), rnn_free(&three), rnn_free(&apart);
+        }
+        rnn_free(&expected);
+        npu_graph_destroy(known), npu_graph_destroy(fed);
+        for (size_t i = 0; i < MAX_INPUTS; i++) {
+            free(data[i]);
+        }
+    }
+    npu_threads_destroy(threads);
+}
+
 /* ---- choosing ---------------------------------------------------------------------------------------------- */
 
 static npu_status launch_one(const npu_launch *l, float number)
@@ -1880,6 +2025,7 @@ int main(void)
         NPU_RUN(test_resize);
         NPU_RUN(test_transposed_convolution);
         NPU_RUN(test_convolution);
+        NPU_RUN(test_recurrent);
         NPU_RUN(test_squares);
         NPU_RUN(test_residual);
         NPU_RUN(test_choice);
