@@ -8797,41 +8797,52 @@ static size_t npu__ref_gemm_workspace(const npu__ref_product *g)
     return (plan.a_bytes + plan.b_bytes + plan.c_bytes + 63) / 64 * 64;
 }
 
+#if defined(__GNUC__) && defined(__x86_64__)
+#define NPU__REF_HAS_SQUARES 1
+/* Four columns of four rows. */
+NPU__REF_INLINE void npu__ref_transpose_square(float *to, int64_t to_row, const float *from, int64_t from_row,
+                                               const float *addend, __m128 low, __m128 high)
+{
+    __m128 a = _mm_loadu_ps(from), b = _mm_loadu_ps(from + from_row);
+    __m128 c = _mm_loadu_ps(from + 2 * from_row), d = _mm_loadu_ps(from + 3 * from_row);
+    _MM_TRANSPOSE4_PS(a, b, c, d);
+    if (addend) {
+        a = _mm_min_ps(high, _mm_max_ps(low, _mm_add_ps(a, _mm_loadu_ps(addend))));
+        b = _mm_min_ps(high, _mm_max_ps(low, _mm_add_ps(b, _mm_loadu_ps(addend + to_row))));
+        c = _mm_min_ps(high, _mm_max_ps(low, _mm_add_ps(c, _mm_loadu_ps(addend + 2 * to_row))));
+        d = _mm_min_ps(high, _mm_max_ps(low, _mm_add_ps(d, _mm_loadu_ps(addend + 3 * to_row))));
+    }
+    _mm_storeu_ps(to, a), _mm_storeu_ps(to + to_row, b);
+    _mm_storeu_ps(to + 2 * to_row, c), _mm_storeu_ps(to + 3 * to_row, d);
+}
+#else
+#define NPU__REF_HAS_SQUARES 0
+#endif
+
 /* to[column + row * to_row] = from[row + column * from_row]: 4 x 4 at a time, which fits the registers of any
-   machine. Where there is an addend, which lies as `to` does, y = x + addend on the way, then by bounds as by limits.
-   What is read of it is read before that is written. */
+   machine, as many columns of four rows as fill lines of the cache, since rows may share its sets. Where there is an
+   addend, which lies as `to` does, y = x + addend on the way, then by bounds as by limits. What is read of it is read
+   before that is written. */
 NPU__REF_INLINE void npu__ref_transpose_onto(float *to, int64_t to_row, const float *from, int64_t from_row,
                                              int64_t rows, int64_t cols, const float *addend, const float *bounds)
 {
-    int64_t i = 0, j = 0;
-#if defined(__GNUC__) && defined(__x86_64__)
+    int64_t square_rows = NPU__REF_HAS_SQUARES ? rows / 4 * 4 : 0, square_cols = NPU__REF_HAS_SQUARES ? cols / 4 * 4 : 0;
+#if NPU__REF_HAS_SQUARES
     const __m128 low = _mm_set1_ps(bounds[0]), high = _mm_set1_ps(bounds[1]);
-#define NPU__REF_SUM_X4(at, x) \
-    (addend ? _mm_min_ps(high, _mm_max_ps(low, _mm_add_ps(x, _mm_loadu_ps(addend + (at))))) : (x))
-    for (; j + 4 <= cols; j += 4) {
-        const float *p = from + j * from_row;
-        for (i = 0; i + 4 <= rows; i += 4) {
-            __m128 a = _mm_loadu_ps(p + i), b = _mm_loadu_ps(p + i + from_row);
-            __m128 c = _mm_loadu_ps(p + i + 2 * from_row), d = _mm_loadu_ps(p + i + 3 * from_row);
-            _MM_TRANSPOSE4_PS(a, b, c, d);
-            _mm_storeu_ps(to + i * to_row + j, NPU__REF_SUM_X4(i * to_row + j, a));
-            _mm_storeu_ps(to + (i + 1) * to_row + j, NPU__REF_SUM_X4((i + 1) * to_row + j, b));
-            _mm_storeu_ps(to + (i + 2) * to_row + j, NPU__REF_SUM_X4((i + 2) * to_row + j, c));
-            _mm_storeu_ps(to + (i + 3) * to_row + j, NPU__REF_SUM_X4((i + 3) * to_row + j, d));
-        }
-        for (; i < rows; i++) {
-            for (int64_t more = 0, at = i * to_row + j; more < 4; more++, at++) {
-                float x = p[i + more * from_row];
-                to[at] = addend ? npu__ref_limit(x + addend[at], bounds[0], bounds[1]) : x;
+    for (int64_t first = 0; first < square_cols; first += 64) {
+        int64_t end = npu__ref_min(first + 64, square_cols);
+        for (int64_t i = 0; i < square_rows; i += 4) {
+            for (int64_t j = first, at = i * to_row + j; j < end; j += 4, at += 4) {
+                npu__ref_transpose_square(to + at, to_row, from + i + j * from_row, from_row,
+                                          addend ? addend + at : NULL, low, high);
             }
         }
     }
-#undef NPU__REF_SUM_X4
 #endif
-    for (; j < cols; j++) {
-        for (i = 0; i < rows; i++) {
+    for (int64_t i = 0; i < rows; i++) {
+        for (int64_t j = i < square_rows ? square_cols : 0, at = i * to_row + j; j < cols; j++, at++) {
             float x = from[i + j * from_row];
-            to[i * to_row + j] = addend ? npu__ref_limit(x + addend[i * to_row + j], bounds[0], bounds[1]) : x;
+            to[at] = addend ? npu__ref_limit(x + addend[at], bounds[0], bounds[1]) : x;
         }
     }
 }
@@ -10268,6 +10279,8 @@ typedef struct npu__ref_pixel_source {
     const float *x;
     const ptrdiff_t *offsets; /* of its numbers; NULL: they are `step` apart */
     int64_t step, row, tile, k;
+    int64_t run;              /* numbers whose weights lie side by side, */
+    const int64_t *runs;      /* and where in a panel each run of them begins; NULL: there is one */
     const float *end; /* of the weights of all panels, which are used one after the other */
     const float *limits; /* as those of npu_epilogue, where there is a bias */
 } npu__ref_pixel_source;
@@ -10279,7 +10292,8 @@ static void npu__ref_pixels_sum(const npu__ref_pixel_source *s, int64_t rows, in
 {
     int64_t k = 0, tiles = npu__ref_ceil_div(cols, s->loops->pixels), channels = s->loops->channels;
     do {
-        int64_t depth = npu__ref_min(s->k - k, NPU__REF_GEMM_K), ready = (k + depth) * channels;
+        int64_t depth = npu__ref_min(npu__ref_min(s->k, s->runs ? k - k % s->run + s->run : s->k) - k, NPU__REF_GEMM_K);
+        int64_t from_k = s->runs ? s->runs[k / s->run] + k % s->run : k, ready = (from_k + depth) * channels;
         int64_t more = npu__ref_min(s->end - w - ready, depth * channels);
         int64_t step = npu__ref_max(more / (rows * tiles * npu__ref_max(depth, 1)), NPU__REF_PIXEL_AHEAD);
         for (int64_t i = 0; i < rows * tiles; i++) {
@@ -10287,7 +10301,7 @@ static void npu__ref_pixels_sum(const npu__ref_pixel_source *s, int64_t rows, in
             bool is_ahead = (i + 1) * depth * step <= more;
             s->loops->product((int32_t)(to - from), depth,
                               s->x + (s->tile ? i * s->tile : row * s->row + from) + (s->offsets ? 0 : k * s->step),
-                              s->step, s->offsets ? s->offsets + k : NULL, w + k * channels,
+                              s->step, s->offsets ? s->offsets + k : NULL, w + from_k * channels,
                               k + depth < s->k ? NULL : bias, s->limits,
                               sums + (row * cols + from) * channels, k > 0,
                               is_ahead ? w + ready + i * depth * step : w, is_ahead ? step : 0);
@@ -10911,7 +10925,9 @@ static bool npu__ref_has_planes(const npu__ref_conv_shape *c)
    all parts, before the launch, and parts are of channels alone: none reads another one's weights.
 
    A transposed convolution is an ordinary one for every phase of its stride: outputs of one phase meet the
-   same taps. */
+   same taps. So do outputs far enough from the sides of an image; where many of the others' taps meet padding alone, as
+   those of a dilated kernel, outputs are cut by which taps meet the image, and each piece is an ordinary one of these.
+   Zeros add nothing to a sum that is finite. */
 
 /* How outputs, taps and input of one dim meet: output o and tap k at input o * step + k * dilation - first.
    Output o is number out_first + o * out_step of the result, tap k is number tap_first + k * tap_step of the
@@ -10931,13 +10947,15 @@ typedef struct npu__ref_conv_blocked {
     npu__ref_product_plan plan;
     const char *weights;  /* as numbers, NULL = the operand */
     const npu__ref_pixel_loops *pixels; /* not NULL: weights are panels for these */
-    int64_t panels;
+    int64_t panels, depth;  /* of them, and numbers in a column of one */
+    bool is_cut;          /* it is the outputs that meet the same taps, panels have all of them: */
+    int64_t run, *runs;   /* see npu__ref_pixel_source */
     bool is_in_place;     /* the input takes the slab's place */
     bool is_shared;       /* whole slabs, one after the other, are filled before, at packed_at in the workspace */
     int64_t tile, tiles;  /* tile not 0: it is packed before, a band as so many tiles, each of so many numbers */
     npu__ref_plane plane; /* masks not NULL: each channel of a group is one */
-    bool is_packed_late;  /* into the workspace, before every launch */
-    size_t packed_at;
+    bool is_packed_late;  /* into the workspace, at weights_at, before every launch */
+    size_t packed_at, weights_at;
     ptrdiff_t *offsets;   /* of every channel and tap in the slab; NULL: they are `step` apart */
     int64_t step;
     int64_t bands, band;  /* of rows of the result */
@@ -11035,7 +11053,7 @@ static void npu__ref_conv_cut_channels(npu__ref_conv_blocked *s, int64_t wanted)
 static void npu__ref_conv_share(npu__ref_conv_blocked *s)
 {
     const npu__ref_conv_shape *c = s->conv;
-    npu__ref_conv_axis *d = s->dim;
+    npu__ref_conv_axis *d = s->dim, last = d[2];
     double weights = (double)s->gemm.m * (double)s->gemm.k * sizeof(float), slab;
     if (!s->pixels || s->is_in_place || s->panels < 2 || d[0].out != 1 || weights < NPU__REF_BEFORE_GRAIN) {
         return;
@@ -11048,7 +11066,7 @@ static void npu__ref_conv_share(npu__ref_conv_blocked *s)
     s->is_shared = slab <= NPU__REF_CONV_SHARED && slab <= weights &&
                    slab * (double)c->images * (double)c->groups <= NPU__REF_GEMM_NEAR;
     if (!s->is_shared) {
-        d[2] = npu__ref_conv_dim(c, 2);
+        d[2] = last;
     }
 }
 
@@ -11064,19 +11082,21 @@ static void npu__ref_conv_cut(npu__ref_conv_blocked *s)
     s->items = outer * s->dim[0].out * s->bands * s->chunks;
 }
 
+/* Whether all channels of a tap are summed before those of the next. */
+static bool npu__ref_conv_is_by_taps(const npu__ref_conv_blocked *s) { return s->is_cut || s->conv->transposed; }
+
 static void npu__ref_conv_offsets(npu__ref_conv_blocked *s)
 {
     const npu__ref_conv_axis *d = s->dim;
-    ptrdiff_t *to = s->offsets;
     int64_t plane = s->is_in_place ? npu__ref_volume(s->conv->in) : s->rows * s->row;
-    for (int64_t i = 0; i < s->conv->in_channels * d[0].taps; i++) {
-        for (int64_t k1 = 0; k1 < d[1].taps; k1++) {
-            for (int64_t k2 = 0; k2 < d[2].taps; k2++) {
-                int64_t phase = (i * d[1].phases + k1 % d[1].period) * d[2].phases + k2 % d[2].period;
-                *to++ = (ptrdiff_t)(phase * plane + k1 * d[1].dilation / d[1].step * s->row +
+    int64_t taps = d[0].taps * d[1].taps * d[2].taps, in_channels = s->conv->in_channels;
+    bool by_taps = npu__ref_conv_is_by_taps(s);
+    for (int64_t i = 0; i < in_channels * taps; i++) {
+        int64_t tap = by_taps ? i / in_channels : i % taps, channel = by_taps ? i % in_channels : i / taps;
+        int64_t k0 = tap / d[2].taps / d[1].taps, k1 = tap / d[2].taps % d[1].taps, k2 = tap % d[2].taps;
+        int64_t phase = ((channel * d[0].taps + k0) * d[1].phases + k1 % d[1].period) * d[2].phases + k2 % d[2].period;
+        s->offsets[i] = (ptrdiff_t)(phase * plane + k1 * d[1].dilation / d[1].step * s->row +
                                     (d[2].is_apart ? 0 : k2 * d[2].dilation / d[2].step));
-            }
-        }
     }
 }
 
@@ -11092,33 +11112,62 @@ static void npu__ref_conv_find_step(npu__ref_conv_blocked *s)
     s->step = step, s->offsets = NULL;
 }
 
-/* The taps of one output and one input channel that belong to s. */
-static void npu__ref_conv_pack_taps(const npu__ref_conv_blocked *s, const void *from, int64_t first, char **to)
+/* The number in the kernel of the tap of s, or, where it is cut, of all, that comes in this place. */
+static int64_t npu__ref_conv_tap(const npu__ref_conv_blocked *s, int64_t i)
 {
     const npu__ref_conv_axis *d = s->dim;
+    const int64_t *kernel = s->conv->kernel;
+    int64_t k0 = i / d[2].taps / d[1].taps, k1 = i / d[2].taps % d[1].taps, k2 = i % d[2].taps;
+    if (s->is_cut) {
+        return i;
+    }
+    return ((d[0].tap_first + k0 * d[0].tap_step) * kernel[1] + d[1].tap_first + k1 * d[1].tap_step) * kernel[2] +
+           d[2].tap_first + k2 * d[2].tap_step;
+}
+
+/* The weights of a group as a matrix [channels of input, of output] for each tap. */
+static npu__ref_matrix_view npu__ref_conv_matrix(const npu__ref_conv_shape *c, const void *from, int64_t group,
+                                                 int64_t tap)
+{
+    int64_t taps = npu__ref_volume(c->kernel), in = c->in_channels, out = c->out_channels;
+    npu__ref_matrix_view m = { 0 };
+    m.dtype = c->dtype;
+    m.row = c->transposed ? out * taps : taps, m.col = c->transposed ? taps : in * taps;
+    m.x = npu__ref_address(from, c->dtype, group * in * out * taps + tap);
+    return m;
+}
+
+/* The weights as [group, out, in, tap], or, where those of a tap go together, [group, out, tap, in]. */
+static void npu__ref_conv_pack_weights(const npu__ref_conv_blocked *s, const void *from, char *to)
+{
     const npu__ref_conv_shape *c = s->conv;
-    for (int64_t k0 = 0; k0 < d[0].taps; k0++) {
-        for (int64_t k1 = 0; k1 < d[1].taps; k1++) {
-            int64_t row =
-                (d[0].tap_first + k0 * d[0].tap_step) * c->kernel[1] + d[1].tap_first + k1 * d[1].tap_step;
-            npu__ref_load_numbers(c->isa, *to, from, c->dtype, first + row * c->kernel[2] + d[2].tap_first,
-                                  d[2].tap_step, (size_t)d[2].taps);
-            *to += (size_t)d[2].taps * s->plan.size;
+    int64_t taps = s->dim[0].taps * s->dim[1].taps * s->dim[2].taps;
+    bool by_taps = npu__ref_conv_is_by_taps(s);
+    for (int64_t i = 0; i < c->groups * c->out_channels; i++) {
+        for (int64_t j = 0; j < (by_taps ? taps : c->in_channels); j++) {
+            npu__ref_matrix_view m = npu__ref_conv_matrix(c, from, i / c->out_channels,
+                                                          by_taps ? npu__ref_conv_tap(s, j) : 0);
+            int64_t n = by_taps ? c->in_channels : taps, at = i % c->out_channels * m.col + (by_taps ? 0 : j * m.row);
+            npu__ref_load_numbers(c->isa, to, m.x, c->dtype, at, by_taps ? m.row : 1, (size_t)n);
+            to += (size_t)n * s->plan.size;
         }
     }
 }
 
-/* The weights as [group, out, in, tap]; those of a transposed convolution are [group, in, out, tap]. */
-static void npu__ref_conv_pack_weights(const npu__ref_conv_blocked *s, const void *from, char *to)
+/* The same as panels for tiles of pixels. */
+static void npu__ref_conv_make_panels(const npu__ref_conv_blocked *s, const void *from, char *to)
 {
     const npu__ref_conv_shape *c = s->conv;
-    int64_t taps = npu__ref_volume(c->kernel);
+    bool by_taps = npu__ref_conv_is_by_taps(s);
+    int64_t width = s->pixels->channels;
+    npu__ref_product b = { 0 };
+    b.n = c->out_channels, b.k = by_taps ? c->in_channels : s->depth, b.isa = c->isa, b.a.dtype = c->dtype;
     for (int64_t group = 0; group < c->groups; group++) {
-        for (int64_t out = 0; out < c->out_channels; out++) {
-            for (int64_t in = 0; in < c->in_channels; in++) {
-                int64_t at = c->transposed ? (group * c->in_channels + in) * c->out_channels + out
-                                           : (group * c->out_channels + out) * c->in_channels + in;
-                npu__ref_conv_pack_taps(s, from, at * taps, &to);
+        for (int64_t first = 0; first < b.n; first += width) {
+            for (int64_t i = 0; i < s->depth; i += b.k, to += (size_t)(b.k * width) * sizeof(float)) {
+                b.b = npu__ref_conv_matrix(c, from, group, by_taps ? npu__ref_conv_tap(s, i / b.k) : 0);
+                b.b.row = by_taps ? b.b.row : 1;
+                npu__ref_gemm_pack_panel(&b, first, npu__ref_min(width, b.n - first), width, to);
             }
         }
     }
@@ -11283,7 +11332,10 @@ static npu_status npu__ref_conv_before(const npu_launch *l, uint32_t part, uint3
             npu__ref_conv_fill(s, to + (size_t)j * s->slab_bytes, l->x[0], j * s->conv->in_channels, 0, 0,
                                (int64_t)begin, (int64_t)end);
         }
-        if (s->is_packed_late && part == 0) {
+        to = (char *)l->workspace + s->weights_at;
+        if (s->is_packed_late && part == 0 && s->pixels && (i == 0 || !s->is_cut)) {
+            npu__ref_conv_make_panels(s, l->x[1], to);
+        } else if (s->is_packed_late && part == 0 && !s->pixels) {
             npu__ref_conv_pack_weights(s, l->x[1], to);
         }
     }
@@ -11297,7 +11349,7 @@ static npu_status npu__ref_conv_pack_images(npu_prepare *p, npu__ref_conv_state 
     int64_t tile = s->pixels->pixels * s->gemm.k + NPU__REF_PER_LINE(float); /* tiles share no sets of the cache */
     int64_t tiles = npu__ref_ceil_div(s->band * s->dim[2].out, s->pixels->pixels);
     size_t bytes;
-    if (!s->is_in_place || s->dim[0].out > 1 || s->gemm.n > NPU__REF_POINTWISE ||
+    if (!s->is_in_place || c->transposed || s->dim[0].out > 1 || s->gemm.n > NPU__REF_POINTWISE ||
         npu__ref_min(s->gemm.k, c->out_channels) < NPU__REF_PACK_CHANNELS ||
         !npu_size_mul((size_t)(s->bands * tiles * tile) * sizeof(float), (size_t)(c->images * c->groups), &bytes) ||
         bytes > NPU__REF_GEMM_NEAR) {
@@ -11313,26 +11365,41 @@ static npu_status npu__ref_conv_pack_images(npu_prepare *p, npu__ref_conv_state 
     return npu_size_add(state->packed_bytes, (bytes + 63) / 64 * 64, &state->packed_bytes) ? NPU_OK : NPU_ERR_OVERFLOW;
 }
 
-/* Weights that are known as panels for tiles of pixels. */
-static npu_status npu__ref_conv_pack_panels(npu_prepare *p, npu__ref_conv_blocked *s)
+/* So many bytes of workspace that the part is to write before every launch; returns where. */
+static npu_status npu__ref_conv_late(npu_prepare *p, npu__ref_conv_state *state, npu__ref_conv_blocked *s, size_t bytes)
+{
+    s->is_packed_late = true;
+    s->weights_at = state->packed_bytes;
+    p->before = npu__ref_conv_before;
+    return npu_size_add(state->packed_bytes, (bytes + 63) / 64 * 64, &state->packed_bytes) ? NPU_OK : NPU_ERR_OVERFLOW;
+}
+
+/* Weights as panels for tiles of pixels: those that are known once. Pieces of an image share them. */
+static npu_status npu__ref_conv_pack_panels(npu_prepare *p, npu__ref_conv_state *state, npu__ref_conv_blocked *s)
 {
     const npu__ref_conv_shape *c = s->conv;
-    npu_prepare_key key = { p->op->in_data[1], "panels of pixels",
-                            { c->groups, c->out_channels, s->gemm.k, s->pixels->channels, c->dtype, 0, 0, 0 } };
-    npu__ref_product b = { 0 };
+    const void *from = p->op->in_data && !p->op->dynamic ? p->op->in_data[1] : NULL;
+    int64_t phase = s->dim[2].tap_first + c->kernel[2] * (s->dim[1].tap_first + c->kernel[1] * s->dim[0].tap_first);
+    npu_prepare_key key = { from, "panels of pixels",
+                            { c->groups, c->out_channels, s->depth, s->pixels->channels, c->dtype, c->in_channels,
+                              c->transposed ? phase : 0, npu__ref_conv_is_by_taps(s) } };
     size_t bytes;
     bool is_made;
-    char *to;
-    b.n = c->out_channels, b.k = s->gemm.k, b.isa = c->isa;
-    b.a.dtype = b.b.dtype = c->dtype, b.b.row = 1, b.b.col = b.k;
-    if (!npu_size_mul((size_t)(s->panels * s->pixels->channels) * sizeof(float), (size_t)b.k, &bytes) ||
+    if (!npu_size_mul((size_t)(s->panels * s->pixels->channels) * sizeof(float), (size_t)s->depth, &bytes) ||
         bytes > SIZE_MAX / 2 / (size_t)c->groups) {
         return NPU_ERR_OVERFLOW;
     }
-    s->weights = to = (char *)npu_prepare_share(p, &key, bytes * (size_t)c->groups, &is_made);
-    for (int64_t i = 0; to && !is_made && i < c->groups; i++, to += bytes) {
-        b.b.x = npu__ref_address(p->op->in_data[1], c->dtype, i * b.n * b.k);
-        npu__ref_gemm_pack_panels(&b, s->pixels->channels, 0, s->panels, to);
+    bytes *= (size_t)c->groups;
+    if (!from && s != state->parts) {
+        s->is_packed_late = true, s->weights_at = state->parts->weights_at;
+        return NPU_OK;
+    }
+    if (!from) {
+        return npu__ref_conv_late(p, state, s, bytes);
+    }
+    s->weights = (char *)npu_prepare_share(p, &key, bytes, &is_made);
+    if (s->weights && !is_made) {
+        npu__ref_conv_make_panels(s, from, (char *)(uintptr_t)s->weights);
     }
     return s->weights ? NPU_OK : NPU_ERR_NO_MEMORY;
 }
@@ -11354,7 +11421,7 @@ static npu_status npu__ref_conv_pack(npu_prepare *p, npu__ref_conv_state *state,
     char *to;
     if (s->pixels) {
         npu_status status = npu__ref_conv_pack_images(p, state, s);
-        return status ? status : npu__ref_conv_pack_panels(p, s);
+        return status ? status : npu__ref_conv_pack_panels(p, state, s);
     }
     if (!c->transposed && c->dtype == npu__ref_sum_dtype(c->dtype)) {
         return NPU_OK;
@@ -11370,13 +11437,8 @@ static npu_status npu__ref_conv_pack(npu_prepare *p, npu__ref_conv_state *state,
         }
         npu__ref_conv_pack_weights(s, from, to);
         s->weights = to;
-    } else {
-        s->is_packed_late = true;
-        s->packed_at = state->packed_bytes;
-        if (!npu_size_add(state->packed_bytes, (bytes + 63) / 64 * 64, &state->packed_bytes)) {
-            return NPU_ERR_OVERFLOW;
-        }
-        p->before = npu__ref_conv_before;
+    } else if (npu__ref_conv_late(p, state, s, bytes)) {
+        return NPU_ERR_OVERFLOW;
     }
     s->gemm.a.dtype = npu__ref_sum_dtype(c->dtype);
     s->plan = npu__ref_conv_plan(&s->gemm);
@@ -11389,6 +11451,7 @@ static void npu__ref_conv_gemm(npu__ref_conv_blocked *s)
     npu__ref_product *g = &s->gemm;
     g->m = c->out_channels;
     g->k = c->in_channels * s->dim[0].taps * s->dim[1].taps * s->dim[2].taps;
+    s->depth = s->is_cut ? c->in_channels * npu__ref_volume(c->kernel) : g->k;
     g->n = npu__ref_volume(c->out);
     g->a.dtype = c->dtype, g->a.row = g->k, g->a.col = 1;
     g->bias.dtype = c->dtype, g->bias.row = 1;
@@ -11461,18 +11524,22 @@ static bool npu__ref_conv_fills_pixels(const npu__ref_conv_shape *c)
     return npu__ref_ceil_div(c->out_channels, width) * width <= c->out_channels / 3 * 4;
 }
 
-/* Those take known weights of an op with fixed dims, which are packed once. */
+/* Those take known weights of an op with fixed dims, which are packed once, and, in pieces of an image, all others, so
+   that sums have the same order. */
 NPU__REF_COLD static void npu__ref_conv_choose(const npu_prepare *p, npu__ref_conv_blocked *s)
 {
     const npu__ref_conv_shape *c = s->conv;
     const npu__ref_pixel_loops *loops = npu__ref_conv_pixel_loops(c);
     const npu__ref_conv_axis *d = s->dim;
-    bool is_single = d[0].taps * d[1].taps * d[2].taps == 1 && d[0].step * d[1].step * d[2].step == 1;
+    bool is_known = p->op->in_data && p->op->in_data[1] && !p->op->dynamic;
+    bool is_whole = c->dtype == NPU_F32 && d[0].taps * d[1].taps * d[2].taps == 1;
+    for (uint32_t i = 0; i < 3; i++) {
+        is_whole = is_whole && d[i].step == 1 && d[i].first == 0 && d[i].out == d[i].in;
+    }
     s->panels = npu__ref_ceil_div(c->out_channels, loops->channels);
-    if (p->op->in_data && p->op->in_data[1] && !p->op->dynamic && !c->transposed &&
-        npu__ref_compute_class(c->dtype) == NPU__F32 && npu__ref_conv_fills_pixels(c)) {
+    if ((is_known || s->is_cut) && npu__ref_compute_class(c->dtype) == NPU__F32 && npu__ref_conv_fills_pixels(c)) {
         s->pixels = loops;
-        s->is_in_place = is_single && c->dtype == NPU_F32 && npu__ref_volume(c->in) == npu__ref_volume(c->out);
+        s->is_in_place = is_whole;
     }
 }
 
@@ -11588,6 +11655,23 @@ static void npu__ref_conv_planes_of(const npu__ref_conv_blocked *s, const npu_la
     }
 }
 
+/* Where the taps of a piece lie among all: as many as follow one another are a run. */
+NPU__REF_COLD static bool npu__ref_conv_find_runs(npu_prepare *p, npu__ref_conv_blocked *s)
+{
+    const npu__ref_conv_axis *d = s->dim;
+    const int64_t *kernel = s->conv->kernel;
+    int64_t side_by_side = d[2].taps, *to = (int64_t *)npu_prepare_alloc(p, (size_t)(s->gemm.k + 1) * sizeof *to);
+    side_by_side *= d[2].taps == kernel[2] ? d[1].taps : 1;
+    side_by_side *= d[2].taps * d[1].taps == kernel[2] * kernel[1] ? d[0].taps : 1;
+    s->run = npu__ref_max(side_by_side * s->conv->in_channels, 1), s->runs = to;
+    for (int64_t i = 0; to && i < s->gemm.k; i += s->run) {
+        int64_t tap = i / s->conv->in_channels, k1 = d[1].tap_first + tap / d[2].taps % d[1].taps;
+        int64_t k0 = d[0].tap_first + tap / d[2].taps / d[1].taps;
+        to[i / s->run] = ((k0 * kernel[1] + k1) * kernel[2] + d[2].tap_first) * s->conv->in_channels;
+    }
+    return to != NULL;
+}
+
 NPU__REF_COLD static npu_status npu__ref_conv_prepare_part(npu_prepare *p, npu__ref_conv_state *state,
                                                            npu__ref_conv_blocked *s)
 {
@@ -11609,20 +11693,121 @@ NPU__REF_COLD static npu_status npu__ref_conv_prepare_part(npu_prepare *p, npu__
         return NPU_ERR_NO_MEMORY;
     }
     npu__ref_conv_offsets(s);
+    if (s->is_cut && !npu__ref_conv_find_runs(p, s)) {
+        return NPU_ERR_NO_MEMORY;
+    }
     status = npu__ref_conv_pack(p, state, s);
     npu__ref_conv_find_step(s);
     status = status ? status : npu__ref_conv_workspace(s, &state->part_bytes);
     return status || !s->is_shared ? status : npu__ref_conv_share_slabs(p, state, s);
 }
 
-enum { NPU__REF_CONV_PHASES = 4096 };
+enum { NPU__REF_CONV_PHASES = 4096, NPU__REF_CONV_SPANS = 8, NPU__REF_CONV_TILE = 16 };
 
-/* An ordinary convolution has one part; a transposed one has one for every phase of its stride. */
+/* Outputs begin .. end of a dim meet input with taps low .. high, and padding with all others. */
+typedef struct npu__ref_conv_span {
+    int64_t begin, end, low, high;
+} npu__ref_conv_span;
+
+/* How an ordinary convolution is cut in each dim; the first is not. */
+typedef struct npu__ref_conv_cuts {
+    npu__ref_conv_span span[3][NPU__REF_CONV_SPANS];
+    uint32_t num[3];
+} npu__ref_conv_cuts;
+
+/* All spans of a dim, or one where `most` are too few: taps that no output has input for are in none. */
+NPU__REF_COLD static uint32_t npu__ref_conv_find_spans(const npu__ref_conv_axis *d, npu__ref_conv_span *to,
+                                                       uint32_t most)
+{
+    npu__ref_conv_span all = { 0, d->out, d->taps, 0 };
+    uint32_t n = 0;
+    for (int64_t i = 0; i < d->out; i++) {
+        int64_t before = d->first - i * d->step, after = before + d->in; /* input is from before to after */
+        npu__ref_conv_span s = { i, i + 1, 0, 0 };
+        s.low = before > 0 ? npu__ref_ceil_div(before, d->dilation) : 0;
+        s.high = after > 0 ? npu__ref_min(npu__ref_ceil_div(after, d->dilation), d->taps) : 0;
+        s.low = npu__ref_min(s.low, s.high);
+        if (s.low == 0 && s.high == d->taps) { /* so do all up to the last one that has input for the last tap */
+            i = npu__ref_min((after - 1 - (d->taps - 1) * d->dilation) / d->step + i, d->out - 1);
+            s.end = i + 1;
+        }
+        all.low = npu__ref_min(all.low, s.low), all.high = npu__ref_max(all.high, s.high);
+        if (n > 0 && n <= most && to[n - 1].low == s.low && to[n - 1].high == s.high) {
+            to[n - 1].end = s.end;
+        } else if (n++ < most) {
+            to[n - 1] = s;
+        }
+    }
+    if (n > most || n == 0) {
+        all.low = npu__ref_min(all.low, all.high);
+        to[0] = all, n = 1;
+    }
+    return n;
+}
+
+/* Taps of all outputs, in tiles, of an image that is cut so. */
+NPU__REF_COLD static double npu__ref_conv_cost(const npu__ref_conv_cuts *cuts)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < cuts->num[1] * cuts->num[2]; i++) {
+        const npu__ref_conv_span *a = &cuts->span[1][i / cuts->num[2]], *b = &cuts->span[2][i % cuts->num[2]];
+        int64_t tiles = npu__ref_ceil_div((a->end - a->begin) * (b->end - b->begin), NPU__REF_CONV_TILE);
+        sum += (double)tiles * (double)((a->high - a->low) * (b->high - b->low));
+    }
+    return sum * (double)(cuts->span[0][0].high - cuts->span[0][0].low);
+}
+
+/* The cheapest way to cut, where it saves a fifth; false: there is none. */
+NPU__REF_COLD static bool npu__ref_conv_find_cuts(const npu__ref_conv_shape *c, npu__ref_conv_cuts *best)
+{
+    npu__ref_conv_axis d[3];
+    double least;
+    bool is_cut = false;
+    for (uint32_t i = 0; i < 3; i++) {
+        d[i] = npu__ref_conv_dim(c, i);
+        best->span[i][0].begin = best->span[i][0].low = 0, best->num[i] = 1;
+        best->span[i][0].end = d[i].out, best->span[i][0].high = d[i].taps;
+    }
+    least = npu__ref_conv_cost(best) * 0.8;
+    for (uint32_t way = 0; way < 4; way++) {
+        npu__ref_conv_cuts cuts;
+        double cost;
+        for (uint32_t i = 0; i < 3; i++) {
+            bool cut = (i == 1 && way % 2) || (i == 2 && way / 2);
+            cuts.num[i] = npu__ref_conv_find_spans(&d[i], cuts.span[i], cut ? NPU__REF_CONV_SPANS : 1);
+        }
+        cost = npu__ref_conv_cost(&cuts);
+        if (cost < least) {
+            least = cost, *best = cuts, is_cut = true;
+        }
+    }
+    return is_cut;
+}
+
+NPU__REF_COLD static npu__ref_conv_axis npu__ref_conv_cut_dim(const npu__ref_conv_shape *c, uint32_t i,
+                                                              const npu__ref_conv_span *span)
+{
+    npu__ref_conv_axis d = npu__ref_conv_dim(c, i);
+    d.out = span->end - span->begin, d.out_first = span->begin;
+    d.taps = span->high - span->low, d.tap_first = span->low;
+    d.first -= span->begin * d.step + span->low * d.dilation;
+    d.phases = npu__ref_min(npu__ref_max(d.taps, 1), d.period);
+    return d;
+}
+
+/* A part of its own for every phase of the stride of a transposed convolution, and for every piece of an ordinary one
+   that is cut. */
 NPU__REF_COLD static npu_status npu__ref_conv_make_parts(npu_prepare *p, npu__ref_conv_state *state)
 {
     const npu__ref_conv_shape *c = &state->conv;
-    const int64_t *stride = c->stride;
-    int64_t phases = c->transposed ? stride[0] * stride[1] * stride[2] : 1;
+    npu__ref_conv_cuts cuts;
+    bool can_cut = !c->transposed && npu__ref_compute_class(c->dtype) == NPU__F32 && npu__ref_conv_fills_pixels(c);
+    bool is_cut = can_cut && npu__ref_conv_find_cuts(c, &cuts);
+    int64_t each[3] = { 1, 1, 1 }, phases;
+    for (uint32_t i = 0; i < 3; i++) {
+        each[i] = c->transposed ? c->stride[i] : is_cut ? cuts.num[i] : 1;
+    }
+    phases = each[0] * each[1] * each[2];
     if (phases > NPU__REF_CONV_PHASES) {
         return NPU_ERR_UNSUPPORTED;
     }
@@ -11633,13 +11818,13 @@ NPU__REF_COLD static npu_status npu__ref_conv_make_parts(npu_prepare *p, npu__re
     }
     for (int64_t i = 0; i < phases; i++) {
         npu__ref_conv_blocked *s = &state->parts[i];
-        int64_t phase[3];
+        const int64_t phase[3] = { i / each[2] / each[1], i / each[2] % each[1], i % each[2] };
         npu_status status;
-        phase[2] = i % stride[2], phase[1] = i / stride[2] % stride[1], phase[0] = i / stride[2] / stride[1];
-        s->conv = c;
+        s->conv = c, s->is_cut = is_cut;
         for (uint32_t j = 0; j < 3; j++) {
-            s->dim[j] =
-                c->transposed ? npu__ref_conv_transposed_dim(c, j, phase[j]) : npu__ref_conv_dim(c, j);
+            s->dim[j] = c->transposed ? npu__ref_conv_transposed_dim(c, j, phase[j])
+                        : is_cut      ? npu__ref_conv_cut_dim(c, j, &cuts.span[j][phase[j]])
+                                      : npu__ref_conv_dim(c, j);
         }
         status = npu__ref_conv_prepare_part(p, state, s);
         if (status) {
@@ -11653,19 +11838,22 @@ NPU__REF_COLD static npu_status npu__ref_conv_prepare(npu_prepare *p)
 {
     npu__ref_conv_state *state = npu_prepare_alloc(p, sizeof *state);
     npu_status status;
-    double work;
+    double work = 0;
     if (!state) {
         return NPU_ERR_NO_MEMORY;
     }
     p->state = state;
     state->conv = npu__ref_conv(p);
-    p->takes_epilogue = state->conv.dtype == NPU_F32 && !state->conv.transposed;
     status = npu__ref_conv_make_parts(p, state);
     if (status) {
         return status;
     }
-    work = (double)state->conv.images * (double)state->conv.groups * (double)state->conv.out_channels *
-           (double)state->parts[0].gemm.n * (double)state->parts[0].gemm.k;
+    p->takes_epilogue = state->conv.dtype == NPU_F32 && !state->conv.transposed;
+    for (uint32_t i = 0; i < state->num_parts; i++) {
+        const npu__ref_conv_axis *d = state->parts[i].dim;
+        work += (double)(d[0].out * d[1].out) * (double)d[2].out * (double)state->parts[i].gemm.k;
+    }
+    work *= (double)state->conv.images * (double)state->conv.groups * (double)state->conv.out_channels;
     work = work * (state->conv.in_channels == 1 ? 16 : 4) / NPU__REF_GEMM_GRAIN; /* planes are mostly moved */
     p->parts = (uint32_t)npu__ref_max(npu__ref_min(state->items, work < 64 ? (int64_t)work : 64), 1);
     p->workspace = state->packed_bytes, p->worker_workspace = state->part_bytes;
@@ -11731,6 +11919,15 @@ static void npu__ref_conv_scatter(const npu__ref_conv_blocked *s, const npu__ref
         npu__ref_transpose_result(after, (float *)g->c + at, g->c_row, sums, width, count, n);
         return;
     }
+    if (g->c_dtype == NPU_F32 && !g->onto) { /* of a phase: others' results lie between */
+        for (int64_t i = 0; i < count; i++) {
+            float *to = (float *)g->c + at + i * g->c_row;
+            for (int64_t j = 0; j < n; j++) {
+                to[j * g->c_col] = sums[j * width + i];
+            }
+        }
+        return;
+    }
     npu__ref_transpose_f32(turned, n, sums, width, count, n);
     for (int64_t i = 0; i < count; i++) {
         npu__ref_gemm_finish_at(g, channel + i, 0, at + i * g->c_row, turned + i * n, n);
@@ -11755,19 +11952,20 @@ static void npu__ref_conv_pixels(const npu__ref_conv_blocked *s, const npu__ref_
                                  const npu_epilogue *after)
 {
     int64_t width = s->pixels->channels, rows = place->rows, cols = s->dim[2].out, high, wide;
+    int64_t pieces = place->step == cols ? 1 : rows; /* of the result, which has other pieces beside them */
     bool is_last = npu__ref_gemm_in_place(g); /* else c0 is to be added */
     const float *limits = is_last ? npu__ref_limits(after) : NULL;
-    npu__ref_pixel_source source = { s->pixels, NULL, s->offsets, s->step, s->row, s->tile, g->k,
-                                     (const float *)g->a.x + end * width * g->k,
+    npu__ref_pixel_source source = { s->pixels, NULL, s->offsets, s->step, s->row, s->tile, g->k, s->run, s->runs,
+                                     (const float *)g->a.x + end * width * s->depth,
                                      limits ? limits : npu__ref_no_limits };
     npu__ref_product plain = *g;
-    if (s->row == cols && place->step == cols) { /* rows follow one another */
+    if (s->row == cols && place->step == cols && g->c_col == 1) { /* rows follow one another */
         cols *= rows, rows = 1;
     }
     wide = npu__ref_min(cols, NPU__REF_PIXELS), high = npu__ref_max(NPU__REF_PIXELS / npu__ref_max(cols, 1), 1);
     plain.bias.x = NULL; /* sums have it */
     for (; panel < end; panel++) {
-        const float *w = (const float *)g->a.x + panel * width * g->k;
+        const float *w = (const float *)g->a.x + panel * width * s->depth;
         const float *to = (const float *)g->c + panel * width * g->c_row + place->at;
         float bias[NPU__REF_PIXEL_CHANNELS] = { 0 };
         int64_t channels = npu__ref_min(width, g->m - panel * width);
@@ -11780,15 +11978,19 @@ static void npu__ref_conv_pixels(const npu__ref_conv_blocked *s, const npu__ref_
                 n = npu__ref_min(wide, cols - col);
                 source.x = x + row * s->row + col;
                 npu__ref_conv_ahead(after, to + row * place->step + col, channels, g->c_row, n);
-                npu__ref_pixels_sum(&source, some, n, w, g->bias.x || limits ? bias : NULL, sums);
+                npu__ref_pixels_sum(&source, n == s->row ? 1 : some, n == s->row ? some * n : n, w,
+                                    g->bias.x || limits ? bias : NULL, sums);
                 for (int64_t i = 0; i < some; i++) {
                     npu__ref_conv_scatter(s, &plain, panel * width, sums + i * n * width, n,
-                                          place->at + (row + i) * place->step + col, sums + NPU__REF_PIXELS * width,
-                                          after);
+                                          place->at + (row + i) * place->step + col * g->c_col,
+                                          sums + NPU__REF_PIXELS * width, after);
                 }
             }
         }
-        npu__ref_conv_after(is_last ? npu__ref_rest(after) : after, to, channels, g->c_row, place->rows * place->step);
+        for (int64_t i = 0; i < pieces; i++) {
+            npu__ref_conv_after(is_last ? npu__ref_rest(after) : after, to + i * place->step, channels, g->c_row,
+                                pieces == 1 ? place->rows * place->step : s->dim[2].out);
+        }
     }
 }
 
@@ -11836,7 +12038,7 @@ static void npu__ref_conv_item(const npu__ref_conv_blocked *s, const npu_launch 
     if (!s->is_in_place && !s->is_shared) {
         npu__ref_conv_fill(s, workspace, l->x[0], group * c->in_channels, plane, row, 0, c->in_channels * d[0].taps);
     }
-    const void *weights = s->is_packed_late ? (const char *)l->workspace + s->packed_at
+    const void *weights = s->is_packed_late ? (const char *)l->workspace + s->weights_at
                           : s->weights      ? s->weights
                                             : l->x[1];
     g.a.x = npu__ref_address(weights, g.a.dtype, first * g.k);
@@ -11855,7 +12057,7 @@ static void npu__ref_conv_item(const npu__ref_conv_blocked *s, const npu_launch 
                          : s->is_in_place ? (const float *)l->x[0] + at
                          : s->is_shared   ? before + (size_t)group * s->slab_bytes / sizeof *before
                                           : (const float *)(void *)workspace;
-        g.a.x = s->weights + (size_t)(group % c->groups * s->panels * s->pixels->channels * g.k) * sizeof(float);
+        g.a.x = (const float *)weights + group % c->groups * s->panels * s->pixels->channels * s->depth;
         npu__ref_conv_pixels(s, &g, x, s->panels * chunk / s->chunks, s->panels * (chunk + 1) / s->chunks, &place,
                              (float *)(void *)sum.a, l->epilogue);
         return;

@@ -2028,13 +2028,15 @@ static void onnx_transposed_size(onnx_reader *r, const onnx_node *n, npu_value x
     }
 }
 
-/* Whole, with what is added behind as zeros, and then cut to size: asymmetric, and more than a stride, is possible here. */
+/* As the op has it where it can: as much is cut off on both sides, and what is added behind is less than a step. Else
+   whole, with what is added behind as zeros, and then cut to size. */
 static npu_value onnx_conv_transpose(onnx_reader *r, onnx_node *n)
 {
     static const int64_t zeros[3];
     npu_value x = onnx_x(n, 0), v;
     onnx_window w;
-    int64_t extra[3] = { 0, 0, 0 }, pads[6];
+    int64_t extra[3] = { 0, 0, 0 }, behind[3] = { 0, 0, 0 }, pads[6];
+    bool is_plain = true;
     if (!onnx_window_of(r, n, x, onnx_x(n, 1), &w)) {
         return onnx_none();
     }
@@ -2043,6 +2045,12 @@ static npu_value onnx_conv_transpose(onnx_reader *r, onnx_node *n)
     for (uint32_t i = 0; i < w.rank; i++) {
         pads[2 * (w.rank - 1 - i)] = -w.begin[i];
         pads[2 * (w.rank - 1 - i) + 1] = extra[i] - w.end[i];
+        behind[i] = w.begin[i] - w.end[i] + extra[i];
+        is_plain = is_plain && w.begin[i] >= 0 && behind[i] >= 0 && (behind[i] < w.stride[i] || behind[i] < w.dilation[i]);
+    }
+    if (is_plain) {
+        return onnx_emit(r, n, "aten.convolution.default(0, 1, 2, I, I, I, b, I, group:1)", w.stride, w.rank, w.begin, w.rank,
+                         w.dilation, w.rank, true, behind, w.rank);
     }
     v = onnx_emit(r, n, "aten.convolution.default(0, 1, _, I, I, I, b, I, group:1)", w.stride, w.rank, zeros, w.rank, w.dilation,
                   w.rank, true, zeros, w.rank);
