@@ -8826,7 +8826,8 @@ NPU__REF_INLINE void npu__ref_transpose_square(float *to, int64_t to_row, const 
 NPU__REF_INLINE void npu__ref_transpose_onto(float *to, int64_t to_row, const float *from, int64_t from_row,
                                              int64_t rows, int64_t cols, const float *addend, const float *bounds)
 {
-    int64_t square_rows = NPU__REF_HAS_SQUARES ? rows / 4 * 4 : 0, square_cols = NPU__REF_HAS_SQUARES ? cols / 4 * 4 : 0;
+    int64_t square_rows = NPU__REF_HAS_SQUARES ? rows / 4 * 4 : 0;
+    int64_t square_cols = NPU__REF_HAS_SQUARES ? cols / 4 * 4 : 0;
 #if NPU__REF_HAS_SQUARES
     const __m128 low = _mm_set1_ps(bounds[0]), high = _mm_set1_ps(bounds[1]);
     for (int64_t first = 0; first < square_cols; first += 64) {
@@ -12169,6 +12170,7 @@ static bool npu__ref_conv_is_blocked(const npu_op_info *op)
 
 enum {
     NPU__REF_WINOGRAD_CHANNELS = 32,     /* of input and output, from which on it pays */
+    NPU__REF_WINOGRAD_DEPTH = 1024,      /* of input, up to which pixels of some squares stay near */
     NPU__REF_WINOGRAD_SQUARES = 32,
     NPU__REF_WINOGRAD_BYTES = 1 << 19,   /* of a band's pixels, which stay in the second-level cache */
     NPU__REF_WINOGRAD_PARTS = 8,
@@ -12547,7 +12549,8 @@ static bool npu__ref_conv_has_squares(const npu_op_info *op, int64_t tile)
     const npu_spec *w = op->in[1], *y = op->out[0];
     int64_t high, wide, results;
     if (w->rank != 4 || w->dims[2] != 3 || w->dims[3] != 3 || w->dims[0] < NPU__REF_WINOGRAD_CHANNELS ||
-        w->dims[1] < NPU__REF_WINOGRAD_CHANNELS || op->in[0]->dtype != NPU_F32 || npu__ref_is_transposed_conv(op) ||
+        w->dims[1] < NPU__REF_WINOGRAD_CHANNELS || w->dims[1] > NPU__REF_WINOGRAD_DEPTH ||
+        op->in[0]->dtype != NPU_F32 || npu__ref_is_transposed_conv(op) ||
         npu_op_int(op, "groups", 1) != 1 || !npu__ref_all_are(op, "stride", 1) ||
         !npu__ref_all_are(op, "dilation", 1)) {
         return false;
