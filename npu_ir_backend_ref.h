@@ -8649,6 +8649,7 @@ enum {
     NPU__REF_GEMM_WIDE = 1024,     /* the same of C alone: A is copied once for each */
     NPU__REF_GEMM_AHEAD = 16,      /* bytes of the next panel that a row of B fetches, at least */
     NPU__REF_GEMM_SLAB = 1 << 19,     /* bytes of a slab of a convolution, for the same reason */
+    NPU__REF_CONV_LINE = 512,        /* columns of a band */
     NPU__REF_CONV_SHARED = 3 << 18,   /* the same of one that is filled once for all parts */
     NPU__REF_GEMM_GRAIN = 1 << 19,   /* multiplications that are worth a part */
     NPU__REF_GEMM_MAX_PARTS = 16,
@@ -10960,6 +10961,7 @@ typedef struct npu__ref_conv_blocked {
     ptrdiff_t *offsets;   /* of every channel and tap in the slab; NULL: they are `step` apart */
     int64_t step;
     int64_t bands, band;  /* of rows of the result */
+    int64_t line;         /* not 0: there is one long row, bands are of so many columns */
     int64_t rows, row;    /* of one phase plane of the slab, and elements in one */
     int64_t chunks;       /* of output channels */
     int64_t items;        /* images, groups, planes, bands, chunks */
@@ -11022,12 +11024,28 @@ static int64_t npu__ref_conv_planes(const npu__ref_conv_blocked *s)
     return s->conv->in_channels * s->dim[0].taps * s->dim[1].phases * s->dim[2].phases;
 }
 
+/* The same of a long row, as a convolution in one dim has: columns, as many as there is work for. Each band reads all
+   weights, which costs more than a slab that comes from farther away. */
+static void npu__ref_conv_cut_line(npu__ref_conv_blocked *s, int64_t wanted)
+{
+    int64_t width = s->dim[2].out, bands = npu__ref_min(wanted, npu__ref_max(width / NPU__REF_CONV_LINE, 2));
+    s->line = npu__ref_ceil_div(width, npu__ref_max(bands, 1));
+    s->bands = npu__ref_ceil_div(width, s->line);
+    s->row = npu__ref_conv_reach(&s->dim[2], s->line);
+    s->rows = npu__ref_conv_reach(&s->dim[1], s->band);
+}
+
 /* Bands as high as a slab in the second-level cache allows, and more where there is work for more parts: two at least
    where panels of an odd number would leave one of two threads waiting for the last. */
 static void npu__ref_conv_cut_bands(npu__ref_conv_blocked *s, int64_t wanted)
 {
     int64_t height = s->dim[1].out, row_bytes, fitting;
     int64_t least = height >= 6 && (!s->is_in_place || s->panels % 2 == 1) ? 2 : 1;
+    s->band = 1;
+    if (height == 1 && s->dim[0].out == 1 && s->dim[2].out > NPU__REF_POINTWISE && !s->is_shared) {
+        npu__ref_conv_cut_line(s, wanted);
+        return;
+    }
     s->row = npu__ref_conv_reach(&s->dim[2], s->dim[2].out);
     row_bytes = npu__ref_max(npu__ref_conv_planes(s) * s->row * (int64_t)s->plan.size, 1);
     fitting = NPU__REF_GEMM_SLAB / row_bytes - npu__ref_conv_reach(&s->dim[1], 0);
@@ -11467,7 +11485,7 @@ static void npu__ref_conv_gemm(npu__ref_conv_blocked *s)
 /* The sums of a band of a single channel are one row, others go by blocks. */
 static npu_status npu__ref_conv_workspace(npu__ref_conv_blocked *s, size_t *part_bytes)
 {
-    int64_t width = s->plan.tile->cols, sums = (s->band - 1) * s->row + s->dim[2].out;
+    int64_t width = s->plan.tile->cols, sums = (s->band - 1) * s->row + (s->line ? s->line : s->dim[2].out);
     int64_t block = s->gemm.m == 1 ? INT64_MAX : NPU__REF_GEMM_COLS / width;
     size_t slab = s->is_in_place ? 0 : (size_t)(npu__ref_conv_planes(s) * s->rows), bytes;
     s->plan.block_panels = npu__ref_min(npu__ref_ceil_div(sums, width), block);
@@ -11953,7 +11971,7 @@ static void npu__ref_conv_pixels(const npu__ref_conv_blocked *s, const npu__ref_
                                  const npu_epilogue *after)
 {
     int64_t width = s->pixels->channels, rows = place->rows, cols = s->dim[2].out, high, wide;
-    int64_t pieces = place->step == cols ? 1 : rows; /* of the result, which has other pieces beside them */
+    bool is_dense = place->step == cols; /* else other pieces of the result lie between its rows */
     bool is_last = npu__ref_gemm_in_place(g); /* else c0 is to be added */
     const float *limits = is_last ? npu__ref_limits(after) : NULL;
     npu__ref_pixel_source source = { s->pixels, NULL, s->offsets, s->step, s->row, s->tile, g->k, s->run, s->runs,
@@ -11988,9 +12006,9 @@ static void npu__ref_conv_pixels(const npu__ref_conv_blocked *s, const npu__ref_
                 }
             }
         }
-        for (int64_t i = 0; i < pieces; i++) {
+        for (int64_t i = 0; i < (is_dense ? 1 : place->rows); i++) {
             npu__ref_conv_after(is_last ? npu__ref_rest(after) : after, to + i * place->step, channels, g->c_row,
-                                pieces == 1 ? place->rows * place->step : s->dim[2].out);
+                                is_dense ? place->rows * place->step : s->dim[2].out);
         }
     }
 }
@@ -12023,11 +12041,19 @@ static void npu__ref_conv_single(const npu__ref_conv_blocked *s, const npu__ref_
 static void npu__ref_conv_item(const npu__ref_conv_blocked *s, const npu_launch *l, int64_t item, char *workspace)
 {
     const npu__ref_conv_shape *c = s->conv;
+    npu__ref_conv_blocked piece;
+    int64_t column = s->line * (item / s->chunks % s->bands);
+    if (s->line) { /* as if there were no other columns */
+        piece = *s;
+        piece.dim[2].out = npu__ref_min(s->line, s->dim[2].out - column);
+        piece.dim[2].first -= column * s->dim[2].step, piece.dim[2].out_first += column * s->dim[2].out_step;
+        s = &piece;
+    }
     const npu__ref_conv_axis *d = s->dim;
     npu__ref_product g = s->gemm;
     npu__ref_product_sum sum = { 0 };
     npu__ref_conv_place place;
-    int64_t chunk = item % s->chunks, row = item / s->chunks % s->bands * s->band;
+    int64_t chunk = item % s->chunks, row = s->line ? 0 : item / s->chunks % s->bands * s->band;
     int64_t plane = item / s->chunks / s->bands % d[0].out;
     int64_t group = item / s->chunks / s->bands / d[0].out;
     int64_t first = group % c->groups * g.m; /* group: among all images */
@@ -12051,7 +12077,7 @@ static void npu__ref_conv_item(const npu__ref_conv_blocked *s, const npu_launch 
     sum.panel_step = s->plan.tile->cols, sum.k_step = sum.b_row = s->step;
     sum.a = workspace + (s->is_shared ? 0 : s->slab_bytes);
     if (s->pixels) {
-        int64_t at = (group * g.k * c->in[0] + plane) * c->in[1] * c->in[2] + row * s->row;
+        int64_t at = (group * g.k * c->in[0] + plane) * c->in[1] * c->in[2] + row * s->row + column;
         int64_t tile = (group * s->bands + row / s->band) * s->tiles;
         const float *before = (const float *)l->workspace + s->packed_at / sizeof *before;
         const float *x = s->tile          ? before + tile * s->tile
@@ -12069,7 +12095,7 @@ static void npu__ref_conv_item(const npu__ref_conv_blocked *s, const npu_launch 
         npu__ref_conv_band(s, &sum, begin, end, &place, sum.a + s->plan.a_bytes);
     }
     npu__ref_conv_after(l->epilogue, (const float *)g.c + begin * g.c_row + place.at, end - begin, g.c_row,
-                        place.rows * place.step);
+                        s->line ? d[2].out : place.rows * place.step);
 }
 
 static npu_status npu__ref_conv_launch(const npu_launch *l, uint32_t part, uint32_t parts)

@@ -876,7 +876,7 @@ static conv_case random_conv(bool is_winograd)
    weights that are multiples of a KiB; images of less than the weights, which are copied for all parts at once; squares
    of taps on planes of few and of many columns, of which two planes are taken together or the last one is left; dilated
    and other kernels with taps that meet padding alone: at the sides of an image, of rows, of columns, or everywhere, all
-   of them as well; transposed ones, whose phases have one tap or some, with channels that fill vectors. */
+   of them as well; transposed ones, whose phases have one tap or some, with channels that fill vectors; a long row. */
 static const conv_case given_convs[] = {
     { 2, 1, 1, 9, { 14, 14 }, { 5, 5 }, 1, 2, 1, false }, { 1, 1, 2, 5, { 29, 61 }, { 5, 7 }, 2, 3, 1, false },
     { 1, 1, 1, 2, { 40, 140 }, { 7, 7 }, 1, 3, 1, false }, { 1, 1, 1, 4, { 16, 7 }, { 9, 9 }, 1, 4, 1, false },
@@ -900,7 +900,9 @@ static const conv_case given_convs[] = {
     { 1, 30, 64, 1, { 1, 1 }, { 3, 3 }, 1, 1, 1, false }, { 1, 16, 32, 1, { 3, 2 }, { 2, 2 }, 1, 7, 9, false },
     { 1, 130, 64, 1, { 4, 5 }, { 4, 4 }, 2, 1, 1, true }, { 2, 40, 32, 2, { 17, 9 }, { 2, 2 }, 2, 0, 1, true },
     { 1, 33, 48, 1, { 7, 30 }, { 3, 3 }, 2, 1, 1, true }, { 1, 20, 64, 1, { 9, 8 }, { 3, 4 }, 3, 2, 2, true },
-    { 1, 300, 64, 1, { 1, 1 }, { 4, 4 }, 1, 0, 1, true }, { 2, 12, 3, 1, { 20, 12 }, { 4, 4 }, 2, 1, 1, true }
+    { 1, 300, 64, 1, { 1, 1 }, { 4, 4 }, 1, 0, 1, true }, { 2, 12, 3, 1, { 20, 12 }, { 4, 4 }, 2, 1, 1, true },
+    { 2, 20, 64, 1, { 1, 1500 }, { 1, 5 }, 2, 0, 3, false }, { 1, 12, 3, 2, { 3, 1100 }, { 3, 4 }, 1, 0, 1, false },
+    { 1, 90, 64, 1, { 1, 2100 }, { 1, 1 }, 1, 0, 1, false }, { 1, 20, 64, 1, { 1, 300 }, { 1, 4 }, 3, 0, 1, true }
 };
 
 static int64_t conv_size(const conv_case *c, int i)
@@ -1141,16 +1143,17 @@ static void test_epilogue(void)
         "t = aten.add.Tensor(y, r)\nz = aten.hardtanh.default(t, -0.25, 0.5)",
         "s = aten.sin.default(r)\nt = aten.add.Tensor(s, y)\nz = aten.relu.default(t)"
     };
-    /* one tap, pixels that fill whole tiles: sums in one slice, and in two */
+    /* one tap, pixels that fill whole tiles: sums in one slice, and in two; a long row */
     static const conv_case pointwise[] = {
-        { 2, 64, 50, 1, { 16, 20 }, { 1, 1 }, 1, 0, 1, false }, { 1, 300, 20, 1, { 16, 32 }, { 1, 1 }, 1, 0, 1, false }
+        { 2, 64, 50, 1, { 16, 20 }, { 1, 1 }, 1, 0, 1, false }, { 1, 300, 20, 1, { 16, 32 }, { 1, 1 }, 1, 0, 1, false },
+        { 1, 24, 40, 1, { 1, 2500 }, { 1, 3 }, 2, 0, 1, false }
     };
     npu_threads_desc how = { .width = 3 };
     npu_parallel *threads = NULL;
     uint32_t led = 0, all = 0;
     npu_threads_create(&threads, &how);
     for (int i = 0; i < 33; i++) {
-        conv_case c = i == 6 ? given_convs[0] : i % 5 > 2 ? pointwise[i % 2] : random_conv(i % 3 == 0);
+        conv_case c = i == 6 ? given_convs[0] : i % 5 > 2 ? pointwise[i % 3] : random_conv(i % 3 == 0);
         int64_t tile = i / 6 % 2 ? 4 : 2;
         for (isa = 0; isa_cpu(isa); isa++) {
             const char *role = i % 2 ? "param" : "input", *tail = tails[(i + (int)isa) % (int)COUNT(tails)];
