@@ -39560,19 +39560,40 @@ NPU__PLANNED(map_f32)
 
 /* ---- planned: rarer functions ---- */
 
-/* sin, or cos, of a number below 3e9: the rest of a quarter turn in double, of which there are whole ones. */
-static float npu__planned_wave(float x, uint32_t quarter)
+/* What x is above whole quarter turns, from -1/2 to 1/2 of one, as an angle; *quarter += those. Of the 96 digits of
+   2/pi whose product with the 24 of x lies around 4 turns, none more counts, however large x is. */
+static float npu__planned_turn(float x, uint32_t *quarter)
 {
-    double turns = (double)x * 0.63661977236758134308;
-    int32_t n;
-    float r, square;
-    if (!(turns < 2e9 && turns > -2e9)) {
+    static const uint32_t digits[7] = { 0u, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u,
+                                        0x3c439041u };
+    uint32_t bits, at, shift, factor, high;
+    uint64_t low;
+    float rest;
+    memcpy(&bits, &x, 4);
+    if ((bits & 0x7fffffffu) < 0x3f490fdbu) { /* a quarter of pi */
+        return x;
+    }
+    if ((bits & 0x7f800000u) == 0x7f800000u) {
         return npu__planned_of_bits(0x7fc00000u);
     }
-    n = (int32_t)(turns + (turns < 0 ? -0.5 : 0.5));
-    r = (float)((turns - n) * 1.57079632679489661923);
-    square = r * r;
-    quarter += (uint32_t)n;
+    at = ((bits >> 23) & 255) - 120;
+    shift = at & 31;
+    at >>= 5;
+    factor = 0x800000u | (bits & 0x7fffffu);
+    high = digits[at] << shift | digits[at + 1] >> 1 >> (31 - shift);
+    low = (uint64_t)factor * (digits[at + 1] << shift | digits[at + 2] >> 1 >> (31 - shift));
+    high = factor * high + (uint32_t)(low >> 32);
+    at = (high + 0x20000000u) >> 30;
+    *quarter += bits >> 31 ? 0u - at : at;
+    high -= at << 30;
+    rest = ((float)(int32_t)high * 4294967296.0f + (float)(uint32_t)low) * 3.4061215800865545e-19f; /* pi / 2^63 */
+    return bits >> 31 ? -rest : rest;
+}
+
+/* sin, or cos, where quarter is 1. */
+static float npu__planned_wave(float x, uint32_t quarter)
+{
+    float r = npu__planned_turn(x, &quarter), square = r * r;
     if (quarter & 1) {
         r = 1.0f + square * (-0.5f + square * (1.0f / 24 + square * (-1.0f / 720 + square * (1.0f / 40320))));
     } else {

@@ -736,6 +736,10 @@ static void test_float_ops(void)
         "l = aten.view.default(v, [9,1])\nn = aten.logsumexp.default(l, [1])\no = aten.logsumexp.default(l, [1], true)\n"
         "p = aten.logaddexp.default(v, v)\noutput a = a\noutput b = b\noutput d = d\noutput e = e\noutput n = n\n"
         "output o = o\noutput p = p\n",
+        /* angles of any size, and such as are nearly whole quarter turns: of those too, tan is right */
+        SPECIAL("{3.1415927, -1.5707964, 0.78539819, 4e9, -1e10, 3.4028235e38, 7.7291793e28, 1e-40, 2e6}")
+        "a = aten.sin.default(v)\nb = aten.cos.default(v)\nk = aten.mul.Scalar(v, 1.1)\nd = aten.tan.default(k)\n"
+        "output a = a\noutput b = b\noutput d = d\n",
         SPECIAL("{300.7, -1.5, -129, 1e10, -1e10, 1e20, nan, inf, 256}")
         "a = aten._to_copy.default(v, dtype=u8)\nb = aten._to_copy.default(v, dtype=i8)\n"
         "e = aten._to_copy.default(v, dtype=i32)\nd = aten._to_copy.default(v, dtype=i64)\n"
