@@ -6767,7 +6767,9 @@ typedef enum npu_quantize_form {
     /* activations and weights. A scale and a zero point per value, weights symmetric from -127 to 127 with a scale per
        output channel. Results of softmax, sigmoid and hardsigmoid have the scale 1/256, those of tanh 1/128; copies,
        max pools and cat have that of their operands, and an activation between bounds that alone reads another op is
-       one with it. */
+       one with it. split, chunk, unbind and stack become slice, select and cat, which integers have. Steps of a loop
+       that is unrolled have the same scales, so that their constants are equal and planned models hold them once: ops
+       of one weight, of so many steps that their factors and biases would be larger than it, and what follows. */
     NPU_QUANTIZE_8BIT = 0,
     NPU_QUANTIZE_WEIGHTS8 = 1, /* weights of aten.linear: aten._weight_int8pack_mm, a scale per row */
     NPU_QUANTIZE_WEIGHTS4 = 2  /* the same in groups of 4 bits: aten._weight_int4pack_mm_for_cpu */
@@ -6839,8 +6841,9 @@ typedef struct npu_quantize_desc {
 } npu_quantize_desc;
 
 /* *out is a new graph with the inputs, outputs and names of g; what cannot be quantised is copied, and the report says
-   why: ops without a twin on integers, results that are not f32, weights that are not known or whose rows groups do not
-   divide, sums of products that 32 bits might not hold, values and weights with NaN, or infinity, as masks have it.
+   why: ops without a twin on integers (aten.lstm and aten.gru: only unrolled ones have it), results that are not f32,
+   weights that are not known or whose rows groups do not divide, sums of products that 32 bits might not hold, values
+   and weights with NaN, or infinity, as masks have it.
    Errors: INVALID_ARGUMENT (a desc that is not zeroed or has a form, dtype, group or percentile that is none), GRAPH (g
    has failed), UNSUPPORTED (no backend can run one op), MISSING_FEED (no samples, an input without data), RANGE (NaN or
    infinity in an input, an input that is one number in all samples, a range that is none), NOT_FOUND (a rule names
@@ -40492,6 +40495,57 @@ NPU__COLD static npu_status npu__spell_pool(void *ctx, npu_rewrite *rw, const np
     return npu__drop_indices(&c->desc, rw, from, op);
 }
 
+/* Is every operand dequantised, or, for what becomes so, f32? */
+static bool npu__spells_all(const npu__spelling *c, const npu_graph *g, npu_op op)
+{
+    bool all = true;
+    for (uint32_t i = 0; i < npu_op_num_operands(g, op) && all; i++) {
+        npu_value v = npu_op_operand_value(g, op, i);
+        all = c->is_float ? npu__value_dtype(g, v) == NPU_F32 : npu__is_dequantised(g, v);
+    }
+    return all;
+}
+
+/* Pieces of a dim, each by an op of its own, as integers have them: select, or where the dim stays slice. */
+NPU__COLD static npu_status npu__spell_pieces(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    const npu__spelling *c = (const npu__spelling *)ctx;
+    const npu_op_info *info = npu_rewrite_info(rw, op);
+    npu_value x = npu_op_operand_value(from, op, 0);
+    int64_t dim = info ? npu_op_int(info, "dim", 0) : 0, first = 0;
+    npu_status status = NPU_OK;
+    dim += info && dim < 0 ? info->in[0]->rank : 0;
+    if (!info || !npu__spells_all(c, from, op) || info->in[0]->dims[dim] < 0) {
+        return npu_rewrite_no_match(rw, "its operand is not dequantised, or its pieces are not known");
+    }
+    for (uint32_t i = 0; i < info->num_out && status == NPU_OK; i++) {
+        bool is_unbound = info->out[i]->rank < info->in[0]->rank;
+        int64_t next = first + (is_unbound ? 1 : info->out[i]->dims[dim]);
+        npu_value y = is_unbound ? npu_select(rw->to, npu_rewrite_value(rw, x), dim, first)
+                                 : npu_slice(rw->to, npu_rewrite_value(rw, x), dim, first, next, 1);
+        status = npu__pass_replace(&c->desc, rw, op, npu_op_result(from, op, i), y);
+        first = next;
+    }
+    return status;
+}
+
+/* stack: cat along a new dim. */
+NPU__COLD static npu_status npu__spell_stack(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    const npu__spelling *c = (const npu__spelling *)ctx;
+    const npu_op_info *info = npu_rewrite_info(rw, op);
+    uint32_t n = npu_op_num_operands(from, op);
+    int64_t dim = info ? npu_op_int(info, "dim", 0) : 0;
+    npu_value x[NPU__INTEGER_MOST];
+    if (!info || n > NPU__INTEGER_MOST || !npu__spells_all(c, from, op)) {
+        return npu_rewrite_no_match(rw, "its operands are not dequantised, or too many");
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        x[i] = npu_unsqueeze(rw->to, npu_rewrite_operand(rw, op, i), dim);
+    }
+    return npu__pass_replace(&c->desc, rw, op, npu_op_result(from, op, 0), npu_cat(rw->to, x, n, dim));
+}
+
 /* quantize and dequantize per tensor, of scales in tensors that are known. */
 NPU__COLD static npu_status npu__spell_scale(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
 {
@@ -40538,6 +40592,15 @@ static npu_status npu__spell(const npu_optimize_desc *desc, bool is_float, npu_g
         { "conv3d.padding", NPU_ATEN_CONV3D_PADDING, NULL, 0, npu__spell_padding, NULL },
         { "max_pool2d", NPU_ATEN_MAX_POOL2D_WITH_INDICES, NULL, 0, npu__spell_pool, NULL },
         { "max_pool3d", NPU_ATEN_MAX_POOL3D_WITH_INDICES, NULL, 0, npu__spell_pool, NULL },
+        { "split", NPU_ATEN_SPLIT, NULL, 0, npu__spell_pieces, NULL },
+        { "split", NPU_ATEN_SPLIT_SIZES, NULL, 0, npu__spell_pieces, NULL },
+        { "split", NPU_ATEN_SPLIT_WITH_SIZES, NULL, 0, npu__spell_pieces, NULL },
+        { "split", NPU_ATEN_UNSAFE_SPLIT, NULL, 0, npu__spell_pieces, NULL },
+        { "chunk", NPU_ATEN_CHUNK, NULL, 0, npu__spell_pieces, NULL },
+        { "chunk", NPU_ATEN_UNSAFE_CHUNK, NULL, 0, npu__spell_pieces, NULL },
+        { "tensor_split", NPU_ATEN_TENSOR_SPLIT, NULL, 0, npu__spell_pieces, NULL },
+        { "unbind", NPU_ATEN_UNBIND, NULL, 0, npu__spell_pieces, NULL },
+        { "stack", NPU_ATEN_STACK, NULL, 0, npu__spell_stack, NULL },
         { "quantize", NPU_QUANTIZED_QUANTIZE_PER_TENSOR_TENSOR, NULL, 0, npu__spell_scale, NULL },
         { "quantize", NPU_QUANTIZED_QUANTIZE_PER_TENSOR_TENSOR2, NULL, 0, npu__spell_scale, NULL },
         { "dequantize", NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR_TENSOR, NULL, 0, npu__spell_scale, NULL },
@@ -58664,6 +58727,7 @@ typedef struct npu__quant_value {
     bool is_on;         /* it has a scale */
     bool is_made;       /* by a quantised op: whatever reads it reads what was stored */
     bool is_probed;     /* in the graph being made */
+    bool is_tied;       /* of a root: steps of a loop share it */
     uint32_t pair;      /* dequantised, in the graph being made */
     bool is_endless;    /* infinity was among them, as of a mask, or NaN */
     double least, largest; /* of all samples */
@@ -58678,6 +58742,7 @@ typedef struct npu__quant_value {
 typedef struct npu__quant_op {
     bool is_on;
     uint32_t leader;    /* the op that it is one with, else itself */
+    uint32_t first, num_alike, next; /* of products: the first with this weight; of that: how many; see first_like */
     double *shift;      /* sums of mean errors; NULL = none */
     uint32_t num_shift;
 } npu__quant_op;
@@ -58980,11 +59045,103 @@ static void npu__quant_turn_on(npu__quant *q, uint32_t op)
     }
 }
 
+static bool npu__quant_is_same(const npu__quant *q, uint32_t a, uint32_t b)
+{
+    const void *x = npu__quant_data(q, a), *y = npu__quant_data(q, b);
+    size_t size = 0;
+    return a == b || (x && y && q->g->values[a].spec == q->g->values[b].spec &&
+                      !npu_spec_size(npu__quant_spec(q, a), &size) && memcmp(x, y, size) == 0);
+}
+
+/* Do two ops the same with operands that have the same scales? Of products, weights are the same, and what they read
+   may yet get the same scale. */
+static bool npu__quant_is_alike(const npu__quant *q, uint32_t a, uint32_t b)
+{
+    const npu__op *x = &q->g->ops[a], *y = &q->g->ops[b];
+    uint32_t size, other;
+    const uint8_t *p = npu__attrs_of(q->g, x, &size), *r = npu__attrs_of(q->g, y, &other);
+    bool is_product = q->ops[a].is_on && npu__quant_is_product(q, a);
+    bool same = x->def == y->def && x->num_operands == y->num_operands && size == other &&
+                q->g->values[x->first_result].spec == q->g->values[y->first_result].spec &&
+                (!size || memcmp(p, r, size) == 0);
+    for (uint32_t i = 0; i < x->num_operands && same; i++) {
+        uint32_t v = npu__quant_operand(q, a, i), w = npu__quant_operand(q, b, i);
+        same = is_product && i == 0 ? q->g->values[v].spec == q->g->values[w].spec
+               : v && w             ? npu__quant_root(q, v) == npu__quant_root(q, w) || npu__quant_is_same(q, v, w)
+                                    : v == w;
+    }
+    return same;
+}
+
+/* Would products that share a weight have more in factors and biases of their own, 12 bytes a channel, than in it? */
+static bool npu__quant_is_repeated(const npu__quant *q, uint32_t op)
+{
+    const npu_spec *w = npu__quant_spec(q, npu__quant_operand(q, op, 1));
+    int64_t axis = npu__quant_is_transposed(q, op);
+    return w->dims[axis] && q->ops[op].num_alike * 12.0 > (double)(npu__known_len(w) / w->dims[axis]);
+}
+
+static void npu__quant_tie_values(npu__quant *q, uint32_t a, uint32_t b)
+{
+    if (!npu__quant_value_rule(q, a) && !npu__quant_value_rule(q, b)) {
+        a = npu__quant_root(q, a);
+        q->values[npu__quant_root(q, b)].root = a;
+        q->values[a].is_tied = true;
+    }
+}
+
+static bool npu__quant_reads_tied(const npu__quant *q, uint32_t op)
+{
+    bool is_tied = false;
+    for (uint32_t i = 0; i < q->g->ops[op].num_operands; i++) {
+        uint32_t v = npu__quant_operand(q, op, i);
+        is_tied = is_tied || (v && q->values[npu__quant_root(q, v)].is_tied);
+    }
+    return is_tied;
+}
+
+/* The first of the ops like this one, which this one joins where it is none itself; the first ones are a list. */
+static uint32_t npu__quant_first_like(npu__quant *q, uint32_t op, uint32_t *list)
+{
+    uint32_t at = *list;
+    while (at && !npu__quant_is_alike(q, at, op)) {
+        at = q->ops[at].next;
+    }
+    if (!at) {
+        q->ops[op].next = *list;
+        *list = at = op;
+    }
+    return at;
+}
+
+/* Steps of an unrolled loop have one scale for each value that they all make, and so the same constants: products with
+   one weight, where that is worth it, and what follows from their operands and results. */
+static void npu__quant_tie_steps(npu__quant *q)
+{
+    uint32_t products = 0, others = 0;
+    for (uint32_t op = 1; op < q->g->num_ops; op++) {
+        if (q->ops[op].is_on && npu__quant_is_product(q, op)) {
+            q->ops[op].first = npu__quant_first_like(q, op, &products);
+            q->ops[q->ops[op].first].num_alike++;
+        }
+    }
+    for (uint32_t op = 1; op < q->g->num_ops; op++) {
+        uint32_t first = q->ops[op].first, y = q->g->ops[op].first_result;
+        if (first && npu__quant_is_repeated(q, first)) {
+            npu__quant_tie_values(q, npu__quant_operand(q, first, 0), npu__quant_operand(q, op, 0));
+            npu__quant_tie_values(q, q->g->ops[first].first_result, y);
+        } else if (!first && q->g->ops[op].num_results == 1 && npu__quant_reads_tied(q, op)) {
+            first = npu__quant_first_like(q, op, &others);
+            npu__quant_tie_values(q, q->g->ops[first].first_result, y);
+        }
+    }
+}
+
 static void npu__quant_choose(npu__quant *q)
 {
     for (uint32_t v = 1; v < q->g->num_values; v++) {
         q->values[v].root = v;
-        q->values[v].is_on = q->values[v].is_made = false;
+        q->values[v].is_on = q->values[v].is_made = q->values[v].is_tied = false;
     }
     for (uint32_t op = 1; op < q->g->num_ops; op++) {
         const npu__op *o = &q->g->ops[op];
@@ -58994,6 +59151,7 @@ static void npu__quant_choose(npu__quant *q)
         told->reason = npu__quant_reason(q, op);
         q->ops[op].is_on = !told->reason;
         q->ops[op].leader = op;
+        q->ops[op].first = q->ops[op].num_alike = 0;
         if (q->ops[op].is_on && q->desc->form == NPU_QUANTIZE_8BIT) {
             npu__quant_turn_on(q, op);
         }
@@ -59002,6 +59160,9 @@ static void npu__quant_choose(npu__quant *q)
         if (q->ops[op].is_on) {
             npu__quant_join(q, op);
         }
+    }
+    if (q->desc->form == NPU_QUANTIZE_8BIT) {
+        npu__quant_tie_steps(q);
     }
 }
 

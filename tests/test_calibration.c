@@ -157,6 +157,7 @@ static size_t run_graph(const npu_graph *g, int s, float *out, size_t capacity)
 static const npu_quantize_rule keep_softmax[] = { { .op = "aten.softmax.int" } };
 static const npu_quantize_rule keep_r[] = { { .value = "r" } };
 static const npu_quantize_rule keep_weight[] = { { .value = "w" } };
+static const npu_quantize_rule range_of_t2[] = { { .value = "t2", .low = -1, .high = 50 } };
 static const npu_quantize_rule keep_p[] = { { .op = "p" } };
 
 static const struct { const char *text; const npu_quantize_rule *rule; const char *made; } nets[] = {
@@ -181,6 +182,14 @@ static const struct { const char *text; const npu_quantize_rule *rule; const cha
       "output o = g\n", NULL, "npu.qconv npu.qgelu" },
     { "a = aten.sigmoid.default(x)\ns = aten.sub.Tensor(x, a)\nh = aten.clamp_max.default(s, 0.25)\noutput o = h\n", NULL,
       "npu.qsigmoid npu.qsub" },
+    { "v = aten.view.default(x, [8, 36])\nh = aten.linear.default(v, l)\n"
+      "p, q, r = aten.split_with_sizes.default(h, [2, 2, 1], -1)\nm1 = aten.mul.Tensor(p, q)\noutput o = m1\n", NULL,
+      "aten.view.default npu.qlinear aten.slice.Tensor aten.slice.Tensor npu.qmul" },
+    { "a = aten.sigmoid.default(x)\nt, v = aten.chunk.default(a, 2, 1)\ne = aten.add.Tensor(t, v)\noutput o = e\noutput z = t\n",
+      NULL, "npu.qsigmoid aten.slice.Tensor aten.slice.Tensor npu.qadd" },
+    { "u, v = aten.unbind.int(x, 0)\na = aten.sigmoid.default(u)\ne = aten.add.Tensor(a, v)\ns = aten.stack.default([a, e], -2)\n"
+      "output o = s\n", NULL, "aten.select.int aten.select.int npu.qsigmoid npu.qadd aten.unsqueeze.default "
+      "aten.unsqueeze.default npu.qcat" },
 };
 
 static void test_what_is_made(void)
@@ -244,6 +253,40 @@ static void test_weight_axes(void)
 }
 
 /* ---- scales ---- */
+
+/* Steps of one weight of 36 elements a channel, with 12 bytes of their own each: of four steps scales are shared. */
+static const struct { int steps; const npu_quantize_rule *rule; bool is_shared; } loops[] = {
+    { 3, NULL, false }, { 4, NULL, true }, { 4, range_of_t2, true }
+};
+
+static void test_loops(void)
+{
+    const npu_backend *cpu = npu_ref_backend();
+    for (size_t i = 0; i < sizeof loops / sizeof loops[0]; i++) {
+        npu_text text = npu_text_init(NULL);
+        npu_text_printf(&text, "t0 = aten.mul.Tensor(x, x)\n");
+        for (int k = 1; k <= loops[i].steps; k++) {
+            npu_text_printf(&text, "c%d = aten.conv2d.default(t%d, w, b, [1,1], [1,1])\nh%d = aten.add.Tensor(c%d, t0)\n"
+                            "t%d = aten.hardswish.default(h%d)\n", k, k - 1, k, k, k, k);
+        }
+        npu_text_printf(&text, "output o = t%d\n", loops[i].steps);
+        npu_graph *g = make_graph(text.data, NULL), *q;
+        npu_quantize_desc desc = default_desc(&cpu);
+        desc.rules = loops[i].rule;
+        desc.num_rules = loops[i].rule != NULL;
+        q = quantise(g, &desc);
+        for (const char *name = "cht"; *name; name++) {
+            const char a[] = { *name, '1', 0 }, b[] = { *name, '3', 0 };
+            bool is_shared = value_called(a)->scale == value_called(b)->scale && value_called(a)->zero == value_called(b)->zero;
+            NPU_CHECK_THAT(is_shared == loops[i].is_shared, "%d steps: %s and %s have scales %g and %g", loops[i].steps, a, b,
+                           value_called(a)->scale, value_called(b)->scale);
+        }
+        NPU_CHECK(!loops[i].rule || value_called("t2")->scale == (double)(float)(51.0 / 255.0));
+        npu_text_free(&text);
+        npu_graph_destroy(q);
+        npu_graph_destroy(g);
+    }
+}
 
 /* The range of numbers that are known, by hand. */
 static void test_scales(void)
@@ -749,6 +792,7 @@ int main(void)
     make_inputs();
     NPU_RUN(test_what_is_made);
     NPU_RUN(test_weight_axes);
+    NPU_RUN(test_loops);
     NPU_RUN(test_scales);
     NPU_RUN(test_percentile);
     NPU_RUN(test_weights);

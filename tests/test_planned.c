@@ -1220,6 +1220,67 @@ static void test_known_everywhere(void)
     }
 }
 
+/* A GRU, unrolled: x [1, steps, 16], a hidden state of 24, gates r, z, n. */
+#define ZEROS "0,0,0,0,0,0,0,0,0,0,0,0"
+static void add_gru(npu_text *lines, int steps)
+{
+    npu_text_printf(lines, "input x : f32[1,%d,16]\nparam w : f32[72,16]\nparam v : f32[72,24]\nparam b : f32[72]\n"
+                    "param d : f32[72]\nconst h0 : f32[1,24] {" ZEROS "," ZEROS "}\n"
+                    "a = aten.linear.default(x, w, b)\n", steps);
+    for (int i = 0, k = 1; i < steps; i++, k++) {
+        npu_text_printf(lines, "s%d = aten.select.int(a, 1, %d)\nr%d, z%d, n%d = aten.chunk.default(s%d, 3, 1)\n"
+                        "g%d = aten.linear.default(h%d, v, d)\np%d, q%d, o%d = aten.split.Tensor(g%d, 24, 1)\n",
+                        k, i, k, k, k, k, k, i, k, k, k, k);
+        npu_text_printf(lines, "ra%d = aten.add.Tensor(r%d, p%d)\nrs%d = aten.sigmoid.default(ra%d)\n"
+                        "za%d = aten.add.Tensor(z%d, q%d)\nzs%d = aten.sigmoid.default(za%d)\n"
+                        "m%d = aten.mul.Tensor(rs%d, o%d)\n", k, k, k, k, k, k, k, k, k, k, k, k, k);
+        npu_text_printf(lines, "na%d = aten.add.Tensor(n%d, m%d)\nnt%d = aten.tanh.default(na%d)\n"
+                        "e%d = aten.sub.Tensor(h%d, nt%d)\nzu%d = aten.mul.Tensor(zs%d, e%d)\n"
+                        "h%d = aten.add.Tensor(zu%d, nt%d)\n", k, k, k, k, k, k, i, k, k, k, k, k, k, k);
+    }
+    npu_text_printf(lines, "y = aten.stack.default([");
+    for (int k = 1; k <= steps; k++) {
+        npu_text_printf(lines, "%sh%d", k > 1 ? ", " : "", k);
+    }
+    npu_text_printf(lines, "], 1)\n" OUT);
+}
+
+/* Bytes of steps and constants of a net, and its arena. */
+static void measure_net(const char *lines, int rounding, uint32_t sizes[3])
+{
+    npu_text file = npu_text_init(NULL);
+    npu_diag diag = { 0 };
+    npu_graph *g = rounding == AS_IS ? graph_of(lines) : integer_of(graph_of(lines), rounding);
+    NPU_CHECK_THAT(write_with(g, &file, NULL, is_big(), 0, &diag) == NPU_OK, "%s", diag.message);
+    (void)desc_of(&file);
+    sizes[0] = head_in_memory().head_size;
+    sizes[1] = head_in_memory().size - sizes[0];
+    sizes[2] = head_in_memory().arena_size;
+    npu_text_free(&file);
+    npu_graph_destroy(g);
+}
+
+/* Steps on bytes have their tables in common: the second twelve take no more constants than the first. */
+static void test_unrolled(void)
+{
+    npu_text lines[2] = { npu_text_init(NULL), npu_text_init(NULL) };
+    uint32_t f32[3], bytes[3], more[3];
+    add_gru(&lines[0], 12);
+    add_gru(&lines[1], 24);
+    for (int rounding = NPU_ROUNDING_SINGLE; rounding <= NPU_ROUNDING_DOUBLE; rounding++) {
+        check_net_as(lines[0].data, rounding);
+        measure_net(lines[1].data, rounding, more);
+        measure_net(lines[0].data, rounding, bytes);
+        measure_net(lines[0].data, AS_IS, f32);
+        NPU_CHECK_EQ(more[1], bytes[1]);
+        NPU_CHECK_THAT(bytes[0] + bytes[1] < f32[0] + f32[1] && 2 * bytes[2] < f32[2], "%u + %u bytes, arena %u; f32 %u + %u, %u",
+                       (unsigned)bytes[0], (unsigned)bytes[1], (unsigned)bytes[2], (unsigned)f32[0], (unsigned)f32[1],
+                       (unsigned)f32[2]);
+    }
+    npu_text_free(&lines[0]);
+    npu_text_free(&lines[1]);
+}
+
 /* Constants of the same bytes are one in the file and in C calls; others of the same size are not. */
 static void test_shared_constants(void)
 {
@@ -2297,6 +2358,7 @@ int main(void)
     NPU_RUN(test_known);
     NPU_RUN(test_known_everywhere);
     NPU_RUN(test_shared_constants);
+    NPU_RUN(test_unrolled);
     NPU_RUN(test_bodies);
     NPU_RUN(test_flows);
     NPU_RUN(test_parts);
