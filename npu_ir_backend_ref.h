@@ -36983,6 +36983,21 @@ static int64_t npu__planned_whole(float x, bool is_wide)
     return x >= -end && x < end ? (int64_t)x : is_wide ? INT64_MIN : INT32_MIN;
 }
 
+static void npu__planned_convert_all(const npu_planned_convert_words *s, const void *x, void *y)
+{
+    for (uint32_t i = 0; i < s->count; i++) {
+        float real = s->from == NPU_F32 ? ((const float *)x)[i] : 0.0f;
+        if (s->to == NPU_F32) {
+            ((float *)y)[i] = s->from == NPU_F32 ? real : (float)npu__planned_load(x, s->from, i);
+        } else if (s->to == NPU_BOOL && s->from == NPU_F32) {
+            ((uint8_t *)y)[i] = real != 0.0f;
+        } else {
+            npu__planned_store(y, s->to, i, s->from == NPU_F32 ? npu__planned_whole(real, s->to == NPU_I64)
+                                                              : npu__planned_load(x, s->from, i));
+        }
+    }
+}
+
 NPU__PLANNED(convert)
 {
     NPU__PLANNED_WORDS(npu_planned_convert_words)
@@ -36995,17 +37010,7 @@ NPU__PLANNED(convert)
     if (work) {
         return npu__planned_count(work, s->count);
     }
-    for (uint32_t i = 0; i < s->count; i++) {
-        float real = s->from == NPU_F32 ? ((const float *)x)[i] : 0.0f;
-        if (s->to == NPU_F32) {
-            ((float *)y)[i] = s->from == NPU_F32 ? real : (float)npu__planned_load(x, s->from, i);
-        } else if (s->to == NPU_BOOL && s->from == NPU_F32) {
-            ((uint8_t *)y)[i] = real != 0.0f;
-        } else {
-            npu__planned_store(y, s->to, i, s->from == NPU_F32 ? npu__planned_whole(real, s->to == NPU_I64)
-                                                              : npu__planned_load(x, s->from, i));
-        }
-    }
+    npu__planned_convert_all(s, x, y);
     return NPU_OK;
 }
 
@@ -40350,7 +40355,8 @@ static bool npu__ref_plan_holds(uint32_t dtype, double number)
                                 (number <= 1.0 || dtype != NPU_BOOL));
 }
 
-/* Operand i as f32, or another dtype: what it is, or its number, or converted by a step before. */
+/* Operand i as f32, or another dtype: what it is, or its number, or converted: now, where it is known and that takes no
+   more memory, else by a step before. */
 static bool npu__ref_plan_can_be_f32(const npu_op_info *op, uint32_t i)
 {
     const npu_spec *x = op->in[i];
@@ -40361,6 +40367,8 @@ static uint32_t npu__ref_plan_as(npu_planned_writer *w, const npu_op_info *op, u
 {
     const npu_spec *x = op->in[i];
     npu_planned_convert_words s;
+    const void *data;
+    void *to;
     if (x->dtype == NPU_F64) {
         return npu__ref_plan_number_of(w, dtype, *(const double *)op->in_data[i]);
     }
@@ -40368,10 +40376,19 @@ static uint32_t npu__ref_plan_as(npu_planned_writer *w, const npu_op_info *op, u
         return npu_planned_operand(w, i);
     }
     s.count = npu__ref_plan_len(x);
-    s.y = npu_planned_scratch(w, (size_t)s.count * npu__planned_dtype_size(dtype));
     s.x = npu_planned_operand(w, i);
     s.from = x->dtype;
     s.to = dtype;
+    data = npu_planned_data_of(w, s.x);
+    if (data && (s.count <= 16 || npu__planned_dtype_size(dtype) <= npu__planned_dtype_size(x->dtype))) {
+        s.y = npu_planned_add_data(w, (npu_dtype)dtype, s.count, NULL);
+        to = npu_planned_edit_data(w, s.y);
+        if (to) {
+            npu__planned_convert_all(&s, data, to);
+        }
+        return s.y;
+    }
+    s.y = npu_planned_scratch(w, (size_t)s.count * npu__planned_dtype_size(dtype));
     npu_planned_emit(w, NPU_PLANNED_convert, &s, sizeof s, 2, 0);
     return s.y;
 }

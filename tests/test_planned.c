@@ -1158,6 +1158,9 @@ static void test_known(void)
         /* an op may want the shape of an operand alone */
         { "input x : f32[2,3]\nh = aten.zeros_like.default(x)\nn = aten.new_full.default(x, [4], 2.5)\n"
           "y = aten.add.Tensor(x, h)\noutput y = y\noutput n = n\n", 2 },
+        /* and a number of another dtype */
+        { "input x : f32[2,3]\nconst k : i64[] {30}\nconst m : bool[3] {true, false, true}\na = aten.mul.Tensor(x, k)\n"
+          "y = aten.add.Tensor(a, m)\n" OUT, 2 },
         /* what has no elements is known */
         { "input x : f32[2,0]\ninput w : f32[0,3]\ny = aten.matmul.default(x, w)\n" OUT, 1 },
         { "input x : f32[2,0]\ny = aten.mean.dim(x, [1])\n" OUT, 1 },
