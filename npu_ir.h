@@ -39733,8 +39733,9 @@ typedef enum npu__integer_form {
     NPU__INTEGER_PLAIN,      /* one activation, arguments of the same names */
     NPU__INTEGER_PAIR, NPU__INTEGER_CAT, NPU__INTEGER_NORM,
     NPU__INTEGER_PRODUCT,    /* weight and bias, too */
-    NPU__INTEGER_UNSCALED,   /* keeps scale and zero: another one follows where the result has others */
-    NPU__INTEGER_COPY        /* the same, and the op itself takes integers */
+    NPU__INTEGER_UNSCALED,   /* keeps scale and zero: another one follows where the result has others; so do these: */
+    NPU__INTEGER_PAD,        /* the op itself takes integers, and the zero point for 0 */
+    NPU__INTEGER_COPY        /* the op itself takes integers */
 } npu__integer_form;
 
 typedef struct npu__integer_row {
@@ -39767,6 +39768,7 @@ static const npu__integer_row npu__integer_rows[] = {
     { NPU_ATEN_ADAPTIVE_AVG_POOL3D_RAW, NPU_NPU_QADAPTIVE_AVG_POOL, NPU__INTEGER_PLAIN },
     { NPU_ATEN_MEAN_DIM, NPU_NPU_QMEAN, NPU__INTEGER_PLAIN },
     { NPU_ATEN_CAT, NPU_NPU_QCAT, NPU__INTEGER_CAT },
+    { NPU_ATEN_CONSTANT_PAD_ND, NPU_ATEN_CONSTANT_PAD_ND, NPU__INTEGER_PAD },
     { NPU_ATEN_SOFTMAX, NPU_NPU_QSOFTMAX, NPU__INTEGER_PLAIN },
     { NPU_ATEN_SOFTMAX_RAW, NPU_NPU_QSOFTMAX, NPU__INTEGER_PLAIN },
     { NPU_ATEN_LAYER_NORM, NPU_NPU_QLAYER_NORM, NPU__INTEGER_NORM },
@@ -40055,15 +40057,16 @@ NPU__COLD static bool npu__integer_is_plain(npu__integer *m)
 {
     const npu_op_info *info = npu__integer_info(m, m->op);
     bool is_scaled = info && npu_op_has(info, "alpha") && npu_op_float(info, "alpha", 1.0) != 1.0;
-    return info && !is_scaled && !npu_op_has(info, "dtype") && !npu_op_int(info, "half_to_float", 0) &&
+    bool is_zero = info && (!npu_op_has(info, "value") ||
+                            npu_scalar_value(npu_op_scalar(info, "value", npu_scalar_int(0))) == 0.0);
+    return info && !is_scaled && is_zero && !npu_op_has(info, "dtype") && !npu_op_int(info, "half_to_float", 0) &&
            (!npu_op_has(info, "approximate") || npu_op_str_is(info, "approximate", "none"));
 }
 
 /* Is an operand to be stored as the result is, i8 as u8 or u8 as i8, before the op reads it? Its numbers stay. */
 static bool npu__integer_is_other(const npu__integer *m, uint32_t i)
 {
-    bool keeps = m->row->form == NPU__INTEGER_COPY || m->row->form == NPU__INTEGER_UNSCALED;
-    return m->op.id && !keeps && npu__value_dtype(m->g, m->in[i]) != m->dtype;
+    return m->op.id && m->row->form < NPU__INTEGER_UNSCALED && npu__value_dtype(m->g, m->in[i]) != m->dtype;
 }
 
 /* The operands of the op, by its form. */
@@ -40340,10 +40343,20 @@ static npu_value npu__integer_emit_copy(const npu__integer *m, npu_rewrite *rw)
                : none;
 }
 
+static npu_value npu__integer_emit_pad(npu__integer *m, npu_rewrite *rw)
+{
+    const npu_op_info *info = npu__integer_info(m, m->op);
+    int64_t pad[2 * NPU_MAX_RANK];
+    uint32_t num = info ? npu_op_ints(info, "pad", pad, 2 * NPU_MAX_RANK) : 0;
+    npu_arg args[] = { npu_arg_tensor(NULL, npu_rewrite_value(rw, m->in[0])), npu_arg_ints("pad", pad, num),
+                       npu_arg_int("value", m->in_zeros[0]) };
+    return npu__first(rw->to, npu_emit(rw->to, NPU_ATEN_CONSTANT_PAD_ND, args, NPU__COUNT(args)));
+}
+
 static npu_value npu__integer_emit(npu__integer *m, npu_rewrite *rw)
 {
     int64_t least = m->dtype == NPU_I8 ? -128 : 0;
-    bool keeps = m->row->form == NPU__INTEGER_COPY || m->row->form == NPU__INTEGER_UNSCALED;
+    bool keeps = m->row->form >= NPU__INTEGER_UNSCALED;
     bool is_same = m->scale == m->in_scales[0] && m->zero == m->in_zeros[0] &&
                    m->dtype == npu__value_dtype(m->g, m->in[0]);
     bool is_whole = m->low == least && m->high == least + 255;
@@ -40351,8 +40364,9 @@ static npu_value npu__integer_emit(npu__integer *m, npu_rewrite *rw)
     if (!keeps || (is_same && m->row->form == NPU__INTEGER_UNSCALED)) {
         return npu__integer_emit_as(m, rw, m->row->to, y, false);
     }
-    y = m->row->form == NPU__INTEGER_COPY ? npu__integer_emit_copy(m, rw)
-                                          : npu__integer_emit_as(m, rw, m->row->to, y, true);
+    y = m->row->form == NPU__INTEGER_COPY  ? npu__integer_emit_copy(m, rw)
+        : m->row->form == NPU__INTEGER_PAD ? npu__integer_emit_pad(m, rw)
+                                           : npu__integer_emit_as(m, rw, m->row->to, y, true);
     return !y.id || (is_same && is_whole) ? y : npu__integer_emit_as(m, rw, NPU_NPU_REQUANTISE, y, false);
 }
 
@@ -58868,7 +58882,7 @@ static bool npu__quant_is_product(const npu__quant *q, uint32_t op)
 static bool npu__quant_keeps(const npu__quant *q, uint32_t op)
 {
     const npu__integer_row *row = npu__integer_find(npu__quant_kind(q, op));
-    return row ? row->form == NPU__INTEGER_UNSCALED || row->form == NPU__INTEGER_CAT
+    return row ? row->form >= NPU__INTEGER_UNSCALED || row->form == NPU__INTEGER_CAT
                : !npu__quant_is_bound(q, op);
 }
 
@@ -59053,9 +59067,19 @@ static bool npu__quant_is_same(const npu__quant *q, uint32_t a, uint32_t b)
                       !npu_spec_size(npu__quant_spec(q, a), &size) && memcmp(x, y, size) == 0);
 }
 
-/* Do two ops the same with operands that have the same scales? Of products, weights are the same, and what they read
-   may yet get the same scale. */
-static bool npu__quant_is_alike(const npu__quant *q, uint32_t a, uint32_t b)
+/* Could operands of two ops that do the same have one scale? Two weights must be equal, what a product reads need not;
+   of others the scale is the same already or, where that is asked `loosely`, ops of one kind make them. */
+static bool npu__quant_may_share(const npu__quant *q, uint32_t a, uint32_t b, bool is_product, bool loosely)
+{
+    const npu__value *x = &q->g->values[a], *y = &q->g->values[b];
+    if (!a || !b || x->spec != y->spec) {
+        return a == b;
+    }
+    return is_product || npu__quant_root(q, a) == npu__quant_root(q, b) || npu__quant_is_same(q, a, b) ||
+           (loosely && x->producer && y->producer && q->g->ops[x->producer].def == q->g->ops[y->producer].def);
+}
+
+static bool npu__quant_is_alike(const npu__quant *q, uint32_t a, uint32_t b, bool loosely)
 {
     const npu__op *x = &q->g->ops[a], *y = &q->g->ops[b];
     uint32_t size, other;
@@ -59065,10 +59089,8 @@ static bool npu__quant_is_alike(const npu__quant *q, uint32_t a, uint32_t b)
                 q->g->values[x->first_result].spec == q->g->values[y->first_result].spec &&
                 (!size || memcmp(p, r, size) == 0);
     for (uint32_t i = 0; i < x->num_operands && same; i++) {
-        uint32_t v = npu__quant_operand(q, a, i), w = npu__quant_operand(q, b, i);
-        same = is_product && i == 0 ? q->g->values[v].spec == q->g->values[w].spec
-               : v && w             ? npu__quant_root(q, v) == npu__quant_root(q, w) || npu__quant_is_same(q, v, w)
-                                    : v == w;
+        same = npu__quant_may_share(q, npu__quant_operand(q, a, i), npu__quant_operand(q, b, i), is_product && i == 0,
+                                    loosely);
     }
     return same;
 }
@@ -59090,6 +59112,18 @@ static void npu__quant_tie_values(npu__quant *q, uint32_t a, uint32_t b)
     }
 }
 
+/* Results of both, and operands. */
+static void npu__quant_tie_op(npu__quant *q, uint32_t first, uint32_t op, uint32_t num_operands)
+{
+    for (uint32_t i = 0; i < num_operands; i++) {
+        uint32_t a = npu__quant_operand(q, first, i), b = npu__quant_operand(q, op, i);
+        if (a && b) {
+            npu__quant_tie_values(q, a, b);
+        }
+    }
+    npu__quant_tie_values(q, q->g->ops[first].first_result, q->g->ops[op].first_result);
+}
+
 static bool npu__quant_reads_tied(const npu__quant *q, uint32_t op)
 {
     bool is_tied = false;
@@ -59100,12 +59134,14 @@ static bool npu__quant_reads_tied(const npu__quant *q, uint32_t op)
     return is_tied;
 }
 
-/* The first of the ops like this one, which this one joins where it is none itself; the first ones are a list. */
+/* The first of the ops like this one, which is itself where there is none; those are a list. */
 static uint32_t npu__quant_first_like(npu__quant *q, uint32_t op, uint32_t *list)
 {
-    uint32_t at = *list;
-    while (at && !npu__quant_is_alike(q, at, op)) {
-        at = q->ops[at].next;
+    uint32_t at = 0;
+    for (int loosely = 0; loosely < 2 && !at; loosely++) {
+        for (at = *list; at && !npu__quant_is_alike(q, at, op, loosely > 0);) {
+            at = q->ops[at].next;
+        }
     }
     if (!at) {
         q->ops[op].next = *list;
@@ -59126,13 +59162,12 @@ static void npu__quant_tie_steps(npu__quant *q)
         }
     }
     for (uint32_t op = 1; op < q->g->num_ops; op++) {
-        uint32_t first = q->ops[op].first, y = q->g->ops[op].first_result;
+        uint32_t first = q->ops[op].first;
         if (first && npu__quant_is_repeated(q, first)) {
-            npu__quant_tie_values(q, npu__quant_operand(q, first, 0), npu__quant_operand(q, op, 0));
-            npu__quant_tie_values(q, q->g->ops[first].first_result, y);
+            npu__quant_tie_op(q, first, op, 1);
         } else if (!first && q->g->ops[op].num_results == 1 && npu__quant_reads_tied(q, op)) {
             first = npu__quant_first_like(q, op, &others);
-            npu__quant_tie_values(q, q->g->ops[first].first_result, y);
+            npu__quant_tie_op(q, first, op, q->g->ops[op].num_operands);
         }
     }
 }

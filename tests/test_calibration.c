@@ -187,6 +187,10 @@ static const struct { const char *text; const npu_quantize_rule *rule; const cha
       "aten.view.default npu.qlinear aten.slice.Tensor aten.slice.Tensor npu.qmul" },
     { "a = aten.sigmoid.default(x)\nt, v = aten.chunk.default(a, 2, 1)\ne = aten.add.Tensor(t, v)\noutput o = e\noutput z = t\n",
       NULL, "npu.qsigmoid aten.slice.Tensor aten.slice.Tensor npu.qadd" },
+    { "a = aten.tanh.default(x)\np = aten.constant_pad_nd.default(a, [2,0,-1,1])\ne = aten.mul.Tensor(p, p)\noutput o = e\n", NULL,
+      "npu.qtanh aten.constant_pad_nd.default npu.qmul" },
+    { "a = aten.tanh.default(x)\np = aten.constant_pad_nd.default(a, [2,0], 1)\ne = aten.mul.Tensor(p, p)\noutput o = e\n", NULL,
+      "npu.qtanh aten.constant_pad_nd.default npu.qmul" }, /* 1 stays in f32 */
     { "u, v = aten.unbind.int(x, 0)\na = aten.sigmoid.default(u)\ne = aten.add.Tensor(a, v)\ns = aten.stack.default([a, e], -2)\n"
       "output o = s\n", NULL, "aten.select.int aten.select.int npu.qsigmoid npu.qadd aten.unsqueeze.default "
       "aten.unsqueeze.default npu.qcat" },
@@ -254,7 +258,8 @@ static void test_weight_axes(void)
 
 /* ---- scales ---- */
 
-/* Steps of one weight of 36 elements a channel, with 12 bytes of their own each: of four steps scales are shared. */
+/* Steps of one weight of 36 elements a channel, with 12 bytes of their own each: of four steps scales are shared, also of
+   s, which no product reads. */
 static const struct { int steps; const npu_quantize_rule *rule; bool is_shared; } loops[] = {
     { 3, NULL, false }, { 4, NULL, true }, { 4, range_of_t2, true }
 };
@@ -264,18 +269,19 @@ static void test_loops(void)
     const npu_backend *cpu = npu_ref_backend();
     for (size_t i = 0; i < sizeof loops / sizeof loops[0]; i++) {
         npu_text text = npu_text_init(NULL);
-        npu_text_printf(&text, "t0 = aten.mul.Tensor(x, x)\n");
+        npu_text_printf(&text, "t0 = aten.mul.Tensor(x, x)\ns0 = aten.tanh.default(x)\n");
         for (int k = 1; k <= loops[i].steps; k++) {
             npu_text_printf(&text, "c%d = aten.conv2d.default(t%d, w, b, [1,1], [1,1])\nh%d = aten.add.Tensor(c%d, t0)\n"
                             "t%d = aten.hardswish.default(h%d)\n", k, k - 1, k, k, k, k);
+            npu_text_printf(&text, "s%d = aten.add.Tensor(t%d, s%d)\n", k, k, k - 1);
         }
-        npu_text_printf(&text, "output o = t%d\n", loops[i].steps);
+        npu_text_printf(&text, "output o = s%d\n", loops[i].steps);
         npu_graph *g = make_graph(text.data, NULL), *q;
         npu_quantize_desc desc = default_desc(&cpu);
         desc.rules = loops[i].rule;
         desc.num_rules = loops[i].rule != NULL;
         q = quantise(g, &desc);
-        for (const char *name = "cht"; *name; name++) {
+        for (const char *name = "chts"; *name; name++) {
             const char a[] = { *name, '1', 0 }, b[] = { *name, '3', 0 };
             bool is_shared = value_called(a)->scale == value_called(b)->scale && value_called(a)->zero == value_called(b)->zero;
             NPU_CHECK_THAT(is_shared == loops[i].is_shared, "%d steps: %s and %s have scales %g and %g", loops[i].steps, a, b,
