@@ -301,8 +301,8 @@ NPU_IR_API void npu_accel_destroy(npu_backend *backend); /* after all programs t
    these structs. Members that begin them are places. Tensors are dense; images are [N, C, H, W]. Bytes are i8 and stand
    for (stored - zero) scale; sums of products become results by a factor, multiplier 2^(shift - 31) as a pair of both,
    rounded once or twice, as >>kernels-quantised says: the bits are those of the ops of namespace npu. f32 has one order
-   of sums, and functions of its own: exp within 1.5 units in the last place, tanh, erf, sin, cos and
-   atan2 within 3e-7.
+   of sums, and functions of its own: exp within 1.5 units in the last place, tanh, erf, sin and cos of
+   any angle, and atan2 within 3e-7.
    -------------------------------------------------------------------------------------------------------- */
 
 /* Rows, columns; each at most 32767. stride 0, with dilation 1, is adaptive: `out` windows share `in` elements, kernel

@@ -191,6 +191,8 @@ static const struct { const char *text; const npu_quantize_rule *rule; const cha
       "npu.qtanh aten.constant_pad_nd.default npu.qmul" },
     { "a = aten.tanh.default(x)\np = aten.constant_pad_nd.default(a, [2,0], 1)\ne = aten.mul.Tensor(p, p)\noutput o = e\n", NULL,
       "npu.qtanh aten.constant_pad_nd.default npu.qmul" }, /* 1 stays in f32 */
+    { "a = aten.tanh.default(x)\ng = aten.glu.default(a, 1)\noutput o = g\n", NULL,
+      "npu.qtanh aten.slice.Tensor npu.qsigmoid aten.slice.Tensor npu.qmul" },
     { "u, v = aten.unbind.int(x, 0)\na = aten.sigmoid.default(u)\ne = aten.add.Tensor(a, v)\ns = aten.stack.default([a, e], -2)\n"
       "output o = s\n", NULL, "aten.select.int aten.select.int npu.qsigmoid npu.qadd aten.unsqueeze.default "
       "aten.unsqueeze.default npu.qcat" },
