@@ -5967,7 +5967,8 @@ NPU_IR_API const npu_pass *npu_conversion_pass(const char *name);
       "lists what stays, with the reason. Clamps between known numbers are bounds of the op in front; operands in " \
       "the other type of bytes than the result are stored anew. Constants folded before it are dequantised weights. " \
       "Products with a weight turned around are linears to it, padding by words numbers, pools without their " \
-      "indices; scales in tensors that are known, numbers. A linear of up to 8 rows whose weight is of i8 and whose " \
+      "indices, split and its like slices, stack and glu what they are made of; scales in tensors that are known, " \
+      "numbers. A linear of up to 8 rows whose weight is of i8 and whose " \
       "result stays in f32 is aten._weight_int8pack_mm") \
     X(5, NPU_PASS_BATCH_NORM, "fold-batch-norm",                                                   \
       "convolution or linear, also transposed, and batch norm of given statistics behind it, or, with no padding, in " \
@@ -59090,7 +59091,8 @@ static bool npu__quant_is_same(const npu__quant *q, uint32_t a, uint32_t b)
 }
 
 /* Could operands of two ops that do the same have one scale? Two weights must be equal, what a product reads need not;
-   of others the scale is the same already or, where that is asked `loosely`, ops of one kind make them. */
+   of others the scale is the same already, of one at least as steps share it, or, where that is asked `loosely`, ops of
+   one kind make them. */
 static bool npu__quant_may_share(const npu__quant *q, uint32_t a, uint32_t b, bool is_product, bool loosely)
 {
     const npu__value *x = &q->g->values[a], *y = &q->g->values[b];
@@ -59106,15 +59108,16 @@ static bool npu__quant_is_alike(const npu__quant *q, uint32_t a, uint32_t b, boo
     const npu__op *x = &q->g->ops[a], *y = &q->g->ops[b];
     uint32_t size, other;
     const uint8_t *p = npu__attrs_of(q->g, x, &size), *r = npu__attrs_of(q->g, y, &other);
-    bool is_product = q->ops[a].is_on && npu__quant_is_product(q, a);
+    bool is_product = q->ops[a].is_on && npu__quant_is_product(q, a), is_tied = is_product;
     bool same = x->def == y->def && x->num_operands == y->num_operands && size == other &&
                 q->g->values[x->first_result].spec == q->g->values[y->first_result].spec &&
                 (!size || memcmp(p, r, size) == 0);
     for (uint32_t i = 0; i < x->num_operands && same; i++) {
-        same = npu__quant_may_share(q, npu__quant_operand(q, a, i), npu__quant_operand(q, b, i), is_product && i == 0,
-                                    loosely);
+        uint32_t v = npu__quant_operand(q, a, i), w = npu__quant_operand(q, b, i), root = v ? npu__quant_root(q, v) : 0;
+        same = npu__quant_may_share(q, v, w, is_product && i == 0, loosely && !is_product);
+        is_tied = is_tied || (same && v && q->values[root].is_tied && npu__quant_root(q, w) == root);
     }
-    return same;
+    return same && is_tied;
 }
 
 /* Would products that share a weight have more in factors and biases of their own, 12 bytes a channel, than in it? */
@@ -59122,7 +59125,7 @@ static bool npu__quant_is_repeated(const npu__quant *q, uint32_t op)
 {
     const npu_spec *w = npu__quant_spec(q, npu__quant_operand(q, op, 1));
     int64_t axis = npu__quant_is_transposed(q, op);
-    return 12.0 * q->ops[op].num_alike * (double)w->dims[axis] > (double)npu__known_len(w);
+    return q->ops[op].num_alike > 1 && 12.0 * q->ops[op].num_alike * (double)w->dims[axis] > (double)npu__known_len(w);
 }
 
 static void npu__quant_tie_values(npu__quant *q, uint32_t a, uint32_t b)
