@@ -6760,8 +6760,8 @@ NPU_IR_API npu_status npu_tile_sync(npu_graph **out, const npu_graph *g, const n
        npu_optimize_desc integer = { .backends = &cpu, .num_backends = 1, .passes = 1u << NPU_PASS_INTEGER };
        status = status ? status : npu_graph_optimize(&q8, q, &integer, NULL, &diag);
 
-   Batch norms are folded and constants computed first. Statistics are ops of graphs that run on the backends: numbers
-   are the same at any number of threads, under one instruction set.
+   Batch norms are folded, layer norms and gelus made of their spellings, and constants computed first. Statistics are
+   ops of graphs that run on the backends: numbers are the same at any number of threads, under one instruction set.
    -------------------------------------------------------------------------------------------------------- */
 
 typedef enum npu_quantize_form {
@@ -60122,7 +60122,8 @@ static npu_status npu__quant_prepare(npu__quant *q, const npu_graph *g)
     npu_status status;
     q->optimize.backends = q->desc->backends;
     q->optimize.num_backends = q->desc->num_backends;
-    q->optimize.passes = 1u << NPU_PASS_BATCH_NORM | 1u << NPU_PASS_CONSTANTS | 1u << NPU_PASS_DEAD_CODE;
+    q->optimize.passes = 1u << NPU_PASS_BATCH_NORM | 1u << NPU_PASS_CONSTANTS | 1u << NPU_PASS_LAYER_NORM |
+                         1u << NPU_PASS_GELU | 1u << NPU_PASS_DEAD_CODE;
     q->optimize.max_constant_bytes = npu__largest_constant(g);
     if (!npu__pass_computer(&q->optimize)) {
         return npu__fail(q->diag, NPU_ERR_UNSUPPORTED, "quantise: %s", npu__no_computer);

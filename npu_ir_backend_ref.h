@@ -28313,13 +28313,12 @@ static void npu__ref_sum_twice(npu__ref_byte_pair *s, double a, double b)
 NPU__REF_COLD static void npu__ref_pair_rows(npu_prepare *p, npu__ref_byte_pair *s)
 {
     npu__ref_loss *b = &s->broadcast;
-    bool is_whole;
     npu__ref_loss_shape(p, b);
-    is_whole = b->rank == 0 || ((size_t)npu__ref_len(&p->in[0]) == b->len && (size_t)npu__ref_len(&p->in[1]) == b->len);
-    s->n = is_whole ? b->len : (size_t)b->dims[0];
+    npu__ref_loss_merge(b);
+    s->n = b->rank ? (size_t)b->dims[0] : b->len;
     s->rows = s->n ? b->len / s->n : 0;
     for (uint32_t k = 0; k < 2; k++) {
-        s->step[k] = is_whole ? 1 : (size_t)b->strides[k][0];
+        s->step[k] = b->rank ? (size_t)b->strides[k][0] : 1;
     }
 }
 
@@ -28618,6 +28617,22 @@ static size_t npu__ref_pair_first(const npu__ref_byte_pair *s, uint32_t k, size_
     return at;
 }
 
+/* n of them; of an operand that is one byte for all there are as many as a dense row reads at a time. */
+static void npu__ref_join_dense(const npu__ref_byte_pair *s, const uint8_t *a, const uint8_t *b, uint8_t *y, size_t n)
+{
+    uint8_t same[512];
+    size_t most = s->step[0] == s->step[1] ? n : sizeof same;
+    if (most != n) {
+        memset(same, s->step[0] ? *b : *a, sizeof same);
+    }
+    for (size_t i = 0; i < n; i += most) {
+        size_t some = n - i < most ? n - i : most;
+        const uint8_t *x = s->step[0] ? a + i : same, *z = s->step[1] ? b + i : same;
+        size_t done = npu__ref_join_near_of[s->isa](s, x, z, y + i, some);
+        npu__ref_join_row(s, x + done * s->step[0], z + done * s->step[1], y + i + done, some - done);
+    }
+}
+
 /* Parts are rows, or pieces of the only one. */
 static npu_status npu__ref_byte_pair_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
@@ -28632,12 +28647,8 @@ static npu_status npu__ref_byte_pair_launch(const npu_launch *l, uint32_t part, 
         const uint8_t *a = (const uint8_t *)l->x[0] + npu__ref_pair_first(s, 0, row);
         const uint8_t *b = (const uint8_t *)l->x[1] + npu__ref_pair_first(s, 1, row);
         uint8_t *y = (uint8_t *)l->y[0] + row * s->n + first;
-        size_t n = last - first, done = 0;
         a += first * s->step[0], b += first * s->step[1];
-        if (s->is_near && s->step[0] == 1 && s->step[1] == 1) {
-            done = npu__ref_join_near_of[s->isa](s, a, b, y, n);
-        }
-        npu__ref_join_row(s, a + done * s->step[0], b + done * s->step[1], y + done, n - done);
+        (s->is_near ? npu__ref_join_dense : npu__ref_join_row)(s, a, b, y, last - first);
     }
     return NPU_OK;
 }

@@ -175,6 +175,8 @@ static const struct { const char *text; const npu_quantize_rule *rule; const cha
     { "v = aten.view.default(x, [2, 4, 36])\nm1 = aten.matmul.default(v, n5)\noutput o = m1\n", NULL, "aten.view.default npu.qlinear" },
     { "a = aten.add.Tensor(x, x)\np, i = aten.max_pool2d_with_indices.default(a, [2,2])\noutput o = p\n", NULL, "npu.qadd npu.qmax_pool" },
     { "c = aten.conv2d.padding(x, w, b, [1,1], 'same')\noutput o = c\n", NULL, "npu.qconv" },
+    { "s = aten.div.Scalar(x, 1.4142135623730951)\ne = aten.erf.default(s)\na = aten.add.Scalar(e, 1.0)\nm1 = aten.mul.Tensor(x, a)\n"
+      "g = aten.mul.Scalar(m1, 0.5)\noutput o = g\n", NULL, "npu.qgelu" },
     { "r = aten.relu.default(x)\ne = aten.exp.default(r)\noutput o = e\n", NULL, "aten.relu.default aten.exp.default" },
     { "c = aten.conv_transpose2d.input(x, w, b, [2,2])\nh = aten.hardtanh.default(c, -0.5, 0.5)\ng = aten.gelu.default(h)\noutput o = g\n",
       NULL, "npu.qconv npu.qgelu" },
