@@ -58750,6 +58750,10 @@ NPU__COLD NPU_IR_API npu_status npu_tile_sync(npu_graph **out, const npu_graph *
 
 enum { NPU__QUANT_BINS = 2048 };
 
+/* No scale is less: its inverse is an f32, and so is a bias in units of it. PyTorch's 2^-23 would leave nothing of
+   values that a deep net made small, before what scales them up again. */
+static const double npu__quant_least = 0x1p-100;
+
 /* What a probed graph finds out: the outputs of a value or op, by their index. */
 typedef enum npu__quant_stage {
     NPU__QUANT_RANGE, /* 0 least, 1 largest element */
@@ -59281,7 +59285,7 @@ static void npu__quant_scales(npu__quant *q)
         npu__quant_value *v = &q->values[i];
         int64_t zero;
         v->scale = (double)(float)((root->high - root->low) / 255.0);
-        v->scale = v->scale > (double)1.1920929e-7f ? v->scale : (double)1.1920929e-7f;
+        v->scale = v->scale > npu__quant_least ? v->scale : npu__quant_least;
         zero = least - (int64_t)nearbyint(root->low / v->scale);
         v->zero = zero > least + 255 ? least + 255 : zero;
     }
@@ -59421,7 +59425,7 @@ static npu_value npu__quant_weight_scales(const npu__quant *q, npu__compose *c, 
     uint32_t num = npu__quant_others(rank, axis, dims);
     double unit = q->values[npu__quant_operand(q, op, 0)].scale * 1073741824.0;
     npu_value s = NPU__MAKE(NPU_ATEN_AMAX, "%v %L", NPU__MAKE(NPU_ATEN_ABS, "%v", w), dims, num);
-    s = NPU__MAKE(NPU_ATEN_CLAMP_MIN, "%v %f", NPU__MAKE(NPU_ATEN_DIV_SCALAR, "%v 127.0", s), (double)1.1920929e-7f);
+    s = NPU__MAKE(NPU_ATEN_CLAMP_MIN, "%v %f", NPU__MAKE(NPU_ATEN_DIV_SCALAR, "%v 127.0", s), npu__quant_least);
     if (bias) {
         npu_value b = NPU__MAKE(NPU_ATEN_ABS, "%v", npu__quant_source(q, c->g, bias));
         b = NPU__MAKE(NPU_ATEN_DIV_SCALAR, "%v %f", axis < 0 ? NPU__MAKE(NPU_ATEN_AMAX, "%v", b) : b, unit);
@@ -59490,7 +59494,7 @@ static void npu__quant_pack4(const npu__quant *q, npu__compose *c, const npu_spe
         scale = NPU__MAKE(NPU_ATEN_AMAX, "%v %L true", NPU__MAKE(NPU_ATEN_ABS, "%v", y), &last, 1u);
         scale = NPU__MAKE(NPU_ATEN_DIV_SCALAR, "%v 7.0", scale);
     }
-    scale = NPU__MAKE(NPU_ATEN_CLAMP_MIN, "%v %f", scale, (double)1.1920929e-7f);
+    scale = NPU__MAKE(NPU_ATEN_CLAMP_MIN, "%v %f", scale, npu__quant_least);
     least = q->desc->asymmetric ? least : NPU__MAKE(NPU_ATEN_MUL_SCALAR, "%v -8.0", scale);
     y = NPU__MAKE(NPU_ATEN_DIV, "%v %v", NPU__MAKE(NPU_ATEN_SUB, "%v %v", y, least), scale);
     y = NPU__MAKE(NPU_ATEN_CLAMP, "%v 0.0 15.0", NPU__MAKE(NPU_ATEN_ROUND, "%v", y));
@@ -59510,7 +59514,7 @@ static void npu__quant_pack8(npu__compose *c, npu_value w, npu_value *packed, np
     npu_value zeros;
     *scales = NPU__MAKE(NPU_ATEN_AMAX, "%v %L", NPU__MAKE(NPU_ATEN_ABS, "%v", w), &last, 1u);
     *scales = NPU__MAKE(NPU_ATEN_DIV_SCALAR, "%v 127.0", *scales);
-    *scales = NPU__MAKE(NPU_ATEN_CLAMP_MIN, "%v %f", *scales, (double)1.1920929e-7f);
+    *scales = NPU__MAKE(NPU_ATEN_CLAMP_MIN, "%v %f", *scales, npu__quant_least);
     zeros = NPU__MAKE(NPU_ATEN_ZEROS_LIKE, "%v %t", *scales, (int)NPU_I64);
     *packed = NPU__MAKE(NPU_QUANTIZED_QUANTIZE_PER_CHANNEL, "%v %v %v 0 -127 127 %t", w, *scales, zeros, (int)NPU_I8);
 }
