@@ -29198,6 +29198,8 @@ typedef struct npu__ref_byte_conv {
     int32_t zero;
     bool is_signed, has_bias;
     size_t depth, part_size; /* products of a result; bytes of workspace for a part: a column, then offsets */
+    const int8_t *weights; /* NULL = not known before the launch, as of the bias */
+    const int32_t *bias;
 } npu__ref_byte_conv;
 
 /* Rows are images of one place. */
@@ -29227,6 +29229,8 @@ NPU__REF_COLD static npu_status npu__ref_byte_conv_prepare(npu_prepare *p)
     s->zero = npu__ref_in_zero(p->op, 0);
     s->is_signed = p->in[0].dtype == NPU_I8;
     s->has_bias = p->op->num_in > 2 && p->in[2].dtype;
+    s->weights = p->op->in_data ? (const int8_t *)p->op->in_data[1] : NULL;
+    s->bias = p->op->in_data && s->has_bias ? (const int32_t *)p->op->in_data[2] : NULL;
     s->depth = (size_t)(s->c.in_channels * npu__ref_volume(s->c.kernel));
     channels = (size_t)(s->c.groups * s->c.out_channels);
     s->factors = factors = (npu__ref_factor *)npu_prepare_alloc(p, channels * sizeof *factors);
@@ -29528,7 +29532,7 @@ NPU__REF_COLD static npu_status npu__ref_byte_scales_init(npu_prepare *p, npu__r
                                                           const npu__ref_byte_conv *plain)
 {
     size_t n = (size_t)(plain->c.groups * plain->c.out_channels);
-    const int32_t *bias = plain->has_bias && p->op->in_data ? (const int32_t *)p->op->in_data[2] : NULL;
+    const int32_t *bias = plain->bias;
     int64_t room = INT32_MAX - (int64_t)npu__ref_min((int64_t)plain->depth, INT32_MAX / (255 * 128)) * 255 * 128;
     bool fits = !plain->has_bias || bias;
     s->reals = (double *)npu_prepare_alloc(p, n * (sizeof *s->reals + 4 * sizeof *s->offsets) + 1);
@@ -29564,6 +29568,7 @@ typedef struct npu__ref_byte_slab {
     npu__ref_conv_shape c;    /* rows that follow one another joined */
     const npu__ref_byte_loops *loops;
     uint32_t isa;
+    bool is_slice;            /* of what another kernel makes: a worker fills the slab for all channels */
     bool by_taps;             /* words hold taps, not channels */
     int64_t words;            /* of an output channel */
     int64_t quads;            /* words of the channels of one tap, or of the taps of a row of one channel */
@@ -29588,7 +29593,8 @@ typedef struct npu__ref_byte_slab {
 static void npu__ref_byte_join_rows(npu__ref_conv_shape *c)
 {
     int64_t most = npu__ref_min(c->in[1], 1024 / npu__ref_max(c->in[2], 1));
-    if (npu__ref_volume(c->kernel) != 1 || npu__ref_volume(c->stride) != 1 || c->pad[1] || c->pad[2]) {
+    if (npu__ref_volume(c->kernel) != 1 || npu__ref_volume(c->stride) != 1 || c->pad[1] || c->pad[2] ||
+        c->out[1] != c->in[1] || c->out[2] != c->in[2]) {
         return;
     }
     while (most > 1 && c->in[1] % most) {
@@ -29669,7 +29675,7 @@ static const npu__ref_byte_loops npu__ref_byte_pairs_loops = {
 static npu_status npu__ref_byte_slab_pair(npu_prepare *p, npu__ref_byte_slab *s)
 {
     int64_t channels = s->c.groups * s->c.out_channels, n = 0;
-    const int8_t *w = (const int8_t *)p->op->in_data[1];
+    const int8_t *w = s->plain.weights;
     int8_t *ordered = (int8_t *)npu_prepare_alloc(p, (size_t)(s->words * 4) + 1);
     for (int64_t i = 0; ordered && i < channels; i++) {
         npu__ref_byte_slab_weights(s, w + i * (int64_t)s->plain.depth, ordered);
@@ -29689,7 +29695,7 @@ static npu_status npu__ref_byte_slab_pack(npu_prepare *p, npu__ref_byte_slab *s)
 {
     const npu__ref_conv_shape *c = &s->c;
     int64_t channels = c->groups * c->out_channels, row = s->words * s->loops->depth;
-    const int8_t *w = (const int8_t *)p->op->in_data[1];
+    const int8_t *w = s->plain.weights;
     int8_t *ordered = (int8_t *)npu_prepare_alloc(p, (size_t)((s->turned ? 32 : s->loops->rows) * row) + 1);
     npu__ref_byte_matrix m = { 0 };
     s->packed = (int32_t *)npu_prepare_alloc(p, (size_t)(channels * s->words) * sizeof *s->packed + 1);
@@ -29742,7 +29748,7 @@ static void npu__ref_byte_slab_cut(npu__ref_byte_slab *s)
     s->band = npu__ref_ceil_div(c->out[1], npu__ref_ceil_div(wanted, npu__ref_max(outer, 1)));
     s->band = npu__ref_min(npu__ref_min(npu__ref_max(s->band, most), fit), c->out[1]);
     s->bands = npu__ref_ceil_div(c->out[1], s->band);
-    s->chunks = npu__ref_byte_chunks(c->out_channels, wanted, outer * s->bands);
+    s->chunks = s->is_slice ? 1 : npu__ref_byte_chunks(c->out_channels, wanted, outer * s->bands);
     s->chunk = npu__ref_ceil_div(npu__ref_ceil_div(c->out_channels, s->chunks), rows) * rows;
     s->chunks = npu__ref_ceil_div(c->out_channels, s->chunk);
     s->items = outer * s->bands * s->chunks;
@@ -30086,21 +30092,12 @@ static void npu__ref_byte_slab_memory(npu_prepare *p, npu__ref_byte_slab *s)
     }
 }
 
-static npu_status npu__ref_byte_slab_prepare(npu_prepare *p)
+/* A slab for s->plain, whose weights are known. */
+static npu_status npu__ref_byte_slab_init(npu_prepare *p, npu__ref_byte_slab *s)
 {
-    npu__ref_byte_slab *s = (npu__ref_byte_slab *)npu_prepare_alloc(p, sizeof *s);
-    npu_status status = s ? npu__ref_byte_conv_prepare(p) : NPU_ERR_NO_MEMORY;
+    npu_status status = npu__ref_byte_scales_init(p, &s->scales, &s->plain);
     size_t planes;
-    if (status) {
-        return status;
-    }
-    s->plain = *(const npu__ref_byte_conv *)p->state;
-    p->state = s;
-    if (!p->op->in_data || !p->op->in_data[1] || npu__ref_volume(s->plain.c.out) * s->plain.c.images == 0) {
-        return NPU_OK;
-    }
     s->c = s->plain.c, s->isa = p->isa;
-    status = npu__ref_byte_scales_init(p, &s->scales, &s->plain);
     if (status) {
         return status;
     }
@@ -30132,6 +30129,19 @@ static npu_status npu__ref_byte_slab_prepare(npu_prepare *p)
     }
     npu__ref_byte_slab_memory(p, s);
     return npu__ref_byte_slab_pack(p, s);
+}
+
+static npu_status npu__ref_byte_slab_prepare(npu_prepare *p)
+{
+    npu__ref_byte_slab *s = (npu__ref_byte_slab *)npu_prepare_alloc(p, sizeof *s);
+    npu_status status = s ? npu__ref_byte_conv_prepare(p) : NPU_ERR_NO_MEMORY;
+    if (status) {
+        return status;
+    }
+    s->plain = *(const npu__ref_byte_conv *)p->state;
+    p->state = s;
+    return s->plain.weights && npu__ref_volume(s->plain.c.out) * s->plain.c.images > 0 ? npu__ref_byte_slab_init(p, s)
+                                                                                       : NPU_OK;
 }
 
 /* A band as the product sees it. */
@@ -30570,8 +30580,232 @@ static bool npu__ref_byte_slab_fits(const npu_op_info *op)
 {
     bool fits = op->in[1]->rank <= 4 && !npu__ref_is_transposed_conv(op);
     for (uint32_t i = 0; i < 2; i++) {
-        fits = fits && npu_op_int_at(op, "stride", i) <= 16 && npu_op_int_at(op, "dilation", i) <= 64 &&
+        fits = fits && npu_op_int_at(op, "stride", i) <= 32 && npu_op_int_at(op, "dilation", i) <= 64 &&
                npu_op_int_at(op, "padding", i) <= 1024;
+    }
+    return fits;
+}
+
+/* ---- convolution: over three dims, and transposed ----
+
+   Both are made of convolutions over two dims that are not transposed: slices. Of three dims, a slice of the result is
+   one of the slices of the input that the first dim's taps meet, as channels. What is transposed is, for each place
+   modulo the strides, a convolution with the taps that meet inputs there: all of them are channels of one, whose results
+   are put between one another. */
+
+typedef struct npu__ref_byte_slices {
+    npu__ref_byte_conv plain; /* first: what the plain launch reads */
+    npu__ref_byte_slab slab;  /* without packed weights the plain one runs */
+    int64_t steps[3];         /* places between those of a channel of the slab */
+    int64_t first[3];         /* the first place before what the padding takes, in steps */
+    size_t in_at, out_at;     /* of a slice, in a worker's workspace */
+} npu__ref_byte_slices;
+
+/* The convolution of the last dims, over what lies `steps` apart in the result. */
+static void npu__ref_byte_slices_shape(npu__ref_byte_slices *s)
+{
+    const npu__ref_conv_shape *c = &s->plain.c;
+    npu__ref_conv_shape *v = &s->slab.plain.c;
+    *v = *c;
+    v->transposed = false;
+    v->images = v->in[0] = v->out[0] = v->kernel[0] = v->stride[0] = v->dilation[0] = 1;
+    v->pad[0] = 0;
+    for (uint32_t i = 1; i < 3; i++) {
+        int64_t step = c->transposed ? c->stride[i] : 1;
+        s->steps[i] = step, s->first[i] = c->transposed ? c->pad[i] / step : 0;
+        if (c->transposed) {
+            v->stride[i] = 1;
+            v->kernel[i] = npu__ref_ceil_div(c->kernel[i], step);
+            v->pad[i] = (v->kernel[i] - 1) * v->dilation[i] - s->first[i];
+            v->out[i] = (c->out[i] - 1 + c->pad[i]) / step - s->first[i] + 1;
+        }
+    }
+    v->in_channels = c->in_channels * c->kernel[0];
+    v->out_channels = c->out_channels * s->steps[1] * s->steps[2];
+}
+
+/* Tap k of a dim of the slab's weights at place `rest` of a step, in the weights as they are; -1 = there is none. */
+static int64_t npu__ref_byte_slices_tap(const npu__ref_byte_slices *s, uint32_t dim, int64_t k, int64_t rest)
+{
+    int64_t tap = (s->slab.plain.c.kernel[dim] - 1 - k) * s->steps[dim] + rest;
+    return tap < s->plain.c.kernel[dim] ? tap : -1;
+}
+
+/* The weights of an output channel of the slab, of a transposed convolution. */
+static void npu__ref_byte_slices_turn(const npu__ref_byte_slices *s, int64_t channel, int8_t *to)
+{
+    const npu__ref_conv_shape *c = &s->plain.c, *v = &s->slab.plain.c;
+    int64_t group = channel / v->out_channels, parts = s->steps[1] * s->steps[2], part = channel % parts;
+    const int8_t *w = s->plain.weights + (group * c->in_channels * c->out_channels + channel / parts % c->out_channels) *
+                                              npu__ref_volume(c->kernel);
+    for (int64_t i = 0; i < v->in_channels; i++) {
+        const int8_t *from = w + i / c->kernel[0] * c->out_channels * npu__ref_volume(c->kernel) +
+                             i % c->kernel[0] * c->kernel[1] * c->kernel[2];
+        for (int64_t k = 0; k < v->kernel[1] * v->kernel[2]; k++) {
+            int64_t row = npu__ref_byte_slices_tap(s, 1, k / v->kernel[2], part / s->steps[2]);
+            int64_t col = npu__ref_byte_slices_tap(s, 2, k % v->kernel[2], part % s->steps[2]);
+            *to++ = row < 0 || col < 0 ? 0 : from[row * c->kernel[2] + col];
+        }
+    }
+}
+
+/* Factors, biases and weights of the slab's channels. */
+static npu_status npu__ref_byte_slices_weights(npu_prepare *p, npu__ref_byte_slices *s)
+{
+    npu__ref_byte_conv *v = &s->slab.plain;
+    size_t n = (size_t)(v->c.groups * v->c.out_channels), parts = (size_t)(s->steps[1] * s->steps[2]), size;
+    npu__ref_factor *factors;
+    int32_t *bias;
+    int8_t *weights;
+    v->depth = (size_t)(v->c.in_channels * npu__ref_volume(v->c.kernel));
+    if (!s->plain.c.transposed) {
+        return NPU_OK;
+    }
+    if (!npu_size_mul(n, v->depth, &size)) {
+        return NPU_ERR_OVERFLOW;
+    }
+    factors = (npu__ref_factor *)npu_prepare_alloc(p, n * sizeof *factors);
+    bias = (int32_t *)npu_prepare_alloc(p, n * sizeof *bias);
+    weights = (int8_t *)npu_prepare_alloc(p, size + 1);
+    if (!factors || !bias || !weights) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    for (size_t i = 0; i < n; i++) {
+        factors[i] = s->plain.factors[i / parts];
+        bias[i] = s->plain.bias ? s->plain.bias[i / parts] : 0;
+        npu__ref_byte_slices_turn(s, (int64_t)i, weights + i * v->depth);
+    }
+    v->factors = factors, v->weights = weights;
+    v->bias = s->plain.bias ? bias : NULL;
+    return NPU_OK;
+}
+
+static npu_status npu__ref_byte_slices_prepare(npu_prepare *p)
+{
+    npu__ref_byte_slices *s = (npu__ref_byte_slices *)npu_prepare_alloc(p, sizeof *s);
+    npu_status status = s ? npu__ref_byte_conv_prepare(p) : NPU_ERR_NO_MEMORY;
+    const npu__ref_conv_shape *v;
+    size_t slices, parts;
+    if (status) {
+        return status;
+    }
+    s->plain = s->slab.plain = *(const npu__ref_byte_conv *)p->state;
+    p->state = s;
+    slices = (size_t)(s->plain.c.images * s->plain.c.out[0]);
+    if (!s->plain.weights || (s->plain.has_bias && !s->plain.bias) || npu__ref_volume(s->plain.c.out) * slices == 0) {
+        return NPU_OK;
+    }
+    npu__ref_byte_slices_shape(s);
+    s->slab.is_slice = true;
+    v = &s->slab.plain.c;
+    status = npu__ref_byte_slices_weights(p, s);
+    status = status ? status : npu__ref_byte_slab_init(p, &s->slab);
+    if (status) {
+        return status;
+    }
+    s->slab.packed = s->slab.scales.is_bias_apart ? NULL : s->slab.packed;
+    parts = slices * (size_t)s->slab.items;
+    p->parts = s->slab.packed ? npu__ref_parts(parts, 1) : p->parts;
+    p->workspace = s->slab.packed ? 0 : p->parts * s->plain.part_size;
+    s->in_at = (p->worker_workspace + 63) / 64 * 64;
+    s->out_at = s->in_at + (size_t)(v->groups * v->in_channels * npu__ref_volume(v->in) + 127) / 64 * 64;
+    p->worker_workspace = s->out_at + (size_t)(v->groups * v->out_channels * npu__ref_volume(v->out) + 63);
+    return NPU_OK;
+}
+
+/* What the taps of the first dim meet at a slice, as channels. */
+static void npu__ref_byte_slices_take(const npu__ref_byte_slices *s, const uint8_t *x, int64_t slice, uint8_t *to)
+{
+    const npu__ref_conv_shape *c = &s->plain.c;
+    size_t plane = (size_t)(c->in[1] * c->in[2]);
+    for (int64_t i = 0; i < c->groups * c->in_channels; i++, x += (size_t)c->in[0] * plane) {
+        for (int64_t k = 0; k < c->kernel[0]; k++, to += plane) {
+            int64_t at = npu__ref_conv_at(c, 0, slice, k);
+            if (at < 0) {
+                memset(to, (uint8_t)s->plain.zero, plane);
+            } else {
+                memcpy(to, x + (size_t)at * plane, plane);
+            }
+        }
+    }
+}
+
+/* A row of the slab's results to a row of the result, from place `at` on. */
+static void npu__ref_byte_slices_row(uint8_t *y, int64_t width, const uint8_t *x, int64_t n, int64_t at, int64_t step)
+{
+    int64_t first = npu__ref_ceil_div(npu__ref_max(-at, 0), step);
+    int64_t end = npu__ref_min(n, npu__ref_ceil_div(npu__ref_max(width - at, 0), step));
+    if (step == 1 && first < end) {
+        memcpy(y + at + first, x + first, (size_t)(end - first));
+    } else {
+        for (int64_t i = first; i < end; i++) {
+            y[at + i * step] = x[i];
+        }
+    }
+}
+
+/* Results of an item of the slab where they belong in slice y, whose channels are `next` apart. */
+static void npu__ref_byte_slices_give(const npu__ref_byte_slices *s, int64_t item, const uint8_t *x, uint8_t *y,
+                                      int64_t next)
+{
+    const npu__ref_conv_shape *c = &s->plain.c, *v = &s->slab.c;
+    int64_t row = item % s->slab.bands * s->slab.band, rows = npu__ref_min(s->slab.band, v->out[1] - row), width;
+    int64_t group = item / s->slab.bands, parts = s->steps[1] * s->steps[2];
+    width = s->slab.plain.c.out[2]; /* rows of the slab may be several that were joined */
+    row *= v->out[2] / width, rows *= v->out[2] / width;
+    for (int64_t i = group * v->out_channels; i < (group + 1) * v->out_channels; i++) {
+        const uint8_t *from = x + i * npu__ref_volume(v->out) + row * width;
+        int64_t y1 = i % parts / s->steps[2] - c->pad[1] * c->transposed + (row + s->first[1]) * s->steps[1];
+        int64_t y2 = i % parts % s->steps[2] - c->pad[2] * c->transposed + s->first[2] * s->steps[2];
+        for (int64_t j = 0; j < rows; j++, from += width, y1 += s->steps[1]) {
+            if (y1 >= 0 && y1 < c->out[1]) {
+                npu__ref_byte_slices_row(y + i / parts * next + y1 * c->out[2], c->out[2], from, width, y2, s->steps[2]);
+            }
+        }
+    }
+}
+
+static npu_status npu__ref_byte_slices_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_byte_slices *s = (const npu__ref_byte_slices *)l->state;
+    const npu__ref_conv_shape *c = &s->plain.c;
+    int64_t items = s->slab.items, size = c->groups * c->in_channels * npu__ref_volume(c->in), plane;
+    char *own = (char *)l->worker_workspace;
+    const void *x[1] = { own + s->in_at };
+    void *y[1] = { own + s->out_at };
+    npu_launch inner = *l;
+    size_t begin, end;
+    if (!s->slab.packed) {
+        return npu__ref_byte_conv_launch(l, part, parts);
+    }
+    inner.x = x, inner.y = y;
+    plane = c->out[1] * c->out[2];
+    npu__ref_share((size_t)(c->images * c->out[0] * items), part, parts, &begin, &end);
+    npu__ref_byte_slab_lines(&s->slab, own + s->slab.slab_bytes);
+    for (int64_t i = (int64_t)begin; i < (int64_t)end; i++) {
+        int64_t image = i / items / c->out[0], slice = i / items % c->out[0];
+        if (c->kernel[0] * c->in[0] * c->out[0] == 1 && c->pad[0] == 0) {
+            x[0] = (const uint8_t *)l->x[0] + image * size;
+        } else if (i == (int64_t)begin || i % items == 0) {
+            npu__ref_byte_slices_take(s, (const uint8_t *)l->x[0] + image * size, slice, (uint8_t *)own + s->in_at);
+        }
+        npu__ref_byte_slab_item(&s->slab, &inner, i % items);
+        npu__ref_byte_slices_give(s, i % items, (const uint8_t *)own + s->out_at, (uint8_t *)l->y[0] +
+                                  (image * c->groups * c->out_channels * c->out[0] + slice) * plane, c->out[0] * plane);
+    }
+    return NPU_OK;
+}
+
+/* Of three dims or transposed, with steps that leave a slab small. */
+static bool npu__ref_byte_slices_fits(const npu_op_info *op)
+{
+    const npu_spec *w = op->in[1];
+    bool is_transposed = npu__ref_is_transposed_conv(op), fits = is_transposed || w->rank == 5;
+    for (uint32_t i = w->rank == 5; i + 2u < w->rank; i++) {
+        int64_t step = npu_op_int_at(op, "stride", i), dilation = npu_op_int_at(op, "dilation", i);
+        int64_t pad = npu_op_int_at(op, "padding", i), reach = npu__ref_ceil_div(w->dims[i + 2], npu__ref_max(step, 1)) - 1;
+        fits = fits && step >= 1 && step <= 16 && dilation <= 64 && pad <= 1024;
+        fits = fits && (!is_transposed || ((step == 1 || dilation == 1) && reach * dilation >= pad / step));
     }
     return fits;
 }
@@ -31910,6 +32144,8 @@ static npu_status npu__ref_byte_rows_launch(const npu_launch *l, uint32_t part, 
                  npu__ref_byte_squares_launch),                                                                       \
     NPU__REF_ROW(NPU_NPU_QCONV, "packed", 10, npu__ref_byte_slab_fits, npu__ref_byte_slab_prepare,                    \
                  npu__ref_byte_slab_launch),                                                                          \
+    NPU__REF_ROW(NPU_NPU_QCONV, "slices", 5, npu__ref_byte_slices_fits, npu__ref_byte_slices_prepare,                 \
+                 npu__ref_byte_slices_launch),                                                                        \
     NPU__REF_ROW(NPU_NPU_QCONV, "plain", 0, NULL, npu__ref_byte_conv_prepare, npu__ref_byte_conv_launch),             \
     NPU__REF_ROW(NPU_NPU_QLINEAR, "packed", 10, NULL, npu__ref_byte_rows_prepare, npu__ref_byte_rows_launch),         \
     NPU__REF_ROW(NPU_NPU_QLINEAR, "plain", 0, NULL, npu__ref_byte_conv_prepare, npu__ref_byte_conv_launch),           \

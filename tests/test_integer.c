@@ -750,10 +750,11 @@ static void check_variants(const npu_graph *g, const char *what, const void *x)
 }
 
 /* A graph of one op on x, with constants for weight and bias; attributes are those of `list`, then the quantised ones. */
-static void check_fast(npu_kind kind, numbers *n, npu_spec x, npu_spec w, const npu_arg *list, uint32_t num, const char *what)
+static void check_fast_channels(npu_kind kind, numbers *n, npu_spec x, npu_spec w, int64_t channels, const npu_arg *list,
+                                uint32_t num, const char *what)
 {
     npu_graph *g = npu_graph_create(&(npu_graph_desc){ .registry = registry });
-    int64_t channels = w.dims[0], zero = n->in_zero[0];
+    int64_t zero = n->in_zero[0];
     npu_arg args[20];
     bool is_fed = pick(0, 7) == 0;
     size_t x_size = 0, w_size = 0;
@@ -777,6 +778,11 @@ static void check_fast(npu_kind kind, numbers *n, npu_spec x, npu_spec w, const 
     NPU_CHECK_THAT(npu_graph_status(g) == NPU_OK, "%s: %s", what, npu_graph_diag(g)->message);
     check_variants(g, what, large_x);
     npu_graph_destroy(g);
+}
+
+static void check_fast(npu_kind kind, numbers *n, npu_spec x, npu_spec w, const npu_arg *list, uint32_t num, const char *what)
+{
+    check_fast_channels(kind, n, x, w, w.dims[0], list, num, what);
 }
 
 /* Sums times 2^31 factors that lie so near a half of 2^shift that a double holds the half: rounded once they go to `y`. */
@@ -877,6 +883,41 @@ static void test_fast_convolution(void)
         check_fast(NPU_NPU_QCONV, &n, npu_spec_tensor(NPU_I8, 4, (int64_t[]){ pick(1, 2), groups * in, size[0], size[1] }),
                    npu_spec_tensor(NPU_I8, 4, (int64_t[]){ groups * out, in, kernel[0], kernel[1] }), list,
                    sizeof list / sizeof *list, what);
+    }
+}
+
+/* Over three dims, or transposed: strides that do not divide kernels, results that end between those, what is padded
+   beside inputs of one place, rows that are joined but where the result has more. */
+static void test_fast_slices(void)
+{
+    for (int i = 0; i < 240; i++) {
+        numbers n = pick_numbers();
+        uint32_t rank = i % 4 ? 3 : i % 8 ? 2 : 1;
+        bool is_transposed = rank < 3 || pick(0, 2) == 0;
+        int64_t groups = pick(1, 3), in = pick(1, i % 5 ? 9 : 40), out = pick(1, i % 7 ? 9 : 40), images = pick(1, 2);
+        int64_t x[5] = { images, groups * in }, w[5] = { groups * (is_transposed ? in : out), is_transposed ? out : in };
+        int64_t stride[3], pad[3], dilation[3], extra[3];
+        char what[300];
+        for (uint32_t d = 0; d < rank; d++) {
+            w[2 + d] = pick(1, 4);
+            stride[d] = pick(1, 3), dilation[d] = pick(0, 2) ? 1 : 2;
+            pad[d] = pick(0, (int)w[2 + d] - 1);
+            extra[d] = is_transposed && stride[d] > 1 ? pick(0, (int)stride[d] - 1) : 0;
+            x[2 + d] = pick(0, 5) ? pick(1, rank == 3 ? 6 : 20) : 1;
+            x[2 + d] += is_transposed ? pad[d] : (w[2 + d] - 1) * dilation[d];
+        }
+        int len = snprintf(what, sizeof what, "qconv%s, %d groups %d to %d", is_transposed ? " transposed" : "", (int)groups, (int)in, (int)out);
+        for (uint32_t d = 0; d < rank; d++) {
+            len += snprintf(what + len, sizeof what - (size_t)len, "; x %d kernel %d stride %d pad %d + %d dilation %d", (int)x[2 + d],
+                            (int)w[2 + d], (int)stride[d], (int)pad[d], (int)extra[d], (int)dilation[d]);
+        }
+        const npu_arg list[] = { npu_arg_ints("stride", stride, rank), npu_arg_ints("padding", pad, rank),
+                                 npu_arg_ints("dilation", dilation, rank), npu_arg_bool("transposed", is_transposed),
+                                 npu_arg_ints("output_padding", extra, rank), npu_arg_int("groups", groups) };
+        ways = 1 + (i % 3 == 0);
+        check_fast_channels(NPU_NPU_QCONV, &n, npu_spec_tensor(NPU_I8, rank + 2, x), npu_spec_tensor(NPU_I8, rank + 2, w), groups * out,
+                            list, sizeof list / sizeof *list, what);
+        ways = 1;
     }
 }
 
@@ -1205,6 +1246,7 @@ int main(void)
     NPU_RUN(test_near_halves);
     NPU_RUN(test_fast_linear);
     NPU_RUN(test_fast_convolution);
+    NPU_RUN(test_fast_slices);
     NPU_RUN(test_fast_small_images);
     NPU_RUN(test_fast_squares);
     NPU_RUN(test_fast_depthwise);
