@@ -29558,6 +29558,135 @@ NPU__REF_COLD static npu_status npu__ref_byte_scales_init(npu_prepare *p, npu__r
     return NPU_OK;
 }
 
+/* ---- means of windows: rows at a time ---- */
+
+typedef struct npu__ref_byte_means {
+    npu__ref_byte_pool as;      /* first: what the plain launch reads */
+    npu__ref_byte_scales scales; /* of whole windows */
+    int64_t divisor;            /* theirs; 0 = the plain launch runs */
+    bool is_even;               /* all windows have it */
+    size_t line;                /* columns with what is padded beside them */
+} npu__ref_byte_means;
+
+/* Sums of the columns of a row's windows, and of those of windows: `add` a row of bytes, `fold` some columns. */
+NPU__REF_INLINE void npu__ref_byte_add_row_body(int32_t *line, const uint8_t *x, uint8_t flip, size_t n)
+{
+    NPU__REF_EACH(n, line[i] += (uint8_t)(x[i] ^ flip))
+}
+NPU__REF_INLINE void npu__ref_byte_fold_body(int32_t *sums, const int32_t *line, int64_t kernel, int64_t step, size_t n)
+{
+    for (int64_t k = 0; k < kernel; k++, line++) {
+        if (step == 1) {
+            NPU__REF_EACH(n, sums[i] = k ? sums[i] + line[i] : line[i])
+        } else if (step == 2) {
+            NPU__REF_EACH(n, sums[i] = k ? sums[i] + line[2 * i] : line[2 * i])
+        } else {
+            NPU__REF_EACH(n, sums[i] = k ? sums[i] + line[i * (size_t)step] : line[i * (size_t)step])
+        }
+    }
+}
+NPU__REF_ON_WIDE(NPU__REF_LOOP_OF, byte_add_row, (int32_t *line, const uint8_t *x, uint8_t flip, size_t n),
+                 (line, x, flip, n))
+NPU__REF_ON_WIDE(NPU__REF_LOOP_OF, byte_fold, (int32_t *sums, const int32_t *line, int64_t kernel, int64_t step,
+                 size_t n), (sums, line, kernel, step, n))
+typedef struct npu__ref_byte_mean_loops {
+    void (*add)(int32_t *line, const uint8_t *x, uint8_t flip, size_t n);
+    void (*fold)(int32_t *sums, const int32_t *line, int64_t kernel, int64_t step, size_t n);
+} npu__ref_byte_mean_loops;
+static const npu__ref_byte_mean_loops npu__ref_byte_mean_loops_of[] = {
+#define NPU_X(set, narrow, wide) { npu__ref_byte_add_row_##wide, npu__ref_byte_fold_##wide },
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+};
+
+/* Do all windows divide by the elements of a whole one? */
+static bool npu__ref_byte_windows_are_even(const npu__ref_pool *pool)
+{
+    bool is_even = true;
+    for (uint32_t i = 0; i < NPU__POOL_DIMS; i++) {
+        is_even = is_even && (pool->include_padding || pool->padding[i] == 0) &&
+                  (pool->out[i] - 1) * pool->stride[i] + pool->kernel[i] <= pool->in[i] + 2 * pool->padding[i];
+    }
+    return is_even;
+}
+
+NPU__REF_COLD static npu_status npu__ref_byte_means_prepare(npu_prepare *p)
+{
+    npu__ref_byte_means *s = (npu__ref_byte_means *)npu_prepare_alloc(p, sizeof *s);
+    npu_status status = s ? npu__ref_byte_pool_prepare(p) : NPU_ERR_NO_MEMORY;
+    npu__ref_byte_conv one = { 0 };
+    const npu__ref_pool *pool;
+    npu__ref_factor factor;
+    int64_t size, end;
+    if (status) {
+        return status;
+    }
+    s->as = *(const npu__ref_byte_pool *)p->state;
+    p->state = s;
+    pool = s->as.pool;
+    size = npu__ref_volume(pool->kernel);
+    s->divisor = pool->divisor ? pool->divisor : size;
+    s->is_even = pool->divisor || npu__ref_byte_windows_are_even(pool);
+    if ((s->as.is_same && s->as.q.is_twice) || s->divisor < 1 || size > 1 << 22 || pool->out[2] < 4) {
+        s->divisor = 0; /* also of a row so short that its sums take longer to begin */
+        return NPU_OK;
+    }
+    end = (pool->out[2] - 1) * pool->stride[2] + pool->kernel[2];
+    s->line = (size_t)npu__ref_max(end, pool->padding[2] + pool->in[2]);
+    p->worker_workspace = (s->line + (size_t)pool->out[2]) * sizeof(int32_t);
+    factor = npu__ref_mean_factor(&s->as, s->divisor);
+    one.c.groups = one.c.out_channels = 1, one.factors = &factor, one.depth = (size_t)size;
+    return npu__ref_byte_scales_init(p, &s->scales, &one);
+}
+
+/* A row of results, number `row` of those of a plane: whole windows first, then those that divide otherwise. */
+static void npu__ref_byte_means_row(const npu__ref_byte_means *s, const uint8_t *x, int64_t row, int32_t *line,
+                                    int32_t *sums, uint8_t *y)
+{
+    const npu__ref_pool *pool = s->as.pool;
+    const npu__ref_byte_mean_loops *loops = &npu__ref_byte_mean_loops_of[s->as.isa];
+    npu__ref_byte_reach r = npu__ref_byte_reach_of(pool, x, row);
+    int64_t rows = r.count[0] * r.count[1], width = pool->out[2], left = s->as.zero + (s->as.is_signed ? 128 : 0);
+    for (int64_t i = 0; i < pool->in[2]; i++) {
+        line[pool->padding[2] + i] = (int32_t)(-left * rows);
+    }
+    for (int64_t i = 0; i < rows; i++) {
+        loops->add(line + pool->padding[2], r.x + i / r.count[1] * r.step[0] + i % r.count[1] * r.step[1],
+                   s->as.is_signed ? 0x80 : 0, (size_t)pool->in[2]);
+    }
+    loops->fold(sums, line, pool->kernel[2], pool->stride[2], (size_t)width);
+    for (int64_t i = 0, n; i < width; i += n) {
+        n = npu__ref_min(width - i, NPU__REF_BYTE_COLS);
+        npu__ref_byte_finish(&s->as.q, s->as.isa, y + i, sums + i, (size_t)n, &s->scales, 0, true);
+    }
+    for (int64_t i = 0; i < width && !s->is_even; i++) {
+        npu__ref_span w[NPU__POOL_DIMS];
+        npu__ref_pool_spans(pool, (size_t)(row * width + i), w);
+        if (npu__ref_volume((const int64_t[]){ w[0].count, w[1].count, w[2].count }) != s->divisor) {
+            y[i] = npu__ref_byte_window_mean(&s->as, w, sums[i]);
+        }
+    }
+}
+
+static npu_status npu__ref_byte_means_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_byte_means *s = (const npu__ref_byte_means *)l->state;
+    const npu__ref_pool *pool = s->as.pool;
+    size_t rows = (size_t)(pool->out[0] * pool->out[1]), begin, end;
+    int32_t *line = (int32_t *)l->worker_workspace;
+    if (!s->divisor) {
+        return npu__ref_byte_pool_launch(l, part, parts);
+    }
+    memset(line, 0, s->line * sizeof *line);
+    npu__ref_share(pool->planes * rows, part, parts, &begin, &end);
+    for (size_t i = begin; i < end; i++) {
+        npu__ref_byte_means_row(s, (const uint8_t *)l->x[0] + i / rows * (size_t)npu__ref_volume(pool->in),
+                                (int64_t)(i % rows), line, line + s->line,
+                                (uint8_t *)l->y[0] + i * (size_t)pool->out[2]);
+    }
+    return NPU_OK;
+}
+
 
 /* Of tiles whose rows are places: output channels that are finished together, most places, least words of a sum. */
 enum { NPU__REF_TURNED_CHANNELS = 64, NPU__REF_TURNED_PLACES = 8, NPU__REF_TURNED_WORDS = 40 };
@@ -32152,6 +32281,7 @@ static npu_status npu__ref_byte_rows_launch(const npu_launch *l, uint32_t part, 
     NPU__REF_ROW(NPU_NPU_QADD, "plain", 0, NULL, npu__ref_byte_pair_prepare, npu__ref_byte_pair_launch),              \
     NPU__REF_ROW(NPU_NPU_QMUL, "plain", 0, NULL, npu__ref_byte_pair_prepare, npu__ref_byte_pair_launch),              \
     NPU__REF_ROW(NPU_NPU_QMAX_POOL, "plain", 0, NULL, npu__ref_byte_pool_prepare, npu__ref_byte_pool_launch),         \
+    NPU__REF_ROW(NPU_NPU_QAVG_POOL, "rows", 10, NULL, npu__ref_byte_means_prepare, npu__ref_byte_means_launch),       \
     NPU__REF_ROW(NPU_NPU_QAVG_POOL, "plain", 0, NULL, npu__ref_byte_pool_prepare, npu__ref_byte_pool_launch),         \
     NPU__REF_ROW(NPU_NPU_QADAPTIVE_AVG_POOL, "plain", 0, NULL, npu__ref_byte_pool_prepare, npu__ref_byte_pool_launch), \
     NPU__REF_ROW(NPU_NPU_QMEAN, "plain", 0, NULL, npu__ref_qmean_prepare, npu__ref_qmean_launch),                     \

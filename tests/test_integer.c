@@ -921,6 +921,42 @@ static void test_fast_slices(void)
     }
 }
 
+/* Means of windows in 1 to 3 dims: strides, windows that hang over the end, divisors that padding changes or none. */
+static void test_fast_means(void)
+{
+    for (int i = 0; i < 200; i++) {
+        numbers n = pick_numbers();
+        uint32_t rank = (uint32_t)pick(1, 3);
+        npu_graph *g = npu_graph_create(&(npu_graph_desc){ .registry = registry });
+        int64_t x[5] = { pick(1, 2), pick(1, 4) }, kernel[3], stride[3], pad[3], zero = n.in_zero[0];
+        bool is_same = pick(0, 1) == 1, with_divisor = pick(0, 3) == 0;
+        char what[300];
+        fill_large(&n);
+        n.out = is_same ? n.in[0] : n.out, n.zero = is_same ? (int)zero : n.zero;
+        int len = snprintf(what, sizeof what, "qavg_pool");
+        for (uint32_t d = 0; d < rank; d++) {
+            kernel[d] = pick(1, 5), stride[d] = pick(1, 4), pad[d] = pick(0, 1) ? pick(0, (int)kernel[d] / 2) : 0;
+            x[2 + d] = kernel[d] + pick(0, d + 1 == rank && pick(0, 1) ? 400 : 9);
+            len += snprintf(what + len, sizeof what - (size_t)len, "; x %d kernel %d stride %d pad %d", (int)x[2 + d], (int)kernel[d],
+                            (int)stride[d], (int)pad[d]);
+        }
+        npu_arg args[] = { npu_arg_tensor("self", npu_input(g, "x", npu_spec_tensor(n.is_signed ? NPU_I8 : NPU_U8, rank + 2, x))),
+                           npu_arg_ints("kernel_size", kernel, rank), npu_arg_ints("stride", stride, rank),
+                           npu_arg_ints("padding", pad, rank), npu_arg_bool("ceil_mode", pick(0, 1)),
+                           npu_arg_bool("count_include_pad", pick(0, 1)), npu_arg_floats("in_scales", n.in, 1),
+                           npu_arg_ints("in_zeros", &zero, 1), npu_arg_float("scale", n.out), npu_arg_int("zero", n.zero),
+                           npu_arg_int("low", n.low), npu_arg_int("high", n.high),
+                           npu_arg_str("rounding", n.twice ? "double" : "single"), npu_arg_int("divisor_override", pick(-3, 9) * 2 + 1) };
+        npu_op op = npu_emit(g, NPU_NPU_QAVG_POOL, args, sizeof args / sizeof *args - !with_divisor);
+        npu_output(g, "y", npu_op_result(g, op, 0));
+        NPU_CHECK_THAT(npu_graph_status(g) == NPU_OK, "%s: %s", what, npu_graph_diag(g)->message);
+        ways = 1 + (i % 8 == 0);
+        check_variants(g, what, large_x);
+        ways = 1;
+        npu_graph_destroy(g);
+    }
+}
+
 /* Images of sevens and eights, of which rows of places leave much unused, with whole panels of output channels; some of
    so many channels that chunks of them share what threads make of the input before. */
 static void test_fast_small_images(void)
@@ -1247,6 +1283,7 @@ int main(void)
     NPU_RUN(test_fast_linear);
     NPU_RUN(test_fast_convolution);
     NPU_RUN(test_fast_slices);
+    NPU_RUN(test_fast_means);
     NPU_RUN(test_fast_small_images);
     NPU_RUN(test_fast_squares);
     NPU_RUN(test_fast_depthwise);
