@@ -58782,6 +58782,8 @@ typedef struct npu__quant_value {
 
 typedef struct npu__quant_op {
     bool is_on;
+    bool is_apart;      /* nothing around it, and a softmax that it is with, is on integers */
+    uint32_t part;      /* an op that it is with, maybe by others between */
     uint32_t leader;    /* the op that it is one with, else itself */
     uint32_t first, num_alike, next; /* of products: the first with this weight; of that: how many; see first_like */
     double *shift;      /* sums of mean errors; NULL = none */
@@ -59042,6 +59044,9 @@ static const char *npu__quant_reason(const npu__quant *q, uint32_t op)
     if (q->desc->form != NPU_QUANTIZE_8BIT) {
         return npu__quant_linear_reason(q, op);
     }
+    if (q->ops[op].is_apart) {
+        return "neither what its softmax reads nor what reads that is on integers";
+    }
     if (!is_known || o->num_results != 1) {
         return "no op on integers stands for it";
     }
@@ -59201,7 +59206,7 @@ static void npu__quant_tie_steps(npu__quant *q)
     }
 }
 
-static void npu__quant_choose(npu__quant *q)
+static void npu__quant_choose_once(npu__quant *q)
 {
     for (uint32_t v = 1; v < q->g->num_values; v++) {
         q->values[v].root = v;
@@ -59219,6 +59224,59 @@ static void npu__quant_choose(npu__quant *q)
         if (q->ops[op].is_on && q->desc->form == NPU_QUANTIZE_8BIT) {
             npu__quant_turn_on(q, op);
         }
+    }
+}
+
+static npu__quant_op *npu__quant_part(const npu__quant *q, uint32_t op)
+{
+    while (q->ops[op].part != op) {
+        op = q->ops[op].part;
+    }
+    return &q->ops[op];
+}
+
+/* Ops that stand together with a softmax between ones in floating point, as in an attention of two products: quantised
+   they lose bits and time, and the passes do not find the attention. False = there are none. */
+static bool npu__quant_set_apart(npu__quant *q)
+{
+    bool any = false;
+    for (uint32_t op = 1; op < q->g->num_ops; op++) {
+        q->ops[op].part = op;
+        for (uint32_t i = 0; q->ops[op].is_on && i < npu__quant_num_in(q, op); i++) {
+            uint32_t before = q->g->values[npu__quant_operand(q, op, i)].producer;
+            if (before && q->ops[before].is_on) {
+                npu__quant_part(q, before)->part = op;
+            }
+        }
+    }
+    for (uint32_t op = 1; op < q->g->num_ops; op++) {
+        npu_kind kind = npu__quant_kind(q, op);
+        npu__quant_op *part = npu__quant_part(q, op);
+        part->is_apart = part->is_apart || kind == NPU_ATEN_SOFTMAX || kind == NPU_ATEN_SOFTMAX_RAW;
+    }
+    for (uint32_t op = 1; op < q->g->num_ops; op++) {
+        bool is_needed = npu__quant_is_product(q, op) || q->g->values[q->g->ops[op].first_result].is_kept;
+        for (uint32_t i = 0; q->ops[op].is_on && i < npu__quant_num_in(q, op) && !is_needed; i++) {
+            uint32_t x = npu__quant_operand(q, op, i);
+            is_needed = !q->g->values[x].producer && !npu__quant_data(q, x);
+        }
+        npu__quant_part(q, op)->is_apart &= !is_needed;
+    }
+    for (uint32_t op = 1; op < q->g->num_ops; op++) {
+        q->ops[op].is_apart = q->ops[op].is_on && npu__quant_part(q, op)->is_apart;
+        any = any || q->ops[op].is_apart;
+    }
+    return any;
+}
+
+static void npu__quant_choose(npu__quant *q)
+{
+    for (uint32_t op = 1; op < q->g->num_ops; op++) {
+        q->ops[op].is_apart = false;
+    }
+    npu__quant_choose_once(q);
+    if (q->desc->form == NPU_QUANTIZE_8BIT && npu__quant_set_apart(q)) {
+        npu__quant_choose_once(q);
     }
     for (uint32_t op = 1; op < q->g->num_ops && q->desc->form == NPU_QUANTIZE_8BIT; op++) {
         if (q->ops[op].is_on) {
@@ -60126,8 +60184,8 @@ static npu_status npu__quant_prepare(npu__quant *q, const npu_graph *g)
     npu_status status;
     q->optimize.backends = q->desc->backends;
     q->optimize.num_backends = q->desc->num_backends;
-    q->optimize.passes = 1u << NPU_PASS_BATCH_NORM | 1u << NPU_PASS_CONSTANTS | 1u << NPU_PASS_LAYER_NORM |
-                         1u << NPU_PASS_GELU | 1u << NPU_PASS_DEAD_CODE;
+    q->optimize.passes = 1u << NPU_PASS_BATCH_NORM | 1u << NPU_PASS_PAD | 1u << NPU_PASS_CONSTANTS |
+                         1u << NPU_PASS_LAYER_NORM | 1u << NPU_PASS_GELU | 1u << NPU_PASS_DEAD_CODE;
     q->optimize.max_constant_bytes = npu__largest_constant(g);
     if (!npu__pass_computer(&q->optimize)) {
         return npu__fail(q->diag, NPU_ERR_UNSUPPORTED, "quantise: %s", npu__no_computer);

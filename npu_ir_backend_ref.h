@@ -28621,8 +28621,9 @@ static size_t npu__ref_pair_first(const npu__ref_byte_pair *s, uint32_t k, size_
 static void npu__ref_join_dense(const npu__ref_byte_pair *s, const uint8_t *a, const uint8_t *b, uint8_t *y, size_t n)
 {
     uint8_t same[512];
-    size_t most = s->step[0] == s->step[1] ? n : sizeof same;
-    if (most != n) {
+    bool is_dense = s->step[0] == s->step[1];
+    size_t most = is_dense ? n : sizeof same;
+    if (!is_dense) {
         memset(same, s->step[0] ? *b : *a, sizeof same);
     }
     for (size_t i = 0; i < n; i += most) {

@@ -175,6 +175,12 @@ static const struct { const char *text; const npu_quantize_rule *rule; const cha
     { "v = aten.view.default(x, [2, 4, 36])\nm1 = aten.matmul.default(v, n5)\noutput o = m1\n", NULL, "aten.view.default npu.qlinear" },
     { "a = aten.add.Tensor(x, x)\np, i = aten.max_pool2d_with_indices.default(a, [2,2])\noutput o = p\n", NULL, "npu.qadd npu.qmax_pool" },
     { "c = aten.conv2d.padding(x, w, b, [1,1], 'same')\noutput o = c\n", NULL, "npu.qconv" },
+    { "v = aten.constant_pad_nd.default(x, [1,1,1,1])\nc = aten.conv2d.default(v, w, b)\noutput o = c\n", NULL, "npu.qconv" },
+    { "q = aten.matmul.default(x, x)\nd = aten.add.Tensor(q, top)\ns = aten.softmax.int(d, -1)\nm1 = aten.matmul.default(s, x)\n"
+      "output o = m1\n", NULL, "aten.matmul.default aten.add.Tensor aten.softmax.int aten.matmul.default" },
+    { "q = aten.matmul.default(x, x)\ns = aten.softmax.int(q, -1)\nc = aten.conv2d.default(s, w, b)\noutput o = c\n", NULL,
+      "aten.matmul.default npu.qsoftmax npu.qconv" },
+    { "d = aten.mul.Scalar(x, 1e-9)\na = aten.add.Tensor(d, d)\noutput o = a\n", NULL, "aten.mul.Scalar npu.qadd" },
     { "s = aten.div.Scalar(x, 1.4142135623730951)\ne = aten.erf.default(s)\na = aten.add.Scalar(e, 1.0)\nm1 = aten.mul.Tensor(x, a)\n"
       "g = aten.mul.Scalar(m1, 0.5)\noutput o = g\n", NULL, "npu.qgelu" },
     { "r = aten.relu.default(x)\ne = aten.exp.default(r)\noutput o = e\n", NULL, "aten.relu.default aten.exp.default" },
