@@ -29102,7 +29102,11 @@ typedef struct npu__ref_byte_real {
     double scale, eps;
     int32_t zero;
     bool is_signed;
+    uint32_t isa;
     size_t n, rows; /* of layer norm */
+    const int32_t *columns[2]; /* of resizing over two dims: the elements of a row that a result is of, */
+    const double *weights[2];  /* and how much of each; NULL = one element alone */
+    const uint8_t *table;      /* of bytes as they are stored: results of one element */
 } npu__ref_byte_real;
 
 NPU__REF_COLD static npu__ref_byte_real *npu__ref_byte_real_create(npu_prepare *p)
@@ -29113,6 +29117,7 @@ NPU__REF_COLD static npu__ref_byte_real *npu__ref_byte_real_create(npu_prepare *
         s->scale = npu__ref_in_scale(p->op, 0);
         s->zero = npu__ref_in_zero(p->op, 0);
         s->is_signed = p->in[0].dtype == NPU_I8;
+        s->isa = p->isa;
     }
     return s;
 }
@@ -29132,24 +29137,71 @@ NPU__REF_COLD static npu_status npu__ref_qlayer_norm_prepare(npu_prepare *p)
     return NPU_OK;
 }
 
+/* npu__ref_quantise in a loop. */
+NPU__REF_INLINE uint8_t npu__ref_byte_of_real(const npu__ref_quantised *q, double real)
+{
+    double y = real / q->scale;
+    int32_t e;
+    y = y > 1e6 ? 1e6 : y > -1e6 ? y : -1e6;
+    e = (int32_t)((y + 0x1.8p52) - 0x1.8p52) + q->zero;
+    e = e < q->low ? q->low : e;
+    return (uint8_t)(e > q->high ? q->high : e);
+}
+
+/* Sums of n bytes, 2^15 at most, their highest bits flipped, and of their squares. */
+NPU__REF_INLINE void npu__ref_byte_moments_body(uint32_t *sums, const uint8_t *x, uint8_t flip, size_t n)
+{
+    uint32_t sum = 0, squares = 0;
+    NPU__REF_EACH(n, uint32_t e = (uint8_t)(x[i] ^ flip); sum += e; squares += e * e)
+    sums[0] = sum, sums[1] = squares;
+}
+NPU__REF_INLINE void npu__ref_byte_norm_body(uint8_t *y, const uint8_t *x, const npu__ref_byte_real *s, double mean,
+                                             double rstd, const float *w, const float *b)
+{
+    const npu__ref_quantised q = s->q; /* which bytes that are written might change */
+    const int32_t flip = s->is_signed ? 0x80 : 0, zero = s->zero + flip;
+    if (w && b) {
+        NPU__REF_EACH(s->n, double e = ((double)((x[i] ^ flip) - zero) - mean) * rstd;
+                      y[i] = npu__ref_byte_of_real(&q, e * (double)w[i] + (double)b[i]))
+    } else {
+        NPU__REF_EACH(s->n, double e = ((double)((x[i] ^ flip) - zero) - mean) * rstd;
+                      y[i] = npu__ref_byte_of_real(&q, e * (w ? (double)w[i] : 1.0) + (b ? (double)b[i] : 0.0)))
+    }
+}
+NPU__REF_ON_WIDE(NPU__REF_LOOP_OF, byte_moments, (uint32_t *sums, const uint8_t *x, uint8_t flip, size_t n),
+                 (sums, x, flip, n))
+NPU__REF_ON_WIDE(NPU__REF_LOOP_OF, byte_norm, (uint8_t *y, const uint8_t *x, const npu__ref_byte_real *s, double mean,
+                 double rstd, const float *w, const float *b), (y, x, s, mean, rstd, w, b))
+typedef struct npu__ref_byte_norm_loops {
+    void (*moments)(uint32_t *sums, const uint8_t *x, uint8_t flip, size_t n);
+    void (*norm)(uint8_t *y, const uint8_t *x, const npu__ref_byte_real *s, double mean, double rstd, const float *w,
+                 const float *b);
+} npu__ref_byte_norm_loops;
+static const npu__ref_byte_norm_loops npu__ref_byte_norm_loops_of[] = {
+#define NPU_X(set, narrow, wide) { npu__ref_byte_moments_##wide, npu__ref_byte_norm_##wide },
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+};
+
 /* Sums are of whole numbers: nothing is lost in the variance. */
 static void npu__ref_qlayer_norm_row(const npu__ref_byte_real *s, uint8_t *y, const uint8_t *x, const float *w,
                                      const float *b)
 {
-    int64_t sum = 0, squares = 0;
+    const npu__ref_byte_norm_loops *loops = &npu__ref_byte_norm_loops_of[s->isa];
+    int64_t sum = 0, squares = 0, n = (int64_t)s->n, left = s->zero + (s->is_signed ? 0x80 : 0);
     double mean, rstd;
-    for (size_t i = 0; i < s->n; i++) {
-        int64_t e = npu__ref_byte(x, s->is_signed, i) - s->zero;
-        sum += e;
-        squares += e * e;
+    for (size_t i = 0, some; i < s->n; i += some) {
+        uint32_t sums[2];
+        some = s->n - i < 1u << 15 ? s->n - i : 1u << 15;
+        loops->moments(sums, x + i, s->is_signed ? 0x80 : 0, some);
+        sum += sums[0], squares += sums[1];
     }
+    squares += left * left * n - 2 * left * sum; /* their zeros taken off */
+    sum -= left * n;
     mean = (double)sum / (double)s->n;
     rstd = s->scale * s->scale * ((double)squares / (double)s->n - mean * mean) + s->eps;
     rstd = s->scale / npu__math_sqrt(rstd);
-    for (size_t i = 0; i < s->n; i++) {
-        double e = ((double)(npu__ref_byte(x, s->is_signed, i) - s->zero) - mean) * rstd;
-        y[i] = npu__ref_quantise(&s->q, e * (w ? (double)w[i] : 1.0) + (b ? (double)b[i] : 0.0));
-    }
+    loops->norm(y, x, s, mean, rstd, w, b);
 }
 
 static npu_status npu__ref_qlayer_norm_launch(const npu_launch *l, uint32_t part, uint32_t parts)
@@ -29164,6 +29216,36 @@ static npu_status npu__ref_qlayer_norm_launch(const npu_launch *l, uint32_t part
     return NPU_OK;
 }
 
+/* Columns of results, and their weights, which are 0 where there is no second element. */
+NPU__REF_COLD static npu_status npu__ref_qresize_columns(npu_prepare *p, npu__ref_byte_real *s)
+{
+    const npu__ref_resize *r = s->resize;
+    size_t n = (size_t)r->out[2];
+    bool is_linear = r->mode == NPU__LINEAR;
+    uint8_t *table = (uint8_t *)npu_prepare_alloc(p, 256);
+    int32_t *columns = (int32_t *)npu_prepare_alloc(p, 2 * n * sizeof *columns + 1);
+    double *weights = is_linear ? (double *)npu_prepare_alloc(p, 2 * n * sizeof *weights + 1) : NULL;
+    if (!table || !columns || (is_linear && !weights)) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    for (size_t i = 0; i < 2 * n; i++) {
+        const npu__ref_taps *t = &r->taps[2][i % n];
+        bool is_there = (int)(i / n) < t->count;
+        columns[i] = (int32_t)t->index[is_there ? i / n : 0];
+        if (weights) {
+            weights[i] = is_there ? t->weight[i / n] : 0.0;
+        }
+    }
+    for (uint32_t i = 0; i < 256; i++) {
+        uint8_t byte = (uint8_t)i;
+        table[i] = npu__ref_quantise(&s->q, (double)(npu__ref_byte(&byte, s->is_signed, 0) - s->zero) * s->scale);
+    }
+    s->table = table, s->columns[0] = columns, s->columns[1] = columns + n;
+    s->weights[0] = weights, s->weights[1] = weights ? weights + n : NULL;
+    p->worker_workspace = weights ? 4 * n * sizeof(double) : 0;
+    return NPU_OK;
+}
+
 NPU__REF_COLD static npu_status npu__ref_qresize_prepare(npu_prepare *p)
 {
     npu__ref_byte_real *s = npu__ref_byte_real_create(p);
@@ -29171,21 +29253,72 @@ NPU__REF_COLD static npu_status npu__ref_qresize_prepare(npu_prepare *p)
     if (status == NPU_OK) {
         s->resize = (const npu__ref_resize *)p->state;
         p->state = s;
+        status = s->resize->in[2] <= INT32_MAX ? npu__ref_qresize_columns(p, s) : NPU_ERR_OVERFLOW;
     }
     return status;
 }
 
+/* A row of the result: e[2 j + k] are the elements k of columns in row j of two, whose weights are `rows`. */
+NPU__REF_INLINE void npu__ref_byte_mix_body(uint8_t *y, const double *const *e, const double *rows,
+                                            const npu__ref_byte_real *s, size_t n)
+{
+    const npu__ref_quantised q = s->q; /* as above */
+    const double *a = e[0], *b = e[1], *c = e[2], *d = e[3], *w = s->weights[0], *v = s->weights[1];
+    const double first = rows[0], second = rows[1], zero = s->zero, scale = s->scale;
+    NPU__REF_EACH(n, double sum = first * w[i] * a[i] + first * v[i] * b[i]; sum = sum + second * w[i] * c[i];
+                  sum = sum + second * v[i] * d[i]; y[i] = npu__ref_byte_of_real(&q, (sum - zero) * scale))
+}
+NPU__REF_ON_WIDE(NPU__REF_LOOP_OF, byte_mix, (uint8_t *y, const double *const *e, const double *rows,
+                 const npu__ref_byte_real *s, size_t n), (y, e, rows, s, n))
+typedef void (*npu__ref_byte_mix_fn)(uint8_t *y, const double *const *e, const double *rows,
+                                     const npu__ref_byte_real *s, size_t n);
+static const npu__ref_byte_mix_fn npu__ref_byte_mix_of[] = {
+#define NPU_X(set, narrow, wide) npu__ref_byte_mix_##wide,
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+};
+
+/* The elements of a row that results are of, in two lines. */
+static void npu__ref_qresize_take(const npu__ref_byte_real *s, const uint8_t *x, double *to)
+{
+    size_t n = (size_t)s->resize->out[2];
+    for (size_t i = 0; i < 2 * n; i++) {
+        to[i] = (double)npu__ref_byte(x, s->is_signed, (size_t)s->columns[0][i]);
+    }
+}
+
+/* Parts are ranges of rows of the result. Elements of the two rows that were read last stay in two slots. */
 static npu_status npu__ref_qresize_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_byte_real *s = (const npu__ref_byte_real *)l->state;
     const npu__ref_resize *r = s->resize;
     size_t height = (size_t)r->out[1], width = (size_t)r->out[2], begin, end;
+    const uint8_t *had[2] = { NULL, NULL };
     npu__ref_share(r->planes * height, part, parts, &begin, &end);
-    for (size_t o = begin * width; o < end * width; o++) {
-        npu__ref_taps w[3];
-        w[0] = r->taps[0][0], w[1] = r->taps[1][o / width % height], w[2] = r->taps[2][o % width];
-        ((uint8_t *)l->y[0])[o] =
-            npu__ref_quantise(&s->q, (npu__ref_tap_sum(l, o / width / height, r->in, w) - s->zero) * s->scale);
+    for (size_t o = begin; o < end; o++) {
+        const npu__ref_taps *t = &r->taps[1][o % height];
+        const uint8_t *plane = (const uint8_t *)l->x[0] + o / height * (size_t)(r->in[1] * r->in[2]);
+        uint8_t *y = (uint8_t *)l->y[0] + o * width;
+        const double *e[4];
+        double rows[2];
+        for (int j = 0; j < 2 && s->weights[0]; j++) {
+            int64_t row = t->index[j < t->count ? j : 0];
+            const uint8_t *x = plane + row * r->in[2];
+            double *slot = (double *)l->worker_workspace + (size_t)(row & 1) * 2 * width;
+            if (had[row & 1] != x) {
+                npu__ref_qresize_take(s, x, slot);
+                had[row & 1] = x;
+            }
+            e[2 * j] = slot, e[2 * j + 1] = slot + width;
+            rows[j] = j < t->count ? t->weight[j] : 0.0;
+        }
+        if (s->weights[0]) {
+            npu__ref_byte_mix_of[s->isa](y, e, rows, s, width);
+            continue;
+        }
+        for (size_t i = 0; i < width; i++) {
+            y[i] = s->table[plane[t->index[0] * r->in[2] + s->columns[0][i]]];
+        }
     }
     return NPU_OK;
 }
