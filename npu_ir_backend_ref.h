@@ -27596,6 +27596,7 @@ typedef struct npu__ref_lean_packed {
     int64_t groups;     /* of a row; 0 = weights have 8 bits */
     int64_t rows;       /* of x, filled up to whole blocks */
     uint32_t dtype;     /* of x and the result */
+    npu__ref_product many; /* of many rows of x, and a block of rows of the weight as floats; m = 0: not of so many */
 } npu__ref_lean_packed;
 
 /* Are the zeros of all groups 0? */
@@ -27692,6 +27693,108 @@ static npu_status npu__ref_lean_before(const npu_launch *l, uint32_t part, uint3
     return NPU_OK;
 }
 
+/* Rows of the weight that become floats together, and rows of x that are worth it. */
+enum { NPU__REF_LEAN_BLOCK = 64, NPU__REF_LEAN_MANY = 17 };
+
+/* Many rows are a product of floats, of a block of the weight at a time. */
+NPU__REF_COLD static npu_status npu__ref_lean_prepare_many(npu_prepare *p, npu__ref_lean_packed *s)
+{
+    npu__ref_product *g = &s->many;
+    size_t size, last;
+    g->m = s->lean.m, g->k = s->lean.k;
+    g->alpha = 1.0, g->isa = p->isa;
+    g->a.dtype = g->b.dtype = g->c_dtype = NPU_F32;
+    g->a.row = s->lean.k, g->a.col = 1;
+    g->b.row = s->groups ? NPU__REF_LEAN_BLOCK : 1, g->b.col = s->groups ? 1 : s->lean.k;
+    g->c_row = s->lean.n, g->c_col = 1;
+    g->is_own = true;
+    g->n = s->lean.n % NPU__REF_LEAN_BLOCK;
+    last = npu__ref_gemm_workspace(g);
+    g->n = NPU__REF_LEAN_BLOCK;
+    if (!npu_size_mul((size_t)s->lean.k, NPU__REF_LEAN_BLOCK * sizeof(float), &size) ||
+        !npu_size_add(size, last > npu__ref_gemm_workspace(g) ? last : npu__ref_gemm_workspace(g),
+                      &p->worker_workspace)) {
+        return NPU_ERR_OVERFLOW;
+    }
+    p->parts = npu__ref_parts((size_t)npu__ref_ceil_div(s->lean.n, NPU__REF_LEAN_BLOCK), 1);
+    return NPU_OK;
+}
+
+/* 64 rows of 4-bit weights from row `first` on, side by side for each of k. */
+NPU__REF_INLINE void npu__ref_lean_int4_body(float *to, const uint8_t *from, const float *pairs, int64_t k,
+                                             int64_t group, int64_t next)
+{
+    float scales[64], zeros[64];
+    for (int64_t j = 0; j < k; j++, from += 32, to += 64) {
+        if (j % group == 0) {
+            NPU__REF_EACH(64, scales[i] = pairs[2 * i]; zeros[i] = pairs[2 * i + 1])
+            pairs += next;
+        }
+        NPU__REF_EACH(32, to[i] = (float)((from[i] & 15) - 8) * scales[i] + zeros[i];
+                      to[32 + i] = (float)((from[i] >> 4) - 8) * scales[32 + i] + zeros[32 + i])
+    }
+}
+NPU__REF_INLINE void npu__ref_lean_int8_body(float *to, const int8_t *from, float scale, size_t n)
+{
+    NPU__REF_EACH(n, to[i] = (float)from[i] * scale)
+}
+NPU__REF_ON_WIDE(NPU__REF_LOOP_OF, lean_int4, (float *to, const uint8_t *from, const float *pairs, int64_t k,
+                 int64_t group, int64_t next), (to, from, pairs, k, group, next))
+NPU__REF_ON_WIDE(NPU__REF_LOOP_OF, lean_int8, (float *to, const int8_t *from, float scale, size_t n),
+                 (to, from, scale, n))
+typedef struct npu__ref_lean_float_loops {
+    void (*int4)(float *to, const uint8_t *from, const float *pairs, int64_t k, int64_t group, int64_t next);
+    void (*int8)(float *to, const int8_t *from, float scale, size_t n);
+} npu__ref_lean_float_loops;
+static const npu__ref_lean_float_loops npu__ref_lean_float_of[] = {
+#define NPU_X(set, narrow, wide) { npu__ref_lean_int4_##wide, npu__ref_lean_int8_##wide },
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+};
+
+/* Rows first .. first + rows of the weight as floats, where the product reads them. */
+static void npu__ref_lean_floats(const npu_launch *l, const npu__ref_lean_packed *s, int64_t first, int64_t rows,
+                                 float *to)
+{
+    const npu__ref_lean *lean = &s->lean;
+    const npu__ref_lean_float_loops *loops = &npu__ref_lean_float_of[s->many.isa];
+    const float *scales = (const float *)l->x[2];
+    if (s->groups && rows == NPU__REF_LEAN_BLOCK) {
+        loops->int4(to, (const uint8_t *)l->x[1] + first * lean->k / 2, scales + 2 * first, lean->k, lean->group,
+                    2 * lean->n);
+        return;
+    }
+    for (int64_t i = 0; i < rows; i++) {
+        const float *pairs = scales + 2 * (first + i);
+        for (int64_t k = 0; s->groups && k < lean->k; k++) {
+            const float *pair = pairs + k / lean->group * 2 * lean->n;
+            to[k * NPU__REF_LEAN_BLOCK + i] = (float)npu__ref_lean_weight(l, lean, first + i, k) * pair[0] + pair[1];
+        }
+        if (!s->groups) {
+            loops->int8(to + i * lean->k, (const int8_t *)l->x[1] + (first + i) * lean->k, scales[first + i],
+                        (size_t)lean->k);
+        }
+    }
+}
+
+/* Parts are ranges of blocks: the sums of each are the same in any. */
+static npu_status npu__ref_lean_launch_many(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_lean_packed *s = (const npu__ref_lean_packed *)l->state;
+    float *block = (float *)l->worker_workspace;
+    size_t begin, end;
+    npu__ref_share((size_t)npu__ref_ceil_div(s->lean.n, NPU__REF_LEAN_BLOCK), part, parts, &begin, &end);
+    for (int64_t i = (int64_t)begin; i < (int64_t)end; i++) {
+        npu__ref_product g = s->many;
+        g.n = npu__ref_min(NPU__REF_LEAN_BLOCK, s->lean.n - i * NPU__REF_LEAN_BLOCK);
+        npu__ref_lean_floats(l, s, i * NPU__REF_LEAN_BLOCK, g.n, block);
+        g.a.x = l->x[0], g.b.x = block, g.c = (float *)l->y[0] + i * NPU__REF_LEAN_BLOCK;
+        g.workspace = (char *)block + (size_t)s->lean.k * NPU__REF_LEAN_BLOCK * sizeof *block;
+        npu__ref_gemm(&g, 0, 1);
+    }
+    return NPU_OK;
+}
+
 static npu_status npu__ref_lean_prepare_packed(npu_prepare *p)
 {
     npu__ref_lean_packed *s = (npu__ref_lean_packed *)npu_prepare_alloc(p, sizeof *s);
@@ -27706,6 +27809,10 @@ static npu_status npu__ref_lean_prepare_packed(npu_prepare *p)
     s->dtype = p->in[0].dtype;
     s->groups = is_int4 ? s->lean.k / s->lean.group : 0;
     s->rows = npu__ref_ceil_div(s->lean.m, NPU__REF_LEAN_ROWS) * NPU__REF_LEAN_ROWS;
+    if (s->lean.m >= NPU__REF_LEAN_MANY && s->dtype == NPU_F32 && s->lean.n && s->lean.k) {
+        p->state = s;
+        return npu__ref_lean_prepare_many(p, s);
+    }
     if (is_int4 && p->op->in_data && p->op->in_data[1] && p->op->in_data[2]) {
         status = npu__ref_int4_pack(p, s);
     }
@@ -27748,6 +27855,9 @@ static npu_status npu__ref_lean_launch_packed(const npu_launch *l, uint32_t part
 {
     const npu__ref_lean_packed *s = (const npu__ref_lean_packed *)l->state;
     size_t begin, end;
+    if (s->many.m) {
+        return npu__ref_lean_launch_many(l, part, parts);
+    }
     if (s->groups && (!s->words || ((const float *)l->workspace)[s->rows * (s->lean.k + s->groups)] == 0.0f)) {
         return npu__ref_lean_launch(l, part, parts);
     }

@@ -243,7 +243,7 @@ static void test_known_parameters(void)
 
 /* ---- linears with weights of small integers ---- */
 
-enum { MOST = 320 };
+enum { MOST = 320, ROWS = 24 };
 
 /* The same in every run: whole numbers from -limit to limit. */
 static int number(uint32_t *seed, int limit)
@@ -255,7 +255,7 @@ static int number(uint32_t *seed, int limit)
 /* What a linear is made of: self [m,k], integers [n,k] and what else it takes. */
 typedef struct linear {
     uint32_t m, n, k, group;
-    float x[8 * MOST], scales[80 * 10], zeros[80 * 10], bias[80];
+    float x[ROWS * MOST], scales[80 * 10], zeros[80 * 10], bias[80];
     int w[80 * MOST];
 } linear;
 
@@ -305,7 +305,7 @@ static void run_linear(const npu_graph *g, const linear *l, const npu_backend *c
 /* All instruction sets, and the plain variant. `sums` are those of the magnitudes, which errors are measured by. */
 static void check_linear(const char *what, npu_graph *g, const linear *l, const double *want, const double *sums)
 {
-    static float y[8 * 80];
+    static float y[ROWS * 80];
     npu_backend *plain = NULL;
     npu_ref_desc desc = { .variant = "plain" };
     NPU_CHECK_STATUS(npu_ref_create(&plain, &desc), NPU_OK);
@@ -346,7 +346,7 @@ static void finish(npu_graph *g, npu_op op, const char *what, const linear *l, c
 static void check_int8(const linear *l)
 {
     static int8_t w[80 * MOST];
-    static double want[8 * 80], sums[8 * 80];
+    static double want[ROWS * 80], sums[ROWS * 80];
     npu_value x;
     npu_graph *g = start(l, &x);
     for (uint32_t i = 0; i < l->n * l->k; i++) {
@@ -386,7 +386,7 @@ static void check_int4(const linear *l, bool is_known)
 {
     static int32_t w[80 * MOST];
     static float q[2 * 80 * 10];
-    static double want[8 * 80], sums[8 * 80];
+    static double want[ROWS * 80], sums[ROWS * 80];
     uint32_t groups = l->k / l->group;
     npu_value x;
     npu_graph *g = start(l, &x);
@@ -435,7 +435,7 @@ static double rounded_row(const linear *l, uint32_t m, int *q)
 static void check_dynamic(const linear *l, bool has_bias)
 {
     static uint8_t w[80 * MOST / 2];
-    static double want[8 * 80], sums[8 * 80];
+    static double want[ROWS * 80], sums[ROWS * 80];
     int q[MOST];
     uint32_t groups = l->k / l->group;
     npu_value x;
@@ -486,7 +486,8 @@ static void test_linears(void)
 {
     static const uint32_t sizes[][4] = { /* m, n, k, group */
         { 1, 64, 64, 32 }, { 1, 80, 320, 64 }, { 3, 16, 128, 128 }, { 8, 48, 256, 32 }, { 5, 80, 96, 32 },
-        { 2, 64, 256, 256 }, { 1, 16, 224, 32 }
+        { 2, 64, 256, 256 }, { 1, 16, 224, 32 },
+        { 17, 64, 96, 32 }, { 24, 80, 320, 64 } /* so many that weights become floats */
     };
     static linear l;
     for (size_t i = 0; i < COUNT(sizes); i++) {
@@ -501,7 +502,7 @@ static void test_linears(void)
         check_int4_range(&l);
     }
     for (uint32_t k = 1; k < 200; k += 33) { /* any rows and columns */
-        fill_linear(&l, 1 + k % 8, 1 + k % 79, k, k, 127);
+        fill_linear(&l, 1 + k % (k % 2 ? 8 : ROWS), 1 + k % 79, k, k, 127);
         check_int8(&l);
     }
 }
