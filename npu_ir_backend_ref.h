@@ -26411,6 +26411,57 @@ static npu_status npu__ref_affine_launch(const npu_launch *l, uint32_t part, uin
     return NPU_OK;
 }
 
+/* As npu__ref_byte_quantize_body, and back; `keeps`: NaN stays, else it is the least. */
+NPU__REF_INLINE void npu__ref_fake_body(float *y, uint8_t *mask, const float *x, size_t n,
+                                        const npu__ref_affine_run *r, float min, float max, int32_t keeps)
+{
+    const float inverse = (float)r->inverse, zero = (float)r->zero, scale = (float)r->scale;
+    if (mask) {
+        NPU__REF_EACH(n, float v = x[i] * inverse; float u = v > -1048576.0f ? v : -1048576.0f;
+                      u = (u < 1048576.0f ? u : 1048576.0f) + 12582912.0f; u = u - 12582912.0f + zero;
+                      mask[i] = (uint8_t)((v == v) & (u >= min) & (u <= max)))
+    }
+    NPU__REF_EACH(n, float v = x[i] * inverse; float u = v > -1048576.0f ? v : -1048576.0f;
+                  u = (u < 1048576.0f ? u : 1048576.0f) + 12582912.0f; u = u - 12582912.0f + zero;
+                  u = u > min ? u : min; u = u < max ? u : max; u = (v != v) & keeps ? v : u;
+                  y[i] = (u - zero) * scale)
+}
+NPU__REF_ON_WIDE(NPU__REF_LOOP_OF, fake, (float *y, uint8_t *mask, const float *x, size_t n,
+                 const npu__ref_affine_run *r, float min, float max, int32_t keeps), (y, mask, x, n, r, min, max, keeps))
+typedef void (*npu__ref_fake_fn)(float *y, uint8_t *mask, const float *x, size_t n, const npu__ref_affine_run *r,
+                                 float min, float max, int32_t keeps);
+static const npu__ref_fake_fn npu__ref_fake_of[] = {
+#define NPU_X(set, narrow, wide) npu__ref_fake_##wide,
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+};
+
+/* All steps in f32, as npu__ref_byte_affine_launch. Ranges that are empty, or with a zero point beyond 2^20, and zero
+   points that are no whole numbers are left to the plain one: before anything is written, which may be where x is. */
+static npu_status npu__ref_fake_launch(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    npu__ref_affine s = *(const npu__ref_affine *)l->state;
+    bool fits = npu__ref_affine_told(l, &s) && !s.zero_first && s.min <= s.max;
+    double most = fabs(s.min) > fabs(s.max) ? fabs(s.min) : fabs(s.max);
+    size_t begin, end, n;
+    npu__ref_split((size_t)npu__ref_len(&l->in[0]), part, parts, &begin, &end);
+    for (size_t i = begin; i < end && fits; i += s.run - i % s.run) {
+        fits = fabs(npu__ref_affine_of(l, &s, (int64_t)(i / s.run)).zero) + most < 0x1p20;
+    }
+    for (size_t i = begin; i < end && fits; i += n) {
+        npu__ref_affine_run r = npu__ref_affine_of(l, &s, (int64_t)(i / s.run));
+        n = s.run - i % s.run < end - i ? s.run - i % s.run : end - i;
+        npu__ref_fake_of[l->isa]((float *)l->y[0] + i, l->num_out > 1 ? (uint8_t *)l->y[1] + i : NULL,
+                                 (const float *)l->x[0] + i, n, &r, (float)s.min, (float)s.max, !s.is_aten);
+    }
+    return fits ? NPU_OK : npu__ref_affine_launch(l, part, parts);
+}
+
+static bool npu__ref_is_f32_fake(const npu_op_info *op)
+{
+    return op->in[0]->dtype == NPU_F32 && op->out[0]->dtype == NPU_F32;
+}
+
 /* 2^20 and all beyond lie outside of a byte, whatever the zero point. What is below is rounded to even by 1.5 2^23,
    from which on f32 holds whole numbers only. */
 NPU__REF_INLINE void npu__ref_byte_quantize_body(uint8_t *y, const float *x, size_t n, float inverse, float zero,
@@ -28115,16 +28166,20 @@ static npu_status npu__ref_dyn_launch_packed(const npu_launch *l, uint32_t part,
     NPU__REF_ROW_MODE(mode, kind, "f32", 1, npu__ref_is_byte_affine, npu__ref_byte_affine_prepare, \
                       npu__ref_byte_affine_launch), \
     NPU__REF_AFFINE_KERNEL(kind, mode)
+#define NPU__REF_FAKE_KERNELS(kind) \
+    NPU__REF_ROW_MODE(NPU__REF_FAKE, kind, "f32", 1, npu__ref_is_f32_fake, npu__ref_affine_prepare, \
+                      npu__ref_fake_launch), \
+    NPU__REF_AFFINE_KERNEL(kind, NPU__REF_FAKE)
 #define NPU__REF_TOKEN_QPARAMS_KERNEL(kind, mode) \
     NPU__REF_ROW_MODE(mode, kind, "plain", 0, NULL, npu__ref_token_qparams_prepare, npu__ref_token_qparams_launch)
 
 #define NPU__REF_KERNELS_QUANTIZATION                                                                                \
-    NPU__REF_AFFINE_KERNEL(NPU_ATEN_FAKE_QUANTIZE_PER_TENSOR_AFFINE, NPU__REF_FAKE),                                 \
-    NPU__REF_AFFINE_KERNEL(NPU_ATEN_FAKE_QUANTIZE_PER_TENSOR_AFFINE_TENSOR_QPARAMS, NPU__REF_FAKE),                  \
-    NPU__REF_AFFINE_KERNEL(NPU_ATEN_FAKE_QUANTIZE_PER_TENSOR_AFFINE_CACHEMASK, NPU__REF_FAKE),                       \
-    NPU__REF_AFFINE_KERNEL(NPU_ATEN_FAKE_QUANTIZE_PER_TENSOR_AFFINE_CACHEMASK_TENSOR_QPARAMS, NPU__REF_FAKE),        \
-    NPU__REF_AFFINE_KERNEL(NPU_ATEN_FAKE_QUANTIZE_PER_CHANNEL_AFFINE, NPU__REF_FAKE),                                \
-    NPU__REF_AFFINE_KERNEL(NPU_ATEN_FAKE_QUANTIZE_PER_CHANNEL_AFFINE_CACHEMASK, NPU__REF_FAKE),                      \
+    NPU__REF_FAKE_KERNELS(NPU_ATEN_FAKE_QUANTIZE_PER_TENSOR_AFFINE),                                 \
+    NPU__REF_FAKE_KERNELS(NPU_ATEN_FAKE_QUANTIZE_PER_TENSOR_AFFINE_TENSOR_QPARAMS),                  \
+    NPU__REF_FAKE_KERNELS(NPU_ATEN_FAKE_QUANTIZE_PER_TENSOR_AFFINE_CACHEMASK),                       \
+    NPU__REF_FAKE_KERNELS(NPU_ATEN_FAKE_QUANTIZE_PER_TENSOR_AFFINE_CACHEMASK_TENSOR_QPARAMS),        \
+    NPU__REF_FAKE_KERNELS(NPU_ATEN_FAKE_QUANTIZE_PER_CHANNEL_AFFINE),                                \
+    NPU__REF_FAKE_KERNELS(NPU_ATEN_FAKE_QUANTIZE_PER_CHANNEL_AFFINE_CACHEMASK),                      \
     NPU__REF_ROW(NPU_ATEN_INT_MM, "packed", 10, NULL, npu__ref_int_mm_prepare, npu__ref_int_mm_launch),              \
     NPU__REF_ROW(NPU_ATEN_INT_MM, "plain", 0, NULL, npu__ref_matmul_prepare_plain, npu__ref_matmul_launch),          \
     NPU__REF_ROW(NPU_ATEN_WEIGHT_INT8PACK_MM, "packed", 10, NULL, npu__ref_lean_prepare_packed,                      \
@@ -28159,7 +28214,7 @@ static npu_status npu__ref_dyn_launch_packed(const npu_launch *l, uint32_t part,
     NPU__REF_AFFINE_KERNEL(NPU_QUANTIZED_DEQUANTIZE_PER_TOKEN, NPU__REF_DEQUANTIZE),                                 \
     NPU__REF_AFFINE_KERNEL(NPU_QUANTIZED_QUANTIZE_PER_CHANNEL_GROUP, NPU__REF_QUANTIZE),                             \
     NPU__REF_AFFINE_KERNEL(NPU_QUANTIZED_DEQUANTIZE_PER_CHANNEL_GROUP, NPU__REF_DEQUANTIZE),                         \
-    NPU__REF_AFFINE_KERNEL(NPU_QUANTIZED_FAKE_QUANT_PER_CHANNEL, NPU__REF_FAKE),
+    NPU__REF_FAKE_KERNELS(NPU_QUANTIZED_FAKE_QUANT_PER_CHANNEL),
 
 /* -----------------------------------------------------------------------------------------------------------
    QUANTISED                                                                               >>kernels-quantised
@@ -30963,8 +31018,8 @@ static bool npu__ref_byte_slab_fits(const npu_op_info *op)
 
    Both are made of convolutions over two dims that are not transposed: slices. Of three dims, a slice of the result is
    one of the slices of the input that the first dim's taps meet, as channels. What is transposed is, for each place
-   modulo the strides, a convolution with the taps that meet inputs there: all of them are channels of one, whose results
-   are put between one another. */
+   modulo the strides, a convolution with the taps that meet inputs there: all of them are channels of one, whose
+   results are put between one another. */
 
 typedef struct npu__ref_byte_slices {
     npu__ref_byte_conv plain; /* first: what the plain launch reads */
@@ -31009,8 +31064,8 @@ static void npu__ref_byte_slices_turn(const npu__ref_byte_slices *s, int64_t cha
 {
     const npu__ref_conv_shape *c = &s->plain.c, *v = &s->slab.plain.c;
     int64_t group = channel / v->out_channels, parts = s->steps[1] * s->steps[2], part = channel % parts;
-    const int8_t *w = s->plain.weights + (group * c->in_channels * c->out_channels + channel / parts % c->out_channels) *
-                                              npu__ref_volume(c->kernel);
+    int64_t first = group * c->in_channels * c->out_channels + channel / parts % c->out_channels;
+    const int8_t *w = s->plain.weights + first * npu__ref_volume(c->kernel);
     for (int64_t i = 0; i < v->in_channels; i++) {
         const int8_t *from = w + i / c->kernel[0] * c->out_channels * npu__ref_volume(c->kernel) +
                              i % c->kernel[0] * c->kernel[1] * c->kernel[2];
@@ -31132,7 +31187,8 @@ static void npu__ref_byte_slices_give(const npu__ref_byte_slices *s, int64_t ite
         int64_t y2 = i % parts % s->steps[2] - c->pad[2] * c->transposed + s->first[2] * s->steps[2];
         for (int64_t j = 0; j < rows; j++, from += width, y1 += s->steps[1]) {
             if (y1 >= 0 && y1 < c->out[1]) {
-                npu__ref_byte_slices_row(y + i / parts * next + y1 * c->out[2], c->out[2], from, width, y2, s->steps[2]);
+                npu__ref_byte_slices_row(y + i / parts * next + y1 * c->out[2], c->out[2], from, width, y2,
+                                         s->steps[2]);
             }
         }
     }
@@ -31176,7 +31232,8 @@ static bool npu__ref_byte_slices_fits(const npu_op_info *op)
     bool is_transposed = npu__ref_is_transposed_conv(op), fits = is_transposed || w->rank == 5;
     for (uint32_t i = w->rank == 5; i + 2u < w->rank; i++) {
         int64_t step = npu_op_int_at(op, "stride", i), dilation = npu_op_int_at(op, "dilation", i);
-        int64_t pad = npu_op_int_at(op, "padding", i), reach = npu__ref_ceil_div(w->dims[i + 2], npu__ref_max(step, 1)) - 1;
+        int64_t reach = npu__ref_ceil_div(w->dims[i + 2], npu__ref_max(step, 1)) - 1;
+        int64_t pad = npu_op_int_at(op, "padding", i);
         fits = fits && step >= 1 && step <= 16 && dilation <= 64 && pad <= 1024;
         fits = fits && (!is_transposed || ((step == 1 || dilation == 1) && reach * dilation >= pad / step));
     }

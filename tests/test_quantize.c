@@ -211,6 +211,64 @@ static void test_choose_qparams(void)
     check_rows(rows, COUNT(rows));
 }
 
+/* The same in every run: whole numbers from -limit to limit. */
+static int number(uint32_t *seed, int limit)
+{
+    *seed = *seed * 1664525u + 1013904223u;
+    return (int)(*seed >> 8) % (2 * limit + 1) - limit;
+}
+
+/* fake_quantize of many elements under every instruction set: the bits of the plain variant, masks, too. Halves, what is
+   beyond all ranges, NaN; zero points and ranges that f32 does not round. */
+static void test_fast_fake(void)
+{
+    static const char *const calls[] = {
+        "y = aten.fake_quantize_per_tensor_affine.default(x, 0.03125, 3, -128, 127)\n",
+        "y = aten.fake_quantize_per_tensor_affine.default(x, 1e-40, 7, 0, 255)\n",
+        "y = aten.fake_quantize_per_tensor_affine.default(x, 0.7, 30000, -32768, 32767)\n",
+        "y = aten.fake_quantize_per_tensor_affine.default(x, 1e-6, 5, -8000000, 8000000)\n",
+        "y, m = aten.fake_quantize_per_tensor_affine_cachemask.default(x, 0.05, -2, -100, 90)\noutput m = m\n",
+        "y, m = aten.fake_quantize_per_channel_affine_cachemask.default(x, s, z, 1, -128, 127)\noutput m = m\n",
+        "y = aten.fake_quantize_per_channel_affine.default(x, s, v, 1, 0, 255)\n",
+        "y = " QD "fake_quant_per_channel.default(x, s, z, 1, -4, 100)\n",
+    };
+    static float x[2 * 3 * 111];
+    uint32_t seed = 5;
+    for (size_t i = 0; i < COUNT(x); i++) {
+        x[i] = (float)(i % 3 ? number(&seed, 600) : number(&seed, 100000)) / 64.0f;
+        x[i] = i % 50 == 7 ? NAN : i % 50 == 8 ? INFINITY : i % 50 == 9 ? -3e38f : i % 50 == 10 ? -0.0f : x[i];
+    }
+    for (size_t k = 0; k < COUNT(calls); k++) {
+        npu_text text = npu_text_init(NULL);
+        npu_backend *plain = NULL;
+        npu_graph *g = NULL;
+        npu_exec *exec[2] = { NULL, NULL };
+        npu_diag diag = { 0 };
+        size_t size = 0;
+        npu_text_printf(&text, "npu_ir 1\ngraph main\ninput x : f32[2,3,111]\nconst s : f32[3] {0.5, 0.125, 0.3}\n"
+                               "const z : i32[3] {0, -3, 100}\nconst v : f32[3] {0.0, 0.5, 7.0}\n%soutput y = y\n", calls[k]);
+        NPU_CHECK_STATUS(npu_ref_create(&plain, &(npu_ref_desc){ .variant = "plain" }), NPU_OK);
+        NPU_CHECK_THAT(npu_graph_parse(&g, text.data, text.len, npu_test_graph_desc(), &diag) == NPU_OK, "%s%s", calls[k], diag.message);
+        for (uint32_t i = 0; g && i <= ISA_MAX; i++) {
+            const npu_backend *cpu = i ? isa_cpu(i - 1) : plain;
+            if (!cpu || npu_exec_create_simple(&exec[i > 0], g, &cpu, 1, &diag)) {
+                continue;
+            }
+            NPU_CHECK_STATUS(npu_test_input(exec[i > 0], "x", x, sizeof x), NPU_OK);
+            NPU_CHECK_STATUS(npu_exec_run(exec[i > 0]), NPU_OK);
+            for (uint32_t o = 0; i && o < npu_graph_num_outputs(g); o++) {
+                const void *want = npu_exec_output(exec[0], o, &size), *got = npu_exec_output(exec[1], o, &size);
+                NPU_CHECK_THAT(memcmp(want, got, size) == 0, "%son %s: output %u has other bits", calls[k], npu_ref_isa(i - 1), (unsigned)o);
+            }
+            npu_exec_destroy(i ? exec[1] : NULL);
+        }
+        npu_exec_destroy(exec[0]);
+        npu_graph_destroy(g);
+        npu_ref_destroy(plain);
+        npu_text_free(&text);
+    }
+}
+
 /* ---- what is refused where it is known ---- */
 
 static void test_known_parameters(void)
@@ -244,13 +302,6 @@ static void test_known_parameters(void)
 /* ---- linears with weights of small integers ---- */
 
 enum { MOST = 320, ROWS = 24 };
-
-/* The same in every run: whole numbers from -limit to limit. */
-static int number(uint32_t *seed, int limit)
-{
-    *seed = *seed * 1664525u + 1013904223u;
-    return (int)(*seed >> 8) % (2 * limit + 1) - limit;
-}
 
 /* What a linear is made of: self [m,k], integers [n,k] and what else it takes. */
 typedef struct linear {
@@ -512,6 +563,7 @@ int main(void)
     NPU_RUN(test_quantise);
     NPU_RUN(test_dequantise);
     NPU_RUN(test_fake_quantise);
+    NPU_RUN(test_fast_fake);
     NPU_RUN(test_choose_qparams);
     NPU_RUN(test_known_parameters);
     NPU_RUN(test_linears);
