@@ -6842,9 +6842,10 @@ typedef struct npu_quantize_desc {
 } npu_quantize_desc;
 
 /* *out is a new graph with the inputs, outputs and names of g; what cannot be quantised is copied, and the report says
-   why: ops without a twin on integers (aten.lstm and aten.gru: only unrolled ones have it), results that are not f32,
-   weights that are not known or whose rows groups do not divide, sums of products that 32 bits might not hold, values
-   and weights with NaN, or infinity, as masks have it.
+   why: ops without a twin on integers (aten.lstm and aten.gru: only unrolled ones have it), a softmax that neither
+   reads nor is read by integers with what is around it, results that are not f32, weights that are not known or whose
+   rows groups do not divide, sums of products that 32 bits might not hold, values and weights with NaN, or infinity, as
+   masks have it.
    Errors: INVALID_ARGUMENT (a desc that is not zeroed or has a form, dtype, group or percentile that is none), GRAPH (g
    has failed), UNSUPPORTED (no backend can run one op), MISSING_FEED (no samples, an input without data), RANGE (NaN or
    infinity in an input, an input that is one number in all samples, a range that is none), NOT_FOUND (a rule names
@@ -59227,10 +59228,11 @@ static void npu__quant_choose_once(npu__quant *q)
     }
 }
 
+/* The op that stands for all that an op is with; the way there is halved for whoever asks next. */
 static npu__quant_op *npu__quant_part(const npu__quant *q, uint32_t op)
 {
     while (q->ops[op].part != op) {
-        op = q->ops[op].part;
+        op = q->ops[op].part = q->ops[q->ops[op].part].part;
     }
     return &q->ops[op];
 }
