@@ -26427,7 +26427,8 @@ NPU__REF_INLINE void npu__ref_fake_body(float *y, uint8_t *mask, const float *x,
                   y[i] = (u - zero) * scale)
 }
 NPU__REF_ON_WIDE(NPU__REF_LOOP_OF, fake, (float *y, uint8_t *mask, const float *x, size_t n,
-                 const npu__ref_affine_run *r, float min, float max, int32_t keeps), (y, mask, x, n, r, min, max, keeps))
+                 const npu__ref_affine_run *r, float min, float max, int32_t keeps),
+                 (y, mask, x, n, r, min, max, keeps))
 typedef void (*npu__ref_fake_fn)(float *y, uint8_t *mask, const float *x, size_t n, const npu__ref_affine_run *r,
                                  float min, float max, int32_t keeps);
 static const npu__ref_fake_fn npu__ref_fake_of[] = {
