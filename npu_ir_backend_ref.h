@@ -8820,51 +8820,111 @@ NPU__REF_INLINE void npu__ref_transpose_square(float *to, int64_t to_row, const 
 #define NPU__REF_HAS_SQUARES 0
 #endif
 
-/* to[column + row * to_row] = from[row + column * from_row]: 4 x 4 at a time, which fits the registers of any
-   machine, as many columns of four rows as fill lines of the cache, since rows may share its sets. Where there is an
-   addend, which lies as `to` does, y = x + addend on the way, then by bounds as by limits. What is read of it is read
-   before that is written. */
-NPU__REF_INLINE void npu__ref_transpose_onto(float *to, int64_t to_row, const float *from, int64_t from_row,
-                                             int64_t rows, int64_t cols, const float *addend, const float *bounds)
+#if defined(NPU__REF_X86) && NPU__REF_HAS_SQUARES
+#define NPU__REF_HAS_SQUARES_16
+/* Sixteen columns of as many rows. */
+NPU__REF_TILE_AVX512 static void npu__ref_transpose_16(float *to, int64_t to_row, const float *from, int64_t from_row,
+                                                       const float *addend, const float *bounds)
 {
-    int64_t square_rows = NPU__REF_HAS_SQUARES ? rows / 4 * 4 : 0;
-    int64_t square_cols = NPU__REF_HAS_SQUARES ? cols / 4 * 4 : 0;
+    const __m512 low = _mm512_set1_ps(bounds[0]), high = _mm512_set1_ps(bounds[1]);
+    __m512 a[16], b[16];
+    NPU__REF_UNROLL_LOOP
+    for (int32_t i = 0; i < 8; i++) { /* pairs of rows */
+        __m512 x = _mm512_loadu_ps(from + 2 * i * from_row), y = _mm512_loadu_ps(from + (2 * i + 1) * from_row);
+        a[2 * i] = _mm512_unpacklo_ps(x, y), a[2 * i + 1] = _mm512_unpackhi_ps(x, y);
+    }
+    NPU__REF_UNROLL_LOOP
+    for (int32_t i = 0; i < 16; i++) { /* fours: columns i % 4 and each fourth after it */
+        __m512d x = _mm512_castps_pd(a[i / 4 * 4 + i % 4 / 2]), y = _mm512_castps_pd(a[i / 4 * 4 + i % 4 / 2 + 2]);
+        b[i] = _mm512_castpd_ps(i % 2 ? _mm512_unpackhi_pd(x, y) : _mm512_unpacklo_pd(x, y));
+    }
+    NPU__REF_UNROLL_LOOP
+    for (int32_t i = 0; i < 4; i++) {
+        a[i] = _mm512_shuffle_f32x4(b[i], b[4 + i], 0x88), a[4 + i] = _mm512_shuffle_f32x4(b[i], b[4 + i], 0xdd);
+        a[8 + i] = _mm512_shuffle_f32x4(b[8 + i], b[12 + i], 0x88);
+        a[12 + i] = _mm512_shuffle_f32x4(b[8 + i], b[12 + i], 0xdd);
+    }
+    NPU__REF_UNROLL_LOOP
+    for (int32_t i = 0; i < 8; i++) {
+        b[i] = _mm512_shuffle_f32x4(a[i], a[8 + i], 0x88), b[8 + i] = _mm512_shuffle_f32x4(a[i], a[8 + i], 0xdd);
+    }
+    NPU__REF_UNROLL_LOOP
+    for (int32_t i = 0; i < 16; i++) {
+        __m512 y = addend ? _mm512_add_ps(b[i], _mm512_loadu_ps(addend + i * to_row)) : b[i];
+        _mm512_storeu_ps(to + i * to_row, addend ? NPU__REF_LIMIT_AVX512(y, low, high) : y);
+    }
+}
+#endif
+
+/* Of an instruction set, the side of the largest square that is transposed at a time. */
+enum { NPU__REF_SQUARE_base = 4, NPU__REF_SQUARE_avx2 = 4, NPU__REF_SQUARE_neon = 4, NPU__REF_SQUARE_avx512 = 16 };
+static const int64_t npu__ref_square_of[] = {
+#define NPU_X(set, narrow, wide) NPU__REF_SQUARE_##wide,
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+};
+
+/* to[column + row * to_row] = from[row + column * from_row]: 4 x 4 or 16 x 16 at a time, as many columns of a few rows
+   as fill lines of the cache, since rows may share its sets. Where there is an addend, which lies as `to` does,
+   y = x + addend on the way, then by bounds as by limits. What is read of it is read before that is written. */
+static void npu__ref_transpose_onto(uint32_t isa, float *to, int64_t to_row, const float *from, int64_t from_row,
+                                    int64_t rows, int64_t cols, const float *addend, const float *bounds)
+{
+    int64_t side = npu__ref_square_of[isa], done_rows = 0, done_cols = 0;
 #if NPU__REF_HAS_SQUARES
     const __m128 low = _mm_set1_ps(bounds[0]), high = _mm_set1_ps(bounds[1]);
-    for (int64_t first = 0; first < square_cols; first += 64) {
-        int64_t end = npu__ref_min(first + 64, square_cols);
-        for (int64_t i = 0; i < square_rows; i += 4) {
-            for (int64_t j = first, at = i * to_row + j; j < end; j += 4, at += 4) {
-                npu__ref_transpose_square(to + at, to_row, from + i + j * from_row, from_row,
-                                          addend ? addend + at : NULL, low, high);
+    side = rows < side || cols < side ? 4 : side;
+    done_rows = rows / side * side, done_cols = cols / side * side;
+    for (int64_t first = 0; first < done_cols; first += 64) {
+        int64_t end = npu__ref_min(first + 64, done_cols);
+        for (int64_t i = 0; i < done_rows; i += side) {
+            for (int64_t j = first, at = i * to_row + j; j < end; j += side, at += side) {
+                const float *x = from + i + j * from_row, *more = addend ? addend + at : NULL;
+                if (side == 4) {
+                    npu__ref_transpose_square(to + at, to_row, x, from_row, more, low, high);
+                    continue;
+                }
+#ifdef NPU__REF_HAS_SQUARES_16
+                npu__ref_transpose_16(to + at, to_row, x, from_row, more, bounds);
+#endif
             }
         }
     }
+    if (side == 16) { /* what is left beside, and below */
+        for (int32_t i = 0; i < 2; i++) {
+            int64_t row = i ? done_rows : 0, col = i ? 0 : done_cols, at = row * to_row + col;
+            npu__ref_transpose_onto(NPU__REF_ISA_base, to + at, to_row, from + row + col * from_row, from_row,
+                                    i ? rows - row : done_rows, cols - col, addend ? addend + at : NULL, bounds);
+        }
+        return;
+    }
+#else
+    (void)side;
 #endif
     for (int64_t i = 0; i < rows; i++) {
-        for (int64_t j = i < square_rows ? square_cols : 0, at = i * to_row + j; j < cols; j++, at++) {
+        for (int64_t j = i < done_rows ? done_cols : 0, at = i * to_row + j; j < cols; j++, at++) {
             float x = from[i + j * from_row];
             to[at] = addend ? npu__ref_limit(x + addend[at], bounds[0], bounds[1]) : x;
         }
     }
 }
 
-static void npu__ref_transpose_f32(float *to, int64_t to_row, const float *from, int64_t from_row,
+static void npu__ref_transpose_f32(uint32_t isa, float *to, int64_t to_row, const float *from, int64_t from_row,
                                    int64_t rows, int64_t cols)
 {
-    npu__ref_transpose_onto(to, to_row, from, from_row, rows, cols, NULL, npu__ref_no_limits);
+    npu__ref_transpose_onto(isa, to, to_row, from, from_row, rows, cols, NULL, npu__ref_no_limits);
 }
 
 /* The same to the result of an op, or, where its epilogue is a sum, to that of the epilogue. */
-static void npu__ref_transpose_result(const npu_epilogue *e, float *to, int64_t to_row, const float *from,
+static void npu__ref_transpose_result(uint32_t isa, const npu_epilogue *e, float *to, int64_t to_row, const float *from,
                                       int64_t from_row, int64_t rows, int64_t cols)
 {
     if (e && e->addend) {
         ptrdiff_t at = to - (const float *)e->from;
-        npu__ref_transpose_onto((float *)e->launch.y[0] + at, to_row, from, from_row, rows, cols, e->addend + at,
+        npu__ref_transpose_onto(isa, (float *)e->launch.y[0] + at, to_row, from, from_row, rows, cols, e->addend + at,
                                 e->bounds);
     } else {
-        npu__ref_transpose_f32(to, to_row, from, from_row, rows, cols);
+        npu__ref_transpose_f32(isa, to, to_row, from, from_row, rows, cols);
     }
 }
 
@@ -8877,7 +8937,7 @@ static void npu__ref_gemm_pack_columns(const npu__ref_product *g, int64_t first,
     double strip[NPU__STRIP];
     bool single = npu__ref_compute_class(b->dtype) == NPU__F32;
     if (b->dtype == NPU_F32 && b->row == 1) {
-        npu__ref_transpose_f32(to, width, (const float *)b->x + first * b->col, b->col, g->k, cols);
+        npu__ref_transpose_f32(g->isa, to, width, (const float *)b->x + first * b->col, b->col, g->k, cols);
         return;
     }
     for (int64_t k = 0; k < g->k; k += NPU__STRIP) {
@@ -8889,7 +8949,7 @@ static void npu__ref_gemm_pack_columns(const npu__ref_product *g, int64_t first,
                                       (size_t)n);
             }
             if (single) {
-                npu__ref_transpose_f32((float *)to + k * width + j, width, strips, NPU__STRIP, n, some);
+                npu__ref_transpose_f32(g->isa, (float *)to + k * width + j, width, strips, NPU__STRIP, n, some);
                 continue;
             }
             npu__ref_load_f64(strip, b->x, b->dtype, at, b->row, (size_t)n);
@@ -11136,10 +11196,11 @@ static int64_t npu__ref_conv_tap(const npu__ref_conv_blocked *s, int64_t i)
 {
     const npu__ref_conv_axis *d = s->dim;
     const int64_t *kernel = s->conv->kernel;
-    int64_t k0 = i / d[2].taps / d[1].taps, k1 = i / d[2].taps % d[1].taps, k2 = i % d[2].taps;
-    if (s->is_cut) {
+    int64_t k0, k1, k2;
+    if (s->is_cut) { /* and may have no taps */
         return i;
     }
+    k0 = i / d[2].taps / d[1].taps, k1 = i / d[2].taps % d[1].taps, k2 = i % d[2].taps;
     return ((d[0].tap_first + k0 * d[0].tap_step) * kernel[1] + d[1].tap_first + k1 * d[1].tap_step) * kernel[2] +
            d[2].tap_first + k2 * d[2].tap_step;
 }
@@ -11935,7 +11996,7 @@ static void npu__ref_conv_scatter(const npu__ref_conv_blocked *s, const npu__ref
     int64_t width = s->pixels->channels, count = npu__ref_min(width, g->m - channel);
     at += channel * g->c_row;
     if (npu__ref_gemm_in_place(g)) {
-        npu__ref_transpose_result(after, (float *)g->c + at, g->c_row, sums, width, count, n);
+        npu__ref_transpose_result(g->isa, after, (float *)g->c + at, g->c_row, sums, width, count, n);
         return;
     }
     if (g->c_dtype == NPU_F32 && !g->onto) { /* of a phase: others' results lie between */
@@ -11947,7 +12008,7 @@ static void npu__ref_conv_scatter(const npu__ref_conv_blocked *s, const npu__ref
         }
         return;
     }
-    npu__ref_transpose_f32(turned, n, sums, width, count, n);
+    npu__ref_transpose_f32(g->isa, turned, n, sums, width, count, n);
     for (int64_t i = 0; i < count; i++) {
         npu__ref_gemm_finish_at(g, channel + i, 0, at + i * g->c_row, turned + i * n, n);
     }
@@ -12508,7 +12569,7 @@ static void npu__ref_winograd_row(const npu__ref_winograd *s, float *y, int64_t 
 {
     int64_t width = s->source.loops->channels, channel = panel * width, high = s->conv.out[1], wide = s->conv.out[2];
     for (int64_t i = 0; i < npu__ref_min(s->tile, high - s->tile * row); i++) {
-        npu__ref_transpose_result(after, y + (channel * high + s->tile * row + i) * wide, high * wide,
+        npu__ref_transpose_result(s->conv.isa, after, y + (channel * high + s->tile * row + i) * wide, high * wide,
                                   results + i * s->tile * s->cols * width, width,
                                   npu__ref_min(width, s->conv.out_channels - channel), wide);
     }
@@ -29987,7 +30048,6 @@ static npu_status npu__ref_byte_means_launch(const npu_launch *l, uint32_t part,
     return NPU_OK;
 }
 
-
 /* Of tiles whose rows are places: output channels that are finished together, most places, least words of a sum. */
 enum { NPU__REF_TURNED_CHANNELS = 64, NPU__REF_TURNED_PLACES = 8, NPU__REF_TURNED_WORDS = 40 };
 
@@ -31121,7 +31181,8 @@ static npu_status npu__ref_byte_slices_prepare(npu_prepare *p)
     s->plain = s->slab.plain = *(const npu__ref_byte_conv *)p->state;
     p->state = s;
     slices = (size_t)(s->plain.c.images * s->plain.c.out[0]);
-    if (!s->plain.weights || (s->plain.has_bias && !s->plain.bias) || npu__ref_volume(s->plain.c.out) * slices == 0) {
+    if (!s->plain.weights || (s->plain.has_bias && !s->plain.bias) || slices == 0 ||
+        npu__ref_volume(s->plain.c.out) == 0) {
         return NPU_OK;
     }
     npu__ref_byte_slices_shape(s);
