@@ -895,14 +895,14 @@ static const conv_case given_convs[] = {
     { 2, 1, 1, 3, { 28, 33 }, { 5, 5 }, 1, 2, 1, false }, { 1, 1, 2, 3, { 31, 90 }, { 5, 5 }, 2, 2, 1, false },
     { 1, 1, 1, 3, { 20, 47 }, { 7, 7 }, 1, 3, 1, false }, { 1, 1, 1, 3, { 6, 20 }, { 5, 5 }, 1, 4, 1, false },
     { 2, 20, 64, 1, { 14, 14 }, { 3, 3 }, 1, 12, 12, false }, { 1, 20, 32, 2, { 14, 15 }, { 3, 3 }, 1, 24, 24, false },
-    { 1, 90, 32, 1, { 33, 19 }, { 3, 5 }, 1, 18, 12, false }, { 1, 20, 64, 2, { 40, 6 }, { 3, 3 }, 1, 5, 5, false },
+    { 1, 20, 32, 1, { 33, 19 }, { 3, 5 }, 1, 18, 12, false }, { 1, 20, 64, 2, { 40, 6 }, { 3, 3 }, 1, 5, 5, false },
     { 2, 24, 32, 1, { 7, 44 }, { 4, 3 }, 2, 6, 4, false }, { 1, 64, 64, 1, { 2, 2 }, { 5, 5 }, 1, 2, 1, false },
     { 1, 30, 64, 1, { 1, 1 }, { 3, 3 }, 1, 1, 1, false }, { 1, 16, 32, 1, { 3, 2 }, { 2, 2 }, 1, 7, 9, false },
     { 1, 130, 64, 1, { 4, 5 }, { 4, 4 }, 2, 1, 1, true }, { 2, 40, 32, 2, { 17, 9 }, { 2, 2 }, 2, 0, 1, true },
     { 1, 33, 48, 1, { 7, 30 }, { 3, 3 }, 2, 1, 1, true }, { 1, 20, 64, 1, { 9, 8 }, { 3, 4 }, 3, 2, 2, true },
     { 1, 300, 64, 1, { 1, 1 }, { 4, 4 }, 1, 0, 1, true }, { 2, 12, 3, 1, { 20, 12 }, { 4, 4 }, 2, 1, 1, true },
     { 2, 20, 64, 1, { 1, 1500 }, { 1, 5 }, 2, 0, 3, false }, { 1, 12, 3, 2, { 3, 1100 }, { 3, 4 }, 1, 0, 1, false },
-    { 1, 90, 64, 1, { 1, 2100 }, { 1, 1 }, 1, 0, 1, false }, { 1, 20, 64, 1, { 1, 300 }, { 1, 4 }, 3, 0, 1, true }
+    { 1, 40, 32, 1, { 1, 1300 }, { 1, 1 }, 1, 0, 1, false }, { 1, 20, 64, 1, { 1, 300 }, { 1, 4 }, 3, 0, 1, true }
 };
 
 static int64_t conv_size(const conv_case *c, int i)
@@ -1522,9 +1522,9 @@ typedef struct rnn_case {
 static const rnn_case rnn_cases[] = {
     { 4, 70, 1, 20, 40, 40, 1, true, false, true },  { 4, 9, 8, 33, 48, 48, 2, false, false, true },
     { 4, 5, 17, 16, 40, 24, 2, true, true, true },   { 4, 3, 70, 30, 33, 33, 1, true, true, false },
-    { 3, 70, 1, 12, 50, 50, 3, true, true, true },   { 3, 21, 9, 40, 64, 64, 1, true, false, true },
-    { 3, 1, 5, 7, 20, 20, 1, false, false, false },  { 2, 30, 12, 24, 70, 70, 2, true, true, true },
-    { 1, 30, 16, 40, 80, 80, 1, false, false, true }, { 1, 1, 1, 1, 1, 1, 1, false, false, true }
+    { 3, 66, 1, 12, 20, 20, 3, true, true, true },   { 3, 9, 9, 40, 64, 64, 1, true, false, true },
+    { 3, 1, 5, 7, 20, 20, 1, false, false, false },  { 2, 8, 12, 24, 70, 70, 2, true, true, true },
+    { 1, 9, 16, 40, 80, 80, 1, false, false, true }, { 1, 1, 1, 1, 1, 1, 1, false, false, true }
 };
 
 /* Weights between -0.1 and 0.1, so that states neither settle nor blow up, as constants or as values of an op. */
@@ -1629,7 +1629,10 @@ static void test_recurrent(void)
     npu_threads_create(&threads, &how);
     for (size_t at = 0; at < COUNT(rnn_cases) * COUNT(floats); at++) {
         const rnn_case *c = &rnn_cases[at / COUNT(floats)];
-        npu_dtype dtype = floats[at % COUNT(floats)];
+        npu_dtype dtype = floats[at % COUNT(floats)]; /* of 16 bits, one for some */
+        if (dtype != NPU_F32 && at / COUNT(floats) % COUNT(floats) != at % COUNT(floats)) {
+            continue;
+        }
         uint64_t weights = seed;
         void *data[MAX_INPUTS] = { NULL };
         npu_graph *known = rnn_graph(c, dtype, true);
