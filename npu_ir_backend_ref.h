@@ -11786,40 +11786,37 @@ enum { NPU__REF_CONV_PHASES = 4096, NPU__REF_CONV_SPANS = 8, NPU__REF_CONV_TILE 
 
 /* Outputs begin .. end of a dim meet input with taps low .. high, and padding with all others. */
 typedef struct npu__ref_conv_span {
-    int64_t begin, end, low, high;
+    int32_t begin, end, low, high;
 } npu__ref_conv_span;
 
-/* How an ordinary convolution is cut in each dim; the first is not. */
+/* How an ordinary convolution is cut: not in the first dim, by `num` of them in the others. */
 typedef struct npu__ref_conv_cuts {
-    npu__ref_conv_span span[3][NPU__REF_CONV_SPANS];
-    uint32_t num[3];
+    npu__ref_conv_span whole, rows[NPU__REF_CONV_SPANS], columns[NPU__REF_CONV_SPANS];
+    int32_t num_rows, num_columns;
 } npu__ref_conv_cuts;
 
 /* All spans of a dim, or one where `most` are too few: taps that no output has input for are in none. */
-NPU__REF_COLD static uint32_t npu__ref_conv_find_spans(const npu__ref_conv_axis *d, npu__ref_conv_span *to,
-                                                       uint32_t most)
+NPU__REF_COLD static int32_t npu__ref_conv_find_spans(const npu__ref_conv_axis *d, npu__ref_conv_span *to, int32_t most)
 {
-    npu__ref_conv_span all = { 0, d->out, d->taps, 0 };
-    uint32_t n = 0;
+    npu__ref_conv_span all = { 0, (int32_t)d->out, (int32_t)d->taps, 0 };
+    int32_t n = 0;
     for (int64_t i = 0; i < d->out; i++) {
         int64_t before = d->first - i * d->step, after = before + d->in; /* input is from before to after */
-        npu__ref_conv_span s = { i, i + 1, 0, 0 };
-        s.low = before > 0 ? npu__ref_ceil_div(before, d->dilation) : 0;
-        s.high = after > 0 ? npu__ref_min(npu__ref_ceil_div(after, d->dilation), d->taps) : 0;
-        s.low = npu__ref_min(s.low, s.high);
-        if (s.low == 0 && s.high == d->taps) { /* so do all up to the last one that has input for the last tap */
+        int64_t low = before > 0 ? npu__ref_ceil_div(before, d->dilation) : 0, begin = i;
+        int64_t high = after > 0 ? npu__ref_min(npu__ref_ceil_div(after, d->dilation), d->taps) : 0;
+        low = npu__ref_min(low, high);
+        if (low == 0 && high == d->taps) { /* so do all up to the last one that has input for the last tap */
             i = npu__ref_min((after - 1 - (d->taps - 1) * d->dilation) / d->step + i, d->out - 1);
-            s.end = i + 1;
         }
-        all.low = npu__ref_min(all.low, s.low), all.high = npu__ref_max(all.high, s.high);
-        if (n > 0 && n <= most && to[n - 1].low == s.low && to[n - 1].high == s.high) {
-            to[n - 1].end = s.end;
+        all.low = low < all.low ? (int32_t)low : all.low, all.high = high > all.high ? (int32_t)high : all.high;
+        if (n > 0 && n <= most && to[n - 1].low == low && to[n - 1].high == high) {
+            to[n - 1].end = (int32_t)i + 1;
         } else if (n++ < most) {
-            to[n - 1] = s;
+            to[n - 1] = (npu__ref_conv_span){ (int32_t)begin, (int32_t)i + 1, (int32_t)low, (int32_t)high };
         }
     }
     if (n > most || n == 0) {
-        all.low = npu__ref_min(all.low, all.high);
+        all.low = all.low < all.high ? all.low : all.high;
         to[0] = all, n = 1;
     }
     return n;
@@ -11829,33 +11826,33 @@ NPU__REF_COLD static uint32_t npu__ref_conv_find_spans(const npu__ref_conv_axis 
 NPU__REF_COLD static double npu__ref_conv_cost(const npu__ref_conv_cuts *cuts)
 {
     double sum = 0;
-    for (uint32_t i = 0; i < cuts->num[1] * cuts->num[2]; i++) {
-        const npu__ref_conv_span *a = &cuts->span[1][i / cuts->num[2]], *b = &cuts->span[2][i % cuts->num[2]];
-        int64_t tiles = npu__ref_ceil_div((a->end - a->begin) * (b->end - b->begin), NPU__REF_CONV_TILE);
-        sum += (double)tiles * (double)((a->high - a->low) * (b->high - b->low));
+    for (int32_t i = 0; i < cuts->num_rows * cuts->num_columns; i++) {
+        const npu__ref_conv_span *a = &cuts->rows[i / cuts->num_columns], *b = &cuts->columns[i % cuts->num_columns];
+        int64_t pixels = (int64_t)(a->end - a->begin) * (b->end - b->begin);
+        sum += (double)npu__ref_ceil_div(pixels, NPU__REF_CONV_TILE) * (a->high - a->low) * (b->high - b->low);
     }
-    return sum * (double)(cuts->span[0][0].high - cuts->span[0][0].low);
+    return sum * (cuts->whole.high - cuts->whole.low);
 }
 
-/* The cheapest way to cut, where it saves a fifth; false: there is none. */
-NPU__REF_COLD static bool npu__ref_conv_find_cuts(const npu__ref_conv_shape *c, npu__ref_conv_cuts *best)
+/* The cheapest way to cut, where it saves a fifth; false: there is none. Its frame is not that of who goes on. */
+NPU__REF_APART static bool npu__ref_conv_find_cuts(const npu__ref_conv_shape *c, npu__ref_conv_cuts *best)
 {
     npu__ref_conv_axis d[3];
-    double least;
+    double least = 0, cost;
     bool is_cut = false;
     for (uint32_t i = 0; i < 3; i++) {
         d[i] = npu__ref_conv_dim(c, i);
-        best->span[i][0].begin = best->span[i][0].low = 0, best->num[i] = 1;
-        best->span[i][0].end = d[i].out, best->span[i][0].high = d[i].taps;
-    }
-    least = npu__ref_conv_cost(best) * 0.8;
-    for (uint32_t way = 0; way < 4; way++) {
-        npu__ref_conv_cuts cuts;
-        double cost;
-        for (uint32_t i = 0; i < 3; i++) {
-            bool cut = (i == 1 && way % 2) || (i == 2 && way / 2);
-            cuts.num[i] = npu__ref_conv_find_spans(&d[i], cuts.span[i], cut ? NPU__REF_CONV_SPANS : 1);
+        if (d[i].out > INT32_MAX || d[i].taps > INT32_MAX) {
+            return false;
         }
+        least = (i ? least : 0.8) * (double)d[i].taps;
+    }
+    least *= (double)npu__ref_ceil_div(d[1].out * d[2].out, NPU__REF_CONV_TILE);
+    for (int32_t way = 0; way < 4; way++) {
+        npu__ref_conv_cuts cuts;
+        npu__ref_conv_find_spans(&d[0], &cuts.whole, 1);
+        cuts.num_rows = npu__ref_conv_find_spans(&d[1], cuts.rows, way % 2 ? NPU__REF_CONV_SPANS : 1);
+        cuts.num_columns = npu__ref_conv_find_spans(&d[2], cuts.columns, way / 2 ? NPU__REF_CONV_SPANS : 1);
         cost = npu__ref_conv_cost(&cuts);
         if (cost < least) {
             least = cost, *best = cuts, is_cut = true;
@@ -11885,7 +11882,7 @@ NPU__REF_COLD static npu_status npu__ref_conv_make_parts(npu_prepare *p, npu__re
     bool is_cut = can_cut && npu__ref_conv_find_cuts(c, &cuts);
     int64_t each[3] = { 1, 1, 1 }, phases;
     for (uint32_t i = 0; i < 3; i++) {
-        each[i] = c->transposed ? c->stride[i] : is_cut ? cuts.num[i] : 1;
+        each[i] = c->transposed ? c->stride[i] : is_cut && i ? (i == 1 ? cuts.num_rows : cuts.num_columns) : 1;
     }
     phases = each[0] * each[1] * each[2];
     if (phases > NPU__REF_CONV_PHASES) {
@@ -11903,7 +11900,9 @@ NPU__REF_COLD static npu_status npu__ref_conv_make_parts(npu_prepare *p, npu__re
         s->conv = c, s->is_cut = is_cut;
         for (uint32_t j = 0; j < 3; j++) {
             s->dim[j] = c->transposed ? npu__ref_conv_transposed_dim(c, j, phase[j])
-                        : is_cut      ? npu__ref_conv_cut_dim(c, j, &cuts.span[j][phase[j]])
+                        : is_cut      ? npu__ref_conv_cut_dim(c, j, j == 0   ? &cuts.whole
+                                                                    : j == 1 ? &cuts.rows[phase[1]]
+                                                                             : &cuts.columns[phase[2]])
                                       : npu__ref_conv_dim(c, j);
         }
         status = npu__ref_conv_prepare_part(p, state, s);
