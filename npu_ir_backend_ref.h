@@ -11084,7 +11084,7 @@ static int64_t npu__ref_conv_planes(const npu__ref_conv_blocked *s)
     return s->conv->in_channels * s->dim[0].taps * s->dim[1].phases * s->dim[2].phases;
 }
 
-/* The same of a long row, as a convolution in one dim has: columns, as many as there is work for. Each band reads all
+/* Bands of a long row, as a convolution in one dim has, are of columns, as many as there is work for. Each reads all
    weights, which costs more than a slab that comes from farther away. */
 static void npu__ref_conv_cut_line(npu__ref_conv_blocked *s, int64_t wanted)
 {
@@ -11445,7 +11445,7 @@ static npu_status npu__ref_conv_pack_images(npu_prepare *p, npu__ref_conv_state 
     return npu_size_add(state->packed_bytes, (bytes + 63) / 64 * 64, &state->packed_bytes) ? NPU_OK : NPU_ERR_OVERFLOW;
 }
 
-/* So many bytes of workspace that the part is to write before every launch; returns where. */
+/* The weights of s go into so many bytes of workspace before every launch. */
 static npu_status npu__ref_conv_late(npu_prepare *p, npu__ref_conv_state *state, npu__ref_conv_blocked *s, size_t bytes)
 {
     s->is_packed_late = true;
@@ -11454,17 +11454,18 @@ static npu_status npu__ref_conv_late(npu_prepare *p, npu__ref_conv_state *state,
     return npu_size_add(state->packed_bytes, (bytes + 63) / 64 * 64, &state->packed_bytes) ? NPU_OK : NPU_ERR_OVERFLOW;
 }
 
-/* Weights as panels for tiles of pixels: those that are known once. Pieces of an image share them. */
+/* Weights as panels for tiles of pixels: those that are known once. Pieces of an image share them, and so do ops that
+   read them whole; which taps a phase of a transposed convolution has, no other op needs to agree with. */
 static npu_status npu__ref_conv_pack_panels(npu_prepare *p, npu__ref_conv_state *state, npu__ref_conv_blocked *s)
 {
     const npu__ref_conv_shape *c = s->conv;
     const void *from = p->op->in_data && !p->op->dynamic ? p->op->in_data[1] : NULL;
-    int64_t phase = s->dim[2].tap_first + c->kernel[2] * (s->dim[1].tap_first + c->kernel[1] * s->dim[0].tap_first);
     npu_prepare_key key = { from, "panels of pixels",
                             { c->groups, c->out_channels, s->depth, s->pixels->channels, c->dtype, c->in_channels,
-                              c->transposed ? phase : 0, npu__ref_conv_is_by_taps(s) } };
+                              s->is_cut, 0 } };
     size_t bytes;
-    bool is_made;
+    bool is_made = false;
+    char *to;
     if (!npu_size_mul((size_t)(s->panels * s->pixels->channels) * sizeof(float), (size_t)s->depth, &bytes) ||
         bytes > SIZE_MAX / 2 / (size_t)c->groups) {
         return NPU_ERR_OVERFLOW;
@@ -11477,9 +11478,10 @@ static npu_status npu__ref_conv_pack_panels(npu_prepare *p, npu__ref_conv_state 
     if (!from) {
         return npu__ref_conv_late(p, state, s, bytes);
     }
-    s->weights = (char *)npu_prepare_share(p, &key, bytes, &is_made);
-    if (s->weights && !is_made) {
-        npu__ref_conv_make_panels(s, from, (char *)(uintptr_t)s->weights);
+    to = (char *)(c->transposed ? npu_prepare_alloc(p, bytes) : npu_prepare_share(p, &key, bytes, &is_made));
+    s->weights = to;
+    if (to && !is_made) {
+        npu__ref_conv_make_panels(s, from, to);
     }
     return s->weights ? NPU_OK : NPU_ERR_NO_MEMORY;
 }
@@ -11923,11 +11925,11 @@ NPU__REF_COLD static npu_status npu__ref_conv_prepare(npu_prepare *p)
     }
     p->state = state;
     state->conv = npu__ref_conv(p);
+    p->takes_epilogue = state->conv.dtype == NPU_F32 && !state->conv.transposed;
     status = npu__ref_conv_make_parts(p, state);
     if (status) {
         return status;
     }
-    p->takes_epilogue = state->conv.dtype == NPU_F32 && !state->conv.transposed;
     for (uint32_t i = 0; i < state->num_parts; i++) {
         const npu__ref_conv_axis *d = state->parts[i].dim;
         work += (double)(d[0].out * d[1].out) * (double)d[2].out * (double)state->parts[i].gemm.k;
