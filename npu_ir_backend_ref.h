@@ -224,13 +224,17 @@ typedef struct npu_ref_desc {
    UNSUPPORTED (this machine has no such instruction set; the message lists those it has), NO_MEMORY. */
 NPU_IR_API npu_status npu_ref_create(npu_backend **out, const npu_ref_desc *desc);
 NPU_IR_API void npu_ref_destroy(npu_backend *backend);
-/* Names of the instruction sets that kernels are compiled for and this machine has, the best one first: "avx512_bf16",
-   "avx512_vnni", "avx512", "avx2_vnni", "avx2", "neon", and always "base", what every machine of its kind has. NULL
-   past the last one. npu_ref_backend() takes the first. Static strings; thread-safe.
+/* Names of the instruction sets that kernels are compiled for and this machine has, the best one first: "amx",
+   "avx512_bf16", "avx512_vnni", "avx512", "avx2_vnni", "avx2", "neon", and always "base", what every machine of its
+   kind has. NULL past the last one. npu_ref_backend() takes the first. Static strings; thread-safe.
 
    "avx512_bf16" multiplies matrices of bf16 by VDPBF16PS: as f32, two numbers at a time, in the order of k. Each of the
    k products and sums is rounded to f32, so a result errs by at most k 2^-23 times the sum of the products' magnitudes
-   before it is rounded to bf16. Numbers and sums below 2^-126 count as 0, which they do under no other set.
+   before it is rounded to bf16. Numbers and sums below 2^-126 count as 0, which they do under no other set but "amx".
+
+   "amx" multiplies tiles: of bf16 by TDPBF16PS, within the same bound, 32 numbers along k at a time, of which even and
+   odd ones are summed apart; of bytes with the results of every other set. Linux gives a process leave to use the
+   registers of tiles, which is asked for when the first backend is made; without it the next best set is the first.
 
    "base" gives the same bits on every machine, of either byte order, with any C library and any number of threads: its
    functions are its own (errors stand at each npu__math function), its sums have one order. A NaN is a NaN, but its
@@ -713,9 +717,9 @@ static int npu__ref_compare(npu_kind a, npu_kind b) { return a < b ? -1 : a > b;
 
    X(set, narrow, wide): `narrow` is the set whose loops it takes in families that do not gain by this one, `wide` in
    those that gain by wide registers alone. Sets of "_vnni" have dot products of bytes besides, "_bf16" of bytes and of
-   pairs of bf16. The functions of a
-   family are stamped for all sets that stand in a column by NPU__REF_ON_NARROW and NPU__REF_ON_WIDE, as calls of a body
-   that is inlined: NPU__REF_LOOP_OF(set, name, parameters, arguments), or NPU__REF_VALUE_OF where it returns one. */
+   pairs of bf16, "amx" products of tiles of both. The functions of a family are stamped for all sets that stand in a
+   column by NPU__REF_ON_NARROW and NPU__REF_ON_WIDE, as calls of a body that is inlined: NPU__REF_LOOP_OF(set, name,
+   parameters, arguments), or NPU__REF_VALUE_OF where it returns one. */
 /* Processors that have loops for other instruction sets than the compiler is set to. */
 #if defined(__GNUC__) && !defined(NPU_IR_NO_ISA)
 #if defined(__x86_64__) || defined(__i386__)
@@ -728,7 +732,12 @@ static int npu__ref_compare(npu_kind a, npu_kind b) { return a < b ? -1 : a > b;
 #define NPU__REF_HAS_VNNI
 #ifdef __x86_64__ /* elsewhere two bf16 that are moved as a float may become others */
 #define NPU__REF_HAS_BF16
+#if defined(__linux__) && defined(__LP64__) /* which a process asks for the registers of tiles */
+#define NPU__REF_HAS_AMX
+#define NPU__REF_ISA_OF_BF16(X) X(avx512_bf16, avx2, avx512) X(amx, avx2, avx512)
+#else
 #define NPU__REF_ISA_OF_BF16(X) X(avx512_bf16, avx2, avx512)
+#endif
 #else
 #define NPU__REF_ISA_OF_BF16(X)
 #endif
@@ -8467,6 +8476,129 @@ static const npu__ref_tile_loops npu__ref_tile_avx512_bf16 = {
 };
 #endif
 
+/* ---- products of tiles ----
+
+   AMX: a register holds a tile of 16 rows of 64 bytes. One instruction adds to 16 x 16 sums of 32 bits what 16 rows of
+   A and 16 columns of B come to, over as many words of four bytes, or of two bf16, along k: B's tile is [words,
+   columns], A's [rows, words]. Two tiles of each make four of sums. Rows that do not begin lines of the cache cost
+   twice the time. */
+
+#ifdef NPU__REF_HAS_AMX
+#define NPU__REF_AMX __attribute__((target("amx-tile,amx-int8,amx-bf16")))
+enum {
+    NPU__REF_AMX_SIDE = 16, NPU__REF_AMX_ROWS = 32, NPU__REF_AMX_COLS = 32,
+    NPU__REF_AMX_LEAST = 4, NPU__REF_AMX_QUADS = 3 /* rows of bytes, fours of channels that are worth a tile */
+};
+
+/* What LDTILECFG reads. */
+typedef struct npu__ref_amx_shape {
+    uint8_t palette, start, reserved[14];
+    uint16_t row_bytes[16];
+    uint8_t rows[16];
+} npu__ref_amx_shape;
+
+/* Makes registers 0 to 3 tiles of sums of `rows` rows, at most 32, 4 and 5 of A, 6 and 7 of B with `words` along k.
+   What was written before is read by what follows; npu__ref_amx_end gives the registers back. */
+NPU__REF_AMX static void npu__ref_amx_begin(int64_t rows, int64_t words)
+{
+    npu__ref_amx_shape shape = { 1, 0, { 0 }, { 0 }, { 0 } };
+    for (int32_t i = 0; i < 8; i++) {
+        int64_t of_a = i < 4 ? i / 2 : i - 4; /* the first or the second tile of A */
+        int64_t own = rows < NPU__REF_AMX_SIDE ? rows : NPU__REF_AMX_SIDE, rest = rows - NPU__REF_AMX_SIDE;
+        own = of_a == 0 || rest <= 0 ? own : rest;
+        shape.rows[i] = (uint8_t)(i < 6 ? own : words);
+        shape.row_bytes[i] = (uint16_t)(i == 4 || i == 5 ? 4 * words : 64);
+    }
+    __asm__ volatile("" ::: "memory"); /* gcc's intrinsics name no more than an address */
+    _tile_loadconfig(&shape);
+}
+NPU__REF_AMX static void npu__ref_amx_end(void) { _tile_release(); }
+
+/* Where tiles of A and B are, in bytes; block i along k of B is at b + offsets[i]. */
+typedef struct npu__ref_amx_operands {
+    const char *a, *b;
+    int64_t a_row, a_next, a_step; /* from row to row, to the second tile, to the next block along k */
+    int64_t b_row;
+    const int64_t *offsets;        /* NULL: blocks of B follow one another, b_step apart */
+    int64_t b_step, blocks;
+} npu__ref_amx_operands;
+
+/* What A and B are made of. */
+enum { NPU__REF_AMX_BF16, NPU__REF_AMX_I8_I8, NPU__REF_AMX_I8_U8, NPU__REF_AMX_U8_I8 };
+#define NPU__REF_AMX_DOT(kind, sums, a, b)                                                         \
+    switch (kind) {                                                                                \
+    case NPU__REF_AMX_BF16: _tile_dpbf16ps(sums, a, b); break;                                     \
+    case NPU__REF_AMX_I8_I8: _tile_dpbssd(sums, a, b); break;                                      \
+    case NPU__REF_AMX_I8_U8: _tile_dpbsud(sums, a, b); break;                                      \
+    default: _tile_dpbusd(sums, a, b); break;                                                      \
+    }
+
+/* c [32, 32], rows c_row bytes apart, = or += the product; is_tall, is_wide: of two tiles of rows, of columns. */
+NPU__REF_INLINE NPU__REF_AMX void npu__ref_amx_sum_body(const uint32_t kind, const npu__ref_amx_operands *o, char *c,
+    int64_t c_row, bool add, const bool is_tall, const bool is_wide)
+{
+    const char *a = o->a, *b = o->b;
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    if (add) {
+        _tile_loadd(0, c, c_row);
+        if (is_wide) { _tile_loadd(1, c + 64, c_row); }
+        if (is_tall) { _tile_loadd(2, c + 16 * c_row, c_row); }
+        if (is_tall && is_wide) { _tile_loadd(3, c + 16 * c_row + 64, c_row); }
+    }
+    for (int64_t i = 0; i < o->blocks; i++, a += o->a_step, b += o->b_step) {
+        const char *from = o->offsets ? o->b + o->offsets[i] : b;
+        _tile_loadd(4, a, o->a_row);
+        _tile_loadd(6, from, o->b_row);
+        NPU__REF_AMX_DOT(kind, 0, 4, 6)
+        if (is_wide) {
+            _tile_loadd(7, from + 64, o->b_row);
+            NPU__REF_AMX_DOT(kind, 1, 4, 7)
+        }
+        if (is_tall) {
+            _tile_loadd(5, a + o->a_next, o->a_row);
+            NPU__REF_AMX_DOT(kind, 2, 5, 6)
+        }
+        if (is_tall && is_wide) {
+            NPU__REF_AMX_DOT(kind, 3, 5, 7)
+        }
+    }
+    _tile_stored(0, c, c_row);
+    if (is_wide) { _tile_stored(1, c + 64, c_row); }
+    if (is_tall) { _tile_stored(2, c + 16 * c_row, c_row); }
+    if (is_tall && is_wide) { _tile_stored(3, c + 16 * c_row + 64, c_row); }
+}
+NPU__REF_INLINE NPU__REF_AMX void npu__ref_amx_sum_of(const uint32_t kind, const npu__ref_amx_operands *o, char *c,
+    int64_t c_row, bool add, bool is_tall, bool is_wide)
+{
+    switch (2 * is_tall + is_wide) {
+    case 0: npu__ref_amx_sum_body(kind, o, c, c_row, add, false, false); break;
+    case 1: npu__ref_amx_sum_body(kind, o, c, c_row, add, false, true); break;
+    case 2: npu__ref_amx_sum_body(kind, o, c, c_row, add, true, false); break;
+    default: npu__ref_amx_sum_body(kind, o, c, c_row, add, true, true); break;
+    }
+}
+#define NPU__REF_AMX_CASE(kind, add) \
+    case kind: npu__ref_amx_sum_of(kind, o, (char *)c, c_row, add, is_tall, is_wide); break;
+NPU__REF_AMX static void npu__ref_amx_sum(uint32_t kind, const npu__ref_amx_operands *o, void *c, int64_t c_row,
+                                          bool add, bool is_tall, bool is_wide)
+{
+    switch (kind) {
+    NPU__REF_AMX_CASE(NPU__REF_AMX_BF16, add)
+    NPU__REF_AMX_CASE(NPU__REF_AMX_I8_I8, false)
+    NPU__REF_AMX_CASE(NPU__REF_AMX_I8_U8, false)
+    NPU__REF_AMX_CASE(NPU__REF_AMX_U8_I8, false)
+    default: break;
+    }
+}
+static const npu__ref_tile_loops npu__ref_tile_amx_bf16 = { /* npu__ref_gemm_amx_slice makes its products */
+    NPU__REF_AMX_ROWS, NPU__REF_AMX_COLS, NULL, npu__ref_tile_avx512_f32_row, npu__ref_tile_avx512_f32_dots,
+    npu__ref_tile_avx512_f32_add_rows, npu__ref_tile_avx512_f32_copy, npu__ref_tile_avx512_f32_combine
+};
+#endif
+
 /* Products in double are of double, of whole numbers and of powers of matrices. */
 #define NPU__REF_HAS_WHOLE(bits) (NPU_IR_HAS_DTYPE(NPU_I##bits) || NPU_IR_HAS_DTYPE(NPU_U##bits))
 #define NPU__REF_HAS_DOUBLE                                                                             \
@@ -8482,8 +8614,24 @@ static const npu__ref_tile_loops *const npu__ref_product_loops_of[][2] = {
 #undef NPU_X
 };
 
+/* Are pairs multiplied by tiles? */
+static bool npu__ref_gemm_is_amx(const npu__ref_product *g)
+{
+#ifdef NPU__REF_HAS_AMX
+    return g->pairs && g->isa == NPU__REF_ISA_amx;
+#else
+    (void)g;
+    return false;
+#endif
+}
+
 static const npu__ref_tile_loops *npu__ref_tile(const npu__ref_product *g)
 {
+#ifdef NPU__REF_HAS_AMX
+    if (npu__ref_gemm_is_amx(g)) {
+        return &npu__ref_tile_amx_bf16;
+    }
+#endif
 #ifdef NPU__REF_HAS_BF16
     if (g->pairs) {
         return &npu__ref_tile_avx512_bf16;
@@ -8597,17 +8745,6 @@ static void npu__ref_gemm_finish(const npu__ref_product *g, int64_t row, int64_t
     npu__ref_gemm_finish_at(g, row, col, row * g->c_row + col * g->c_col, sums, n);
 }
 
-/* Whether it may take pairs: set `pairs` to it where nothing but this and the functions below packs or copies. */
-static bool npu__ref_gemm_takes_pairs(const npu__ref_product *g)
-{
-#ifdef NPU__REF_HAS_BF16
-    return g->isa == NPU__REF_ISA_avx512_bf16 && g->a.dtype == NPU_BF16 && g->b.dtype == NPU_BF16;
-#else
-    (void)g;
-    return false;
-#endif
-}
-
 /* Numbers, or pairs of them, along k; how many elements `depth` of them are from number k on. */
 static int64_t npu__ref_gemm_depth(const npu__ref_product *g) { return g->pairs ? npu__ref_ceil_div(g->k, 2) : g->k; }
 static int64_t npu__ref_gemm_elements(const npu__ref_product *g, int64_t k, int64_t depth)
@@ -8645,6 +8782,7 @@ typedef struct npu__ref_product_plan {
 
 enum {
     NPU__REF_GEMM_K = 256,         /* a panel of B this deep stays in the first-level cache */
+    NPU__REF_GEMM_AMX_K = 1024,    /* the same in the second-level one, where sums are made of tiles */
     NPU__REF_GEMM_COLS = 256,      /* columns of a block of B and C: they stay in the second-level cache */
     NPU__REF_GEMM_WIDE = 1024,     /* the same of C alone: A is copied once for each */
     NPU__REF_GEMM_AHEAD = 16,      /* bytes of the next panel that a row of B fetches, at least */
@@ -8707,6 +8845,9 @@ static void npu__ref_gemm_cut(const npu__ref_product *g, npu__ref_product_plan *
    cache sets, which costs more than a copy when they are read often. */
 static bool npu__ref_gemm_a_is_direct(const npu__ref_product *g, int64_t panels)
 {
+    if (npu__ref_gemm_is_amx(g)) {
+        return false; /* known when A is, see npu__ref_gemm_copy_a */
+    }
     return g->a.dtype == npu__ref_sum_dtype(g->a.dtype) && g->a.col == 1 &&
            (panels <= 2 || g->a.row % 256 != 0 || npu__ref_gemm_streams(g));
 }
@@ -8738,6 +8879,9 @@ static npu__ref_product_plan npu__ref_gemm_plan(const npu__ref_product *g)
     npu__ref_gemm_cut(g, &plan);
     plan.block_rows = npu__ref_gemm_block_rows(g, &plan);
     plan.block_k = npu__ref_min(npu__ref_gemm_depth(g), NPU__REF_GEMM_K);
+    if (npu__ref_gemm_is_amx(g)) { /* rows of a copy of A begin lines of the cache */
+        plan.block_k = npu__ref_min((npu__ref_gemm_depth(g) + 15) / 16 * 16, NPU__REF_GEMM_AMX_K);
+    }
     plan.block_panels = npu__ref_min(npu__ref_gemm_block_cols(g, &plan) / plan.tile->cols, plan.panels);
     if (npu__ref_gemm_streams(g)) {
         plan.block_panels = 1;
@@ -8757,8 +8901,8 @@ static npu__ref_product_plan npu__ref_gemm_plan(const npu__ref_product *g)
     return plan;
 }
 
-/* A vector times a matrix reads B once: nothing is packed. */
-static bool npu__ref_gemm_is_vector(const npu__ref_product *g) { return g->m == 1 || g->n == 1; }
+/* A vector times a matrix reads B once: nothing is packed, unless it is known and read in pairs. */
+static bool npu__ref_gemm_is_vector(const npu__ref_product *g) { return (g->m == 1 && !g->pairs) || g->n == 1; }
 /* Integers, and what mixes float with double or integers, as tensor.matmul may. */
 static bool npu__ref_gemm_is_naive(const npu__ref_product *g)
 {
@@ -8766,6 +8910,19 @@ static bool npu__ref_gemm_is_naive(const npu__ref_product *g)
     return g->plain || g->k == 0 /* nothing to sum, perhaps at no address */ || cls == NPU__I64 ||
         (g->b.dtype && cls != npu__ref_compute_class(g->b.dtype)) ||
         (g->c_dtype && cls != npu__ref_compute_class(g->c_dtype)); /* 0 = not said yet: the same as a */
+}
+
+/* Whether it takes pairs of bf16: set `pairs` to it where nothing but the blocked product packs or copies. is_known: B
+   will be packed. */
+static bool npu__ref_gemm_takes_pairs(const npu__ref_product *g, bool is_known)
+{
+#ifdef NPU__REF_HAS_BF16
+    return g->isa >= NPU__REF_ISA_avx512_bf16 && g->a.dtype == NPU_BF16 && g->b.dtype == NPU_BF16 &&
+           !npu__ref_gemm_is_naive(g) && g->n > 1 && (g->m > 1 || is_known);
+#else
+    (void)g, (void)is_known;
+    return false;
+#endif
 }
 
 /* How many parts the product is worth; depends on sizes, dtypes and packed_b alone. */
@@ -9130,9 +9287,10 @@ static const char *npu__ref_gemm_copy_a(const npu__ref_product_sum *s, int64_t r
 {
     const npu__ref_matrix_view *a = &s->g->a;
     size_t size = s->plan->size;
-    if (s->plan->a_bytes == 0) {
-        *stride = a->row;
-        return (const char *)a->x + (row * a->row + k) * (int64_t)size;
+    bool is_aligned = a->col == 1 && a->row % 32 == 0 && s->g->k % 2 == 0 && (uintptr_t)a->x % 64 == 0;
+    if (s->plan->a_bytes == 0 || (npu__ref_gemm_is_amx(s->g) && is_aligned)) { /* pairs, in lines of the cache */
+        *stride = s->g->pairs ? a->row / 2 : a->row;
+        return (const char *)a->x + (row * *stride + k) * (int64_t)size;
     }
     *stride = s->plan->block_k + (int64_t)(64 / size);
     for (int64_t i = 0; i < rows && s->g->pairs; i++) {
@@ -9147,6 +9305,53 @@ static const char *npu__ref_gemm_copy_a(const npu__ref_product_sum *s, int64_t r
     return s->a;
 }
 
+#ifdef NPU__REF_HAS_AMX
+/* c = or += rows of A, in pairs of bf16, times cols columns of packed B, for blocks of tiles: `rows` is at most two. */
+static void npu__ref_gemm_amx_row(const npu__ref_amx_operands *first, int64_t rows, int64_t cols, int64_t panel,
+                                  float *c, int64_t c_row, bool add)
+{
+    npu__ref_amx_operands o = *first;
+    bool is_tall = rows > NPU__REF_AMX_SIDE;
+    for (int64_t j = 0; j < cols; j += NPU__REF_AMX_COLS, c += NPU__REF_AMX_COLS, o.b += panel) {
+        int64_t some = npu__ref_min(cols - j, NPU__REF_AMX_COLS);
+        float edge[NPU__REF_AMX_ROWS][NPU__REF_AMX_COLS] __attribute__((aligned(64)));
+        if (some == NPU__REF_AMX_COLS) {
+            npu__ref_amx_sum(NPU__REF_AMX_BF16, &o, c, c_row * (int64_t)sizeof *c, add, is_tall, true);
+            continue;
+        }
+        for (int64_t i = 0; add && i < rows; i++) {
+            memcpy(edge[i], c + i * c_row, (size_t)some * sizeof *c);
+        }
+        npu__ref_amx_sum(NPU__REF_AMX_BF16, &o, edge, sizeof *edge, add, is_tall, some > NPU__REF_AMX_SIDE);
+        for (int64_t i = 0; i < rows; i++) {
+            memcpy(c + i * c_row, edge[i], (size_t)some * sizeof *c);
+        }
+    }
+}
+
+/* The same of any number of rows, over `depth` pairs along k: whole blocks, then what is left. */
+static void npu__ref_gemm_amx_slice(const npu__ref_product_sum *s, int64_t rows, int64_t cols, int64_t depth,
+                                    const char *a, int64_t a_row, const char *b, float *c, int64_t c_row, bool add)
+{
+    for (int64_t k = 0, n; k < depth; k += n, add = true) {
+        int64_t blocks = (depth - k) / NPU__REF_AMX_SIDE, some;
+        n = blocks ? blocks * NPU__REF_AMX_SIDE : depth - k;
+        for (int64_t row = 0; row < rows; row += some) {
+            npu__ref_amx_operands o = { 0 };
+            some = npu__ref_min(rows - row, NPU__REF_AMX_ROWS);
+            if (row == 0 || some < NPU__REF_AMX_ROWS) {
+                npu__ref_amx_begin(some, blocks ? NPU__REF_AMX_SIDE : n);
+            }
+            o.a = a + (row * a_row + k) * 4, o.a_row = a_row * 4, o.a_next = NPU__REF_AMX_SIDE * o.a_row, o.a_step = 64;
+            o.b_row = NPU__REF_AMX_COLS * 4, o.b = b + k * o.b_row, o.b_step = NPU__REF_AMX_SIDE * o.b_row;
+            o.blocks = blocks ? blocks : 1;
+            npu__ref_gemm_amx_row(&o, some, cols, s->panel_step * 4, c + row * c_row, c_row, add);
+        }
+    }
+    npu__ref_amx_end();
+}
+#endif
+
 /* c = or += rows of A from row on, times cols columns of B, over k .. k + depth. */
 static void npu__ref_gemm_sum_slice(const npu__ref_product_sum *s, int64_t row, int64_t rows, int64_t cols,
                                     int64_t k, int64_t depth, char *c, int64_t c_row)
@@ -9158,6 +9363,12 @@ static void npu__ref_gemm_sum_slice(const npu__ref_product_sum *s, int64_t row, 
     const char *a = npu__ref_gemm_copy_a(s, row, rows, k, depth, &a_row), *b = s->b + k * s->k_step * size;
     bool ends = s->ends && k + depth == npu__ref_gemm_depth(s->g);
     npu__ref_scalar zero = { 0 };
+#ifdef NPU__REF_HAS_AMX
+    if (npu__ref_gemm_is_amx(s->g)) {
+        npu__ref_gemm_amx_slice(s, rows, cols, depth, a, a_row, b, (float *)(void *)c, c_row, k > 0);
+        return;
+    }
+#endif
     if (s->g->m == 1 && s->panel_step == width) { /* B is not packed: one strip, as long as it may be */
         tile->row(depth, cols, a, b, s->b_row, offsets, c, k > 0, &zero);
         return;
@@ -9741,8 +9952,7 @@ NPU__REF_COLD static npu_status npu__ref_matmul_state(npu_prepare *p, bool plain
     s->gemm.c_dtype = p->out[0].dtype;
     s->gemm.c_row = s->gemm.n, s->gemm.c_col = 1;
     s->gemm.b.x = p->op->in_data ? p->op->in_data[s->b_index] : NULL;
-    s->gemm.pairs = !npu__ref_gemm_is_naive(&s->gemm) && !npu__ref_gemm_is_vector(&s->gemm) &&
-                    npu__ref_gemm_takes_pairs(&s->gemm);
+    s->gemm.pairs = npu__ref_gemm_takes_pairs(&s->gemm, s->gemm.b.x && s->batch == 1);
     if (s->gemm.b.x && s->batch == 1) {
         npu_status status = npu__ref_gemm_pack(p, &s->gemm);
         if (status) {
@@ -13376,7 +13586,7 @@ NPU__REF_COLD static npu_status npu__ref_contract_prepare_product(npu_prepare *p
     g->onto = s->sums > 1, g->beta = 1;
     g->c0 = npu__ref_matrix(&p->out[0], g->c_row, g->c_col);
     g->b.x = p->op->in_data ? p->op->in_data[s->matmul.b_index] : NULL;
-    g->pairs = !npu__ref_gemm_is_naive(g) && !npu__ref_gemm_is_vector(g) && npu__ref_gemm_takes_pairs(g);
+    g->pairs = npu__ref_gemm_takes_pairs(g, g->b.x && s->matmul.batch * s->sums == 1);
     if (g->b.x && s->matmul.batch * s->sums == 1) {
         status = npu__ref_gemm_pack(p, g);
     }
@@ -26859,6 +27069,7 @@ NPU__REF_BYTE_VNNI(avx512_vnni, __attribute__((target("avx512f,avx512bw,avx512vn
 #define NPU__REF_BYTE_OF_avx512_vnni \
     12, 32, 4, 0, { npu__ref_byte_avx512_vnni_b_product, npu__ref_byte_avx512_vnni_a_product }, NULL
 #define NPU__REF_BYTE_OF_avx512_bf16 NPU__REF_BYTE_OF_avx512_vnni
+#define NPU__REF_BYTE_OF_amx NPU__REF_BYTE_OF_avx512_vnni
 #endif
 #ifdef NPU__REF_ARM64
 #ifdef __ARM_FEATURE_DOTPROD
@@ -26984,6 +27195,7 @@ NPU__REF_BYTE_PACK(avx512, 4)
 #define NPU__REF_BYTE_PACK_avx2_vnni npu__ref_byte_pack4_avx2, npu__ref_byte_columns4_avx2
 #define NPU__REF_BYTE_PACK_avx512_vnni npu__ref_byte_pack4_avx512, npu__ref_byte_columns4_avx512
 #define NPU__REF_BYTE_PACK_avx512_bf16 NPU__REF_BYTE_PACK_avx512_vnni
+#define NPU__REF_BYTE_PACK_amx NPU__REF_BYTE_PACK_avx512_vnni
 #endif
 #if defined(NPU__REF_ARM64) && defined(__ARM_FEATURE_DOTPROD)
 NPU__REF_BYTE_PACK(neon, 4)
@@ -27099,16 +27311,17 @@ static void npu__ref_byte_pack_panel(const npu__ref_byte_loops *l, const npu__re
 }
 
 /* Rows as B, which has them as columns: panel by panel, [words, columns], zeros where there are none. */
-static void npu__ref_byte_pack_b(const npu__ref_byte_loops *l, const npu__ref_byte_matrix *m, int32_t *to)
+static void npu__ref_byte_pack_b(const npu__ref_byte_loops *l, const npu__ref_byte_matrix *m, int64_t words,
+                                 int32_t *to)
 {
-    int64_t panel = npu__ref_byte_words(l, m->k) * l->cols;
+    int64_t panel = words * l->cols;
     for (int64_t first = 0; first < m->n; first += l->cols, to += panel) {
         int64_t n = npu__ref_min(l->cols, m->n - first);
+        memset(to, 0, (size_t)panel * sizeof *to);
         if (m->row == 1) {
             npu__ref_byte_pack_panel(l, m, first, n, to);
             continue;
         }
-        memset(to, 0, (size_t)panel * sizeof *to);
         for (int64_t j = 0; j < n; j++) {
             npu__ref_byte_pack_row(l, m, first + j, to + j, l->cols);
         }
@@ -27143,6 +27356,7 @@ typedef struct npu__ref_byte_gemm {
     void (*finish)(const struct npu__ref_byte_gemm *g, int64_t row, int32_t rows, int64_t col, int64_t cols,
                    const int32_t *sums, int64_t stride);
     const void *context;
+    int32_t *sums; /* where they belong as tiles give them, for whole ones; NULL = they are finished */
 } npu__ref_byte_gemm;
 
 #ifdef NPU__REF_HAS_AVX2
@@ -27232,9 +27446,33 @@ typedef struct npu__ref_byte_linear {
     int64_t *steps;    /* of words within a panel */
     int32_t *packed_w, *offsets; /* NULL: of a weight that is not constant, made for each launch */
     int32_t left;      /* of x's zero point */
+    int32_t rows;      /* that no part cuts */
     uint32_t row_parts;
+    bool is_amx;       /* x is read as rows of bytes, by tiles */
+    int64_t block;     /* rows of x that stay near */
+    size_t x_row;      /* bytes from row to row of a copy of these, which a worker has */
     size_t w_at, offsets_at; /* in the workspace, behind x */
 } npu__ref_byte_linear;
+
+/* Do tiles multiply? Where there are rows enough for one to gain. Words are whole blocks of k then. */
+static void npu__ref_byte_linear_choose(npu__ref_byte_linear *s, uint32_t isa, int32_t zero)
+{
+    s->loops = &npu__ref_byte_loops_of[isa];
+    s->rows = s->loops->rows;
+    s->words = npu__ref_byte_words(s->loops, s->x.k);
+    s->x.off = npu__ref_byte_off(s->loops, s->x.is_signed, zero);
+#ifdef NPU__REF_HAS_AMX
+    s->is_amx = isa == NPU__REF_ISA_amx && s->x.n >= NPU__REF_AMX_LEAST;
+    if (s->is_amx) {
+        s->rows = NPU__REF_AMX_ROWS, s->x.off = 0;
+        s->words = npu__ref_ceil_div(s->words, NPU__REF_AMX_SIDE) * NPU__REF_AMX_SIDE;
+        s->x_row = (size_t)s->words * 4 + 64;
+        s->block = NPU__REF_BYTE_BLOCK / 2 / NPU__REF_AMX_ROWS / npu__ref_max(s->words, 1);
+        s->block = npu__ref_min(npu__ref_max(s->block, 1), npu__ref_ceil_div(s->x.n, s->rows)) * s->rows;
+    }
+#endif
+    s->left = zero - s->x.off;
+}
 
 /* packed NULL = it is packed. */
 static void npu__ref_byte_linear_pack(const npu__ref_byte_linear *s, const void *w, int32_t *packed, int32_t *offsets)
@@ -27242,7 +27480,7 @@ static void npu__ref_byte_linear_pack(const npu__ref_byte_linear *s, const void 
     npu__ref_byte_matrix m = s->w;
     m.x = w;
     if (packed) {
-        npu__ref_byte_pack_b(s->loops, &m, packed);
+        npu__ref_byte_pack_b(s->loops, &m, s->words, packed);
     }
     memset(offsets, 0, (size_t)m.n * sizeof *offsets);
     npu__ref_byte_offsets(&m, s->left, offsets);
@@ -27256,12 +27494,10 @@ static npu_status npu__ref_byte_linear_init(npu_prepare *p, npu__ref_byte_linear
     const void *w = p->op->in_data ? p->op->in_data[1] : NULL;
     npu_prepare_key key = { w, "byte panels", { s->w.n, s->w.k, s->w.row, s->w.col, s->w.is_signed, 0, 0, 0 } };
     bool is_packed = false;
-    s->loops = &npu__ref_byte_loops_of[p->isa];
-    s->x.off = npu__ref_byte_off(s->loops, s->x.is_signed, zero);
-    s->left = zero - s->x.off;
-    s->words = npu__ref_byte_words(s->loops, s->x.k);
+    npu__ref_byte_linear_choose(s, p->isa, zero);
+    key.figures[5] = s->words;
     panels = npu__ref_ceil_div(s->w.n, s->loops->cols);
-    if (!npu_size_mul((size_t)s->words * 4, (size_t)s->x.n, &x_size) ||
+    if (!npu_size_mul((size_t)s->words * 4, s->is_amx ? 1 : (size_t)s->x.n, &x_size) ||
         !npu_size_mul((size_t)s->words * 4, (size_t)(panels * s->loops->cols), &w_size) ||
         x_size > SIZE_MAX / 4 || w_size > SIZE_MAX / 4) {
         return NPU_ERR_OVERFLOW;
@@ -27281,9 +27517,10 @@ static npu_status npu__ref_byte_linear_init(npu_prepare *p, npu__ref_byte_linear
     s->w_at = (x_size + 63) / 64 * 64;
     s->offsets_at = s->w_at + (w ? 0 : (w_size + 63) / 64 * 64);
     p->workspace = s->offsets_at + (w ? 0 : n_size);
+    p->worker_workspace = (size_t)s->block * s->x_row;
     parts = (int64_t)((double)s->x.n * (double)s->w.n * (double)s->x.k / NPU__REF_BYTE_GRAIN);
     parts = npu__ref_max(1, npu__ref_min(parts, 64));
-    s->row_parts = (uint32_t)npu__ref_max(1, npu__ref_min(parts, s->x.n / (4 * s->loops->rows)));
+    s->row_parts = (uint32_t)npu__ref_max(1, npu__ref_min(parts, s->x.n / (4 * s->rows)));
     p->parts = s->row_parts * (uint32_t)npu__ref_max(1, npu__ref_min(parts / s->row_parts, panels / 2));
     return NPU_OK;
 }
@@ -27293,7 +27530,9 @@ static void npu__ref_byte_linear_before(const npu__ref_byte_linear *s, const npu
     npu__ref_byte_matrix x = s->x;
     char *workspace = (char *)l->workspace;
     x.x = l->x[0];
-    npu__ref_byte_pack_a(s->loops, &x, (int32_t *)l->workspace);
+    if (!s->is_amx) {
+        npu__ref_byte_pack_a(s->loops, &x, (int32_t *)l->workspace);
+    }
     if (!s->packed_w) {
         npu__ref_byte_linear_pack(s, l->x[1], (int32_t *)(void *)(workspace + s->w_at),
                                   (int32_t *)(void *)(workspace + s->offsets_at));
@@ -27305,20 +27544,101 @@ static const int32_t *npu__ref_byte_linear_offsets(const npu__ref_byte_linear *s
     return s->offsets ? s->offsets : (const int32_t *)(const void *)((char *)l->workspace + s->offsets_at);
 }
 
+#ifdef NPU__REF_HAS_AMX
+/* A row of bytes, zeros behind it. */
+static void npu__ref_byte_copy_row(const npu__ref_byte_matrix *m, int64_t row, uint8_t *to, size_t size)
+{
+    const uint8_t *x = (const uint8_t *)m->x + row * m->row;
+    if (m->col == 1) {
+        memcpy(to, x, (size_t)m->k);
+    } else {
+        NPU__REF_EACH((size_t)m->k, to[i] = x[(int64_t)i * m->col])
+    }
+    memset(to + m->k, 0, size - (size_t)m->k);
+}
+
+/* Rows first .. end of x where tiles can read them: there, or, where they are no whole tiles and lines of the cache, in
+   a copy. */
+static const char *npu__ref_byte_amx_rows(const npu__ref_byte_linear *s, const npu_launch *l, int64_t first,
+                                          int64_t end, int64_t *next)
+{
+    npu__ref_byte_matrix x = s->x;
+    uint8_t *to = (uint8_t *)l->worker_workspace;
+    x.x = l->x[0];
+    if (x.col == 1 && x.k % 64 == 0 && (end - first) % NPU__REF_AMX_SIDE == 0 && (uintptr_t)x.x % 64 == 0) {
+        *next = x.row;
+        return (const char *)x.x + first * x.row;
+    }
+    for (int64_t i = first; i < end; i++, to += s->x_row) {
+        npu__ref_byte_copy_row(&x, i, to, s->x_row);
+    }
+    *next = (int64_t)s->x_row;
+    return (const char *)l->worker_workspace;
+}
+
+/* Rows first .. end of x, a block at a time, times columns first_col .. end_col. */
+static void npu__ref_byte_amx_run(const npu__ref_byte_linear *s, const npu__ref_byte_gemm *g, const npu_launch *l,
+                                  int64_t first, int64_t end, int64_t first_col, int64_t end_col)
+{
+    enum { COLS = NPU__REF_AMX_COLS };
+    const uint32_t kind = s->x.is_signed ? NPU__REF_AMX_I8_I8 : NPU__REF_AMX_U8_I8;
+    int32_t sums[NPU__REF_AMX_ROWS][COLS] __attribute__((aligned(64))) = { { 0 } };
+    const bool is_direct = g->sums && (uintptr_t)g->sums % 64 == 0 && s->w.n % 16 == 0;
+    npu__ref_amx_operands o = { 0 };
+    o.a_step = 64;
+    o.b_row = NPU__REF_AMX_COLS * 4, o.b_step = NPU__REF_AMX_SIDE * o.b_row, o.blocks = s->words / NPU__REF_AMX_SIDE;
+    npu__ref_amx_begin(NPU__REF_AMX_ROWS, NPU__REF_AMX_SIDE);
+    for (; first < end; first += s->block) {
+        const int64_t last = npu__ref_min(first + s->block, end);
+        const char *x = npu__ref_byte_amx_rows(s, l, first, last, &o.a_row);
+        o.a_next = NPU__REF_AMX_SIDE * o.a_row;
+        for (int64_t col = first_col, cols; col < end_col; col += cols) {
+            cols = npu__ref_min(COLS, end_col - col);
+            for (int64_t row = first; row < last; row += NPU__REF_AMX_ROWS) {
+                const int64_t rows = npu__ref_min(NPU__REF_AMX_ROWS, last - row);
+                const bool is_tall = rows > NPU__REF_AMX_SIDE, is_whole = cols == COLS && rows % NPU__REF_AMX_SIDE == 0;
+                int32_t *to = is_direct && is_whole ? g->sums + row * s->w.n + col : *sums;
+                const int64_t next = is_direct && is_whole ? s->w.n : COLS;
+                o.a = x + (row - first) * o.a_row;
+                for (int64_t k = 0; k < cols; k += NPU__REF_AMX_COLS) {
+                    o.b = (const char *)(g->b + (col + k) * s->words);
+                    npu__ref_amx_sum(kind, &o, to + k, next * 4, false, is_tall, cols - k > NPU__REF_AMX_SIDE);
+                }
+                if (to == *sums) {
+                    g->finish(g, row, (int32_t)rows, col, cols, *sums, COLS);
+                }
+            }
+        }
+    }
+    npu__ref_amx_end();
+}
+#else
+static void npu__ref_byte_amx_run(const npu__ref_byte_linear *s, const npu__ref_byte_gemm *g, const npu_launch *l,
+                                  int64_t first, int64_t end, int64_t first_col, int64_t end_col)
+{
+    (void)s, (void)g, (void)l, (void)first, (void)end, (void)first_col, (void)end_col;
+}
+#endif
+
 static void npu__ref_byte_linear_run(const npu__ref_byte_linear *s, npu__ref_byte_gemm *g, const npu_launch *l,
                                      uint32_t part, uint32_t parts)
 {
     int64_t row = part % s->row_parts, col = part / s->row_parts, col_parts = parts / s->row_parts;
-    int64_t tiles = npu__ref_ceil_div(s->x.n, s->loops->rows), panels = npu__ref_ceil_div(s->w.n, s->loops->cols);
-    int64_t end = tiles * (row + 1) / s->row_parts * s->loops->rows,
+    int64_t tiles = npu__ref_ceil_div(s->x.n, s->rows), panels = npu__ref_ceil_div(s->w.n, s->loops->cols);
+    int64_t first = tiles * row / s->row_parts * s->rows, end = tiles * (row + 1) / s->row_parts * s->rows;
+    int64_t first_col = panels * col / col_parts * s->loops->cols,
             end_col = panels * (col + 1) / col_parts * s->loops->cols;
     g->loops = s->loops, g->x_is_a = true;
     g->m = s->x.n, g->words = s->words;
     g->a = (const int32_t *)l->workspace;
     g->b = s->packed_w ? s->packed_w : (const int32_t *)(const void *)((char *)l->workspace + s->w_at);
     g->offsets = s->steps, g->step = s->words * s->loops->cols;
-    npu__ref_byte_gemm_run(g, tiles * row / s->row_parts * s->loops->rows, npu__ref_min(end, s->x.n),
-                           panels * col / col_parts * s->loops->cols, npu__ref_min(end_col, s->w.n));
+    end = npu__ref_min(end, s->x.n), end_col = npu__ref_min(end_col, s->w.n);
+    if (s->is_amx) {
+        npu__ref_byte_amx_run(s, g, l, first, end, first_col, end_col);
+    } else {
+        npu__ref_byte_gemm_run(g, first, end, first_col, end_col);
+    }
 }
 
 /* ---- _int_mm: i8 times i8 ---- */
@@ -27365,6 +27685,7 @@ static npu_status npu__ref_int_mm_launch(const npu_launch *l, uint32_t part, uin
     npu__ref_byte_gemm g = { 0 };
     g.finish = npu__ref_int_mm_finish;
     g.context = l;
+    g.sums = (int32_t *)l->y[0]; /* offsets are 0 where nothing is taken off x */
     npu__ref_byte_linear_run((const npu__ref_byte_linear *)l->state, &g, l, part, parts);
     return NPU_OK;
 }
@@ -28128,7 +28449,7 @@ static npu_status npu__ref_dyn_pack(npu_prepare *p, npu__ref_dyn *s)
             s->wholes[to] += rows[i];
             s->scales[to] = scales[at];
         }
-        npu__ref_byte_pack_b(s->loops, &w, s->packed + first * all);
+        npu__ref_byte_pack_b(s->loops, &w, all, s->packed + first * all);
     }
     return NPU_OK;
 }
@@ -30070,6 +30391,8 @@ typedef struct npu__ref_byte_slab {
     bool is_wide;             /* rows are filled by 64 columns */
     int64_t line, *offsets;
     int64_t turned;           /* places of a tile's rows; 0 = output channels are */
+    int64_t quad_blocks, quad_step; /* of AMX's tiles along the quads: how many, quads of one; 0 = there are none */
+    int64_t *block_offsets;   /* of their words, in bytes: [taps, quad_blocks] */
     bool is_fused;            /* sums become results in registers */
     int32_t *packed;          /* weights, group by group; NULL = they are not constant */
     npu__ref_byte_rest *rest; /* of weights of pairs, see npu__ref_byte_gemm */
@@ -30181,8 +30504,60 @@ static npu_status npu__ref_byte_slab_pair(npu_prepare *p, npu__ref_byte_slab *s)
 }
 #endif
 
+#ifdef NPU__REF_HAS_AMX
+/* Weights of 16 output channels, or of some and zeros, as tiles: [taps, blocks of quads][channels][64 bytes]. The last
+   block has quads of the one before it where there are too few, with zeros for them. */
+static void npu__ref_byte_slab_tile(const npu__ref_byte_slab *s, const int8_t *w, int64_t channels, int8_t *to,
+                                    int64_t step)
+{
+    const npu__ref_conv_shape *c = &s->c;
+    int64_t taps = c->kernel[1] * c->kernel[2];
+    for (int64_t i = 0; i < taps * s->quad_blocks; i++, to += step) {
+        int64_t begin = i % s->quad_blocks * s->quad_step, first = npu__ref_min(begin, s->quads - s->quad_step);
+        for (int64_t k = begin * 4; k < npu__ref_min((begin + s->quad_step) * 4, c->in_channels); k++) {
+            for (int64_t row = 0; row < channels; row++) {
+                to[row * 64 + k - first * 4] = w[row * (int64_t)s->plain.depth + k * taps + i / s->quad_blocks];
+            }
+        }
+    }
+}
+
+/* All of them, in pairs of tiles for each block, but for a last one that has no other. */
+static npu_status npu__ref_byte_slab_pack_tiles(npu_prepare *p, npu__ref_byte_slab *s)
+{
+    const npu__ref_conv_shape *c = &s->c;
+    const int8_t *w = s->plain.weights;
+    int64_t taps = c->kernel[1] * c->kernel[2], blocks = taps * s->quad_blocks;
+    int64_t tiles = npu__ref_ceil_div(c->out_channels, NPU__REF_AMX_SIDE), n;
+    int8_t *to = (int8_t *)npu_prepare_alloc(p, (size_t)(c->groups * tiles * blocks) * 1024);
+    npu__ref_byte_matrix m = { 0 };
+    s->packed = (int32_t *)(void *)to;
+    s->block_offsets = (int64_t *)npu_prepare_alloc(p, (size_t)blocks * sizeof *s->block_offsets);
+    if (!to || !s->block_offsets) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    for (int64_t i = 0; i < blocks; i++) {
+        int64_t quad = npu__ref_min(i % s->quad_blocks * s->quad_step, s->quads - s->quad_step);
+        s->block_offsets[i] = s->offsets[quad * taps + i / s->quad_blocks] * 4;
+    }
+    m.x = w, m.n = c->groups * c->out_channels, m.k = m.row = (int64_t)s->plain.depth, m.col = 1, m.is_signed = true;
+    npu__ref_byte_offsets(&m, s->left, s->scales.offsets);
+    for (int64_t i = 0; i < c->groups * tiles; i++, w += n * m.k) {
+        int64_t tile = i % tiles, pair = tile + 1 < tiles || tile % 2 ? 2 : 1;
+        n = npu__ref_min(c->out_channels - tile * NPU__REF_AMX_SIDE, NPU__REF_AMX_SIDE);
+        npu__ref_byte_slab_tile(s, w, n, to + ((i - tile % 2) * blocks + tile % 2) * 1024, pair * 1024);
+    }
+    return NPU_OK;
+}
+#endif
+
 static npu_status npu__ref_byte_slab_pack(npu_prepare *p, npu__ref_byte_slab *s)
 {
+#ifdef NPU__REF_HAS_AMX
+    if (s->quad_blocks) {
+        return npu__ref_byte_slab_pack_tiles(p, s);
+    }
+#endif
     const npu__ref_conv_shape *c = &s->c;
     int64_t channels = c->groups * c->out_channels, row = s->words * s->loops->depth;
     const int8_t *w = s->plain.weights;
@@ -30206,7 +30581,11 @@ static npu_status npu__ref_byte_slab_pack(npu_prepare *p, npu__ref_byte_slab *s)
             at[1] = at[0] + npu__ref_byte_halve(ordered + i * row, s->words, s->rest + at[0]);
         }
 #endif
-        (s->turned ? npu__ref_byte_pack_b : npu__ref_byte_pack_a)(s->loops, &m, s->packed + first * s->words);
+        if (s->turned) {
+            npu__ref_byte_pack_b(s->loops, &m, s->words, s->packed + first * s->words);
+        } else {
+            npu__ref_byte_pack_a(s->loops, &m, s->packed + first * s->words);
+        }
     }
     s->rest = s->rest && s->rest_at[channels] ? s->rest : NULL;
     return NPU_OK;
@@ -30228,7 +30607,7 @@ static void npu__ref_byte_slab_cut(npu__ref_byte_slab *s)
 {
     const npu__ref_conv_shape *c = &s->c;
     int64_t reach = (c->kernel[1] - 1) * c->dilation[1] / c->stride[1], outer = c->images * c->groups;
-    int64_t rows = s->turned ? NPU__REF_TURNED_CHANNELS : s->loops->rows; /* output channels that are summed together */
+    int64_t rows = s->turned ? NPU__REF_TURNED_CHANNELS : s->quad_blocks ? 32 : s->loops->rows; /* summed together */
     int64_t row = s->quads * (s->by_taps ? c->in_channels : 1) * s->phases[0] * s->phases[1] * s->row;
     int64_t fit = npu__ref_max(NPU__REF_GEMM_SLAB / 4 / npu__ref_max(row, 1) - reach, 1), wanted, most;
     double work = (double)outer * (double)c->out_channels * (double)npu__ref_volume(c->out) * (double)s->plain.depth;
@@ -30296,7 +30675,13 @@ static void npu__ref_byte_slab_turn(npu__ref_byte_slab *s)
     int64_t width = c->out[2], used = c->out[1] * width, cols = s->loops->cols;
     int64_t sums = npu__ref_ceil_div((c->out[1] - 1) * s->row + width, cols) * cols;
     bool is_fit = !s->by_taps && c->out_channels % 32 == 0 && s->words >= NPU__REF_TURNED_WORDS;
-    if (s->isa >= NPU__REF_ISA_avx512_vnni && is_fit && 100 * used <= 97 * sums) {
+#ifdef NPU__REF_HAS_AMX
+    if (s->isa == NPU__REF_ISA_amx && !s->by_taps && s->quads >= NPU__REF_AMX_QUADS) {
+        s->quad_step = npu__ref_min(s->quads, NPU__REF_AMX_SIDE);
+        s->quad_blocks = npu__ref_ceil_div(s->quads, s->quad_step);
+    }
+#endif
+    if (s->isa >= NPU__REF_ISA_avx512_vnni && is_fit && 100 * used <= 97 * sums && !s->quad_blocks) {
         s->turned = width % 7 == 0 ? 7 : width % 8 == 0 ? 8 : 0;
     }
     s->is_fused = s->isa >= NPU__REF_ISA_avx512_vnni && !s->plain.q.is_twice && s->scales.is_small &&
@@ -31011,6 +31396,72 @@ static void npu__ref_byte_turned_run(const npu__ref_byte_band *band, const int32
 }
 #endif
 
+/* ---- the same with sums of AMX's tiles: 32 channels at 64 places ---- */
+
+#ifdef NPU__REF_HAS_AMX
+/* Results of n places from sums of a channel that do not have its offset. */
+NPU__REF_AVX512_VNNI static void npu__ref_byte_tiles_give(const npu__ref_byte_band *band, size_t channel,
+                                                          const int32_t *sums, size_t n, uint8_t *y)
+{
+    const npu__ref_quantised q = band->s->plain.q;
+    const __m512i offset = _mm512_set1_epi32(band->scales.offsets[channel]);
+    __m512i all[4];
+    NPU__REF_UNROLL_LOOP
+    for (int32_t i = 0; i < 4; i++) {
+        all[i] = _mm512_add_epi32(_mm512_loadu_si512(sums + i * 16), offset);
+    }
+    if (n > 16) {
+        npu__ref_byte_fused_give(band, channel, &q, all, 4, n, y, band->scales.factors[channel]);
+    } else {
+        npu__ref_byte_fused_give(band, channel, &q, all, 1, n, y, band->scales.factors[channel]);
+    }
+}
+
+/* Channels first .. end of a group at `cols` sums of the band. */
+static void npu__ref_byte_tiles_run(const npu__ref_byte_band *band, const int32_t *slab, int64_t first, int64_t end,
+                                    int64_t cols)
+{
+    enum { COLS = 64 };
+    const npu__ref_byte_slab *s = band->s;
+    const bool is_dense = s->row == s->c.out[2];
+    const int64_t places = npu__ref_volume(s->c.out), blocks = s->c.kernel[1] * s->c.kernel[2] * s->quad_blocks;
+    const int64_t tiles = npu__ref_ceil_div(s->c.out_channels, NPU__REF_AMX_SIDE);
+    const char *w = (const char *)s->packed + (int64_t)band->channel / s->c.out_channels * tiles * blocks * 1024;
+    int32_t sums[NPU__REF_AMX_ROWS][COLS] __attribute__((aligned(64))) = { { 0 } };
+    npu__ref_amx_operands o = { 0 };
+    o.a_row = 64, o.a_next = 1024;
+    o.b_row = s->phases[0] * s->phases[1] * s->plane * 4;
+    o.offsets = s->block_offsets, o.blocks = blocks;
+    npu__ref_amx_begin(NPU__REF_AMX_ROWS, s->quad_step);
+    for (int64_t col = 0, n; col < cols; col += n) {
+        n = npu__ref_min(cols - col, COLS);
+        for (int64_t i = first, rows; i < end; i += rows) {
+            bool is_tall = s->c.out_channels - i > NPU__REF_AMX_SIDE;
+            rows = npu__ref_min(end - i, NPU__REF_AMX_ROWS);
+            o.a = w + i / NPU__REF_AMX_SIDE * blocks * 1024, o.a_step = is_tall ? 2048 : 1024;
+            for (int64_t k = 0; k < n; k += NPU__REF_AMX_COLS) {
+                o.b = (const char *)(slab + col + k);
+                npu__ref_amx_sum(NPU__REF_AMX_I8_U8, &o, &sums[0][k], sizeof *sums, false, is_tall,
+                                 n - k > NPU__REF_AMX_SIDE);
+            }
+            for (int64_t k = 0; k < rows; k++) {
+                uint8_t bytes[COLS], *y = band->y + (i + k) * places, *to = is_dense ? y + col : bytes;
+                if (s->is_fused) {
+                    npu__ref_byte_tiles_give(band, band->channel + (size_t)(i + k), sums[k], (size_t)n, to);
+                } else {
+                    npu__ref_byte_finish(&s->plain.q, s->isa, to, sums[k], (size_t)n, &band->scales,
+                                         band->channel + (size_t)(i + k), true);
+                }
+                if (!is_dense) {
+                    npu__ref_byte_band_place(s, bytes, col, n, y);
+                }
+            }
+        }
+    }
+    npu__ref_amx_end();
+}
+#endif
+
 static void npu__ref_byte_slab_item(const npu__ref_byte_slab *s, const npu_launch *l, int64_t item)
 {
     const npu__ref_conv_shape *c = &s->c;
@@ -31026,6 +31477,14 @@ static void npu__ref_byte_slab_item(const npu__ref_byte_slab *s, const npu_launc
     }
     band.scales.bias = s->scales.is_bias_apart ? (const int32_t *)l->x[2] : NULL;
     band.y += outer * c->out_channels * npu__ref_volume(c->out) + row * c->out[2];
+#ifdef NPU__REF_HAS_AMX
+    if (s->quad_blocks) {
+        npu__ref_byte_tiles_run(&band, (const int32_t *)(const void *)slab, chunk * s->chunk,
+                                npu__ref_min((chunk + 1) * s->chunk, c->out_channels),
+                                (rows - 1) * s->row + c->out[2]);
+        return;
+    }
+#endif
     if (s->turned) {
         npu__ref_byte_turned_run(&band, (const int32_t *)(const void *)slab, rows, chunk * s->chunk,
                                  npu__ref_min((chunk + 1) * s->chunk, c->out_channels),
@@ -33681,6 +34140,29 @@ static bool npu__ref_has_avx_vnni(void)
 }
 #endif
 
+#ifdef NPU__REF_HAS_AMX
+/* Tiles of bytes and of bf16, and the kernel's leave to use their registers, which threads inherit: it is asked for
+   once, and found out once, since both take a virtual machine long. Every processor that has them has bf16. */
+static bool npu__ref_has_amx(void)
+{
+    enum { UNKNOWN, ABSENT, PRESENT, ARCH_PRCTL = 158, REQUEST = 0x1023, TILE_DATA = 18 };
+    static char known = UNKNOWN;
+    char state = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    if (state == UNKNOWN) {
+        unsigned a = 0, b, c, d;
+        long failed = ARCH_PRCTL;
+        state = ABSENT;
+        if (__builtin_cpu_supports("avx512bf16") && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 22 & 13) == 13) {
+            __asm__ volatile("syscall" /* for which C99 has no declaration */
+                             : "+a"(failed) : "D"((long)REQUEST), "S"((long)TILE_DATA) : "rcx", "r11", "memory");
+            state = failed ? ABSENT : PRESENT;
+        }
+        __atomic_store_n(&known, state, __ATOMIC_RELAXED);
+    }
+    return state == PRESENT;
+}
+#endif
+
 /* Every processor with AVX2 has F16C. */
 static bool npu__ref_has_isa(uint32_t isa)
 {
@@ -33696,6 +34178,9 @@ static bool npu__ref_has_isa(uint32_t isa)
 #ifdef NPU__REF_HAS_BF16
     case NPU__REF_ISA_avx512_bf16:
         return npu__ref_has_isa(NPU__REF_ISA_avx512_vnni) && __builtin_cpu_supports("avx512bf16");
+#endif
+#ifdef NPU__REF_HAS_AMX
+    case NPU__REF_ISA_amx: return npu__ref_has_isa(NPU__REF_ISA_avx512_bf16) && npu__ref_has_amx();
 #endif
     case NPU__REF_ISA_avx2_vnni: return npu__ref_has_isa(NPU__REF_ISA_avx2) && npu__ref_has_avx_vnni();
 #endif

@@ -862,7 +862,12 @@ static void test_fast_convolution(void)
         int64_t groups = is_depthwise ? pick(1, 40) : pick(1, 3), in = is_depthwise ? 1 : pick(1, 18);
         int64_t out = is_depthwise ? pick(1, 2) : pick(1, 45), kernel[2] = { pick(1, 4), i % 7 ? pick(1, 4) : 7 };
         int64_t stride[2] = { pick(1, 3), pick(1, 3) }, pad[2], dilation[2] = { pick(1, 2), pick(1, 2) }, size[2];
+        bool is_deep = i % 10 == 5; /* of more channels than a block of words has */
         char what[200];
+        if (is_deep) {
+            in = pick(50, 130), out = pick(1, 60), groups = pick(1, 2);
+            kernel[0] = pick(1, 3), kernel[1] = pick(1, 3);
+        }
         if (i % 5 == 1) {
             kernel[0] = kernel[1] = 1;
         }
@@ -873,7 +878,8 @@ static void test_fast_convolution(void)
         for (int d = 0; d < 2; d++) {
             stride[d] = i % 3 ? 1 : stride[d];
             pad[d] = pick(0, 1) ? pick(0, (int)kernel[d]) : 0;
-            size[d] = pick(1, i % 16 == 12 && d ? 600 : i % 6 == 3 ? (d ? 160 : 8) : 40) + (kernel[d] - 1) * dilation[d];
+            size[d] = pick(1, is_deep ? 12 : i % 16 == 12 && d ? 600 : i % 6 == 3 ? (d ? 160 : 8) : 40) +
+                      (kernel[d] - 1) * dilation[d];
         }
         snprintf(what, sizeof what, "qconv x %dx%d, %d groups %d to %d, kernel %dx%d stride %d,%d pad %d,%d dilation %d,%d",
                  (int)size[0], (int)size[1], (int)groups, (int)in, (int)out, (int)kernel[0], (int)kernel[1], (int)stride[0],

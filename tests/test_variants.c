@@ -1935,9 +1935,10 @@ static void test_avx512(void) { check_isa("avx512"); }
 static void test_avx2_vnni(void) { check_isa("avx2_vnni"); }
 static void test_avx512_vnni(void) { check_isa("avx512_vnni"); }
 static void test_avx512_bf16(void) { check_isa("avx512_bf16"); }
+static void test_amx(void) { check_isa("amx"); }
 static void test_neon(void) { check_isa("neon"); }
 
-/* Products of bf16 under each set, beside sums in double: within the bound of "avx512_bf16", then a step of bf16. The
+/* Products of bf16 under each set, beside sums in double: within the bound of "amx", then a step of bf16. The
    first element of row 0 is the least number times 2^100, alone in its row: 0 where small numbers count as none. */
 static void check_bf16(const npu_backend *cpu, const char *set, const int sizes[3], bool is_linear, bool is_known)
 {
@@ -1981,7 +1982,7 @@ static void check_bf16(const npu_backend *cpu, const char *set, const int sizes[
     NPU_CHECK_THAT(size == (size_t)(m * n) * 2 && wrong == 0, "%s: %d x %d x %d: %lu wrong", set, sizes[0],
                    sizes[1], sizes[2], (unsigned long)wrong);
     if (m > 1 && n > 1) {
-        double least = strcmp(set, "avx512_bf16") == 0 ? 0.0 : ldexp(1.0, -33);
+        double least = strcmp(set, "avx512_bf16") == 0 || strcmp(set, "amx") == 0 ? 0.0 : ldexp(1.0, -33);
         NPU_CHECK_NEAR(npu_bf16_to_f32(y[0]), least, 0);
     }
     npu_exec_destroy(exec);
@@ -2073,6 +2074,7 @@ int main(void)
         NPU_RUN(test_avx2_vnni);
         NPU_RUN(test_avx512_vnni);
         NPU_RUN(test_avx512_bf16);
+        NPU_RUN(test_amx);
         NPU_RUN(test_bf16_products);
         NPU_RUN(test_unknown_isa);
     }
