@@ -7444,6 +7444,27 @@ static void npu__free(const npu_allocator *a, void *ptr, size_t size)
     }
 }
 
+/* Memory that begins a line of the cache, as vectors and tiles like it; the address to be freed lies in front of it. */
+enum { NPU__LINE = 64, NPU__LINE_MORE = NPU__LINE + sizeof(void *) };
+static void *npu__alloc_lines(const npu_allocator *a, size_t size)
+{
+    char *raw = size > SIZE_MAX / 2 ? NULL : (char *)npu__alloc(a, size + NPU__LINE_MORE);
+    char *at = raw ? raw + NPU__LINE_MORE - (uintptr_t)(raw + NPU__LINE_MORE) % NPU__LINE : NULL;
+    if (raw) {
+        memcpy(at - sizeof raw, &raw, sizeof raw);
+    }
+    return at;
+}
+
+static void npu__free_lines(const npu_allocator *a, void *ptr, size_t size)
+{
+    char *raw;
+    if (ptr) {
+        memcpy(&raw, (char *)ptr - sizeof raw, sizeof raw);
+        npu__free(a, raw, size + NPU__LINE_MORE);
+    }
+}
+
 /* Arrays that an object frees with itself: a loop over rows is smaller than a call for each. */
 typedef struct npu__array_row {
     uint16_t offset, element; /* of the pointer, after which stand the entries and those there is room for */
@@ -36284,28 +36305,15 @@ static npu_status npu__control_supports(void *ctx, const npu_op_info *op, npu_su
     return NPU_OK;
 }
 
-enum { NPU__CONTROL_ALIGN = 64 };
-
-/* In front of what is aligned lies the address to be freed. */
 static npu_status npu__control_alloc(void *ctx, const npu_allocation *a, npu_buffer *out)
 {
-    const npu_allocator *allocator = (const npu_allocator *)ctx;
-    size_t more = NPU__CONTROL_ALIGN + sizeof(void *);
-    char *raw = a->bytes > SIZE_MAX / 2 ? NULL : (char *)npu__alloc(allocator, (size_t)a->bytes + more);
-    char *at = raw ? raw + more - (uintptr_t)(raw + more) % NPU__CONTROL_ALIGN : NULL;
-    if (!raw) {
-        return NPU_ERR_NO_MEMORY;
-    }
-    memcpy(at - sizeof raw, &raw, sizeof raw);
-    out->handle = at;
-    return NPU_OK;
+    out->handle = a->bytes > SIZE_MAX / 2 ? NULL : npu__alloc_lines((const npu_allocator *)ctx, (size_t)a->bytes);
+    return out->handle ? NPU_OK : NPU_ERR_NO_MEMORY;
 }
 
 static void npu__control_free(void *ctx, npu_buffer *buffer)
 {
-    char *raw;
-    memcpy(&raw, (char *)buffer->handle - sizeof raw, sizeof raw);
-    npu__free((const npu_allocator *)ctx, raw, (size_t)buffer->bytes + NPU__CONTROL_ALIGN + sizeof(void *));
+    npu__free_lines((const npu_allocator *)ctx, buffer->handle, (size_t)buffer->bytes);
 }
 
 static npu_status npu__control_upload(void *ctx, const npu_transfer *t, npu_fence *fence)
@@ -36349,7 +36357,7 @@ static void npu__control_release(void *ctx, void *program)
 }
 
 static const npu_region npu__control_region = {
-    .size = (uint32_t)sizeof(npu_region), .name = "host", .alignment = NPU__CONTROL_ALIGN, .shared_with_host = 1
+    .size = (uint32_t)sizeof(npu_region), .name = "host", .alignment = NPU__LINE, .shared_with_host = 1
 };
 static const npu_backend npu__control_backend = {
     .size = (uint32_t)sizeof(npu_backend), .api_version = NPU_BACKEND_API, .name = "control",
@@ -52283,8 +52291,11 @@ static bool npu__slot_set(npu_exec *e, npu__slot *slot, uint32_t value, bool own
     slot->actual = *g->specs[g->values[value].spec];
     slot->is_dynamic = !npu_spec_is_static(&slot->actual);
     if (own) {
-        slot->own = npu__alloc_zero(&e->allocator, slot->size);
+        slot->own = npu__alloc_lines(&e->allocator, slot->size);
         slot->own_size = slot->size;
+        if (slot->own) {
+            memset(slot->own, 0, slot->size);
+        }
     }
     return !own || slot->own;
 }
@@ -52580,13 +52591,13 @@ static npu_status npu__set_input_symbols(npu_exec *e)
 /* The exec's own memory of a slot holds at least `size` bytes afterwards; what it held is lost. */
 static npu_status npu__slot_grow(npu_exec *e, npu__slot *slot, size_t size)
 {
-    void *own = size > slot->own_size || !slot->own ? npu__alloc(&e->allocator, size) : slot->own;
+    void *own = size > slot->own_size || !slot->own ? npu__alloc_lines(&e->allocator, size) : slot->own;
     if (!own) {
         return npu__exec_fail(e, NPU_ERR_NO_MEMORY, "value %u: %llu bytes: out of memory",
                               (unsigned)slot->value, (unsigned long long)size);
     }
     if (own != slot->own) {
-        npu__free(&e->allocator, slot->own, slot->own_size);
+        npu__free_lines(&e->allocator, slot->own, slot->own_size);
         slot->own = own;
         slot->own_size = size;
     }
@@ -53129,7 +53140,7 @@ NPU_IR_API npu_status npu_exec_create_simple(npu_exec **out, const npu_graph *g,
 static void npu__slots_free(npu_exec *e, npu__slot *slots, uint32_t num)
 {
     for (uint32_t i = 0; slots && i < num; i++) {
-        npu__free(&e->allocator, slots[i].is_lent ? NULL : slots[i].own, slots[i].own_size);
+        npu__free_lines(&e->allocator, slots[i].is_lent ? NULL : slots[i].own, slots[i].own_size);
     }
     npu__free(&e->allocator, slots, num * sizeof *slots);
 }
