@@ -1,6 +1,7 @@
 /* bench_peers.h - the library beside others that are installed, in one run, as tab-separated lines with ratios.
 
-   `bench peers`: products and convolutions with weights that are constants, beside OpenBLAS, oneDNN, PyTorch.
+   `bench peers`: products, of narrow numbers too, and convolutions with weights that are constants, beside OpenBLAS,
+   oneDNN, PyTorch.
    `bench models [FILE.onnx]...`: whole models, on one thread and on two, beside ONNX Runtime, whose library ORT_LIB
    names; without files some of torchvision's, which are exported first. What of a file is quantised (QDQ) runs in 8
    bits, as there. The least of interleaved repetitions. */
@@ -44,15 +45,14 @@ static void run_dnnl(void *ctx)
     call->sgemm('N', 'N', x->m, x->n, x->k, 1, x->a, x->k, x->b, x->n, 0, x->c, x->n);
 }
 
-/* NULL where oneDNN is not installed. */
-static dnnl_sgemm_fn find_dnnl(void)
+/* Leaves NULL where oneDNN is not installed, or has no function of that name. */
+static void find_dnnl(const char *name, void *function)
 {
     static const char *const names[] = { "libdnnl.so.3", "libdnnl.so.2", "libdnnl.so" };
-    dnnl_sgemm_fn sgemm = NULL;
-    for (size_t i = 0; i < sizeof names / sizeof names[0] && !sgemm; i++) {
-        find_function(dlopen(names[i], RTLD_NOW), "dnnl_sgemm", &sgemm);
+    bool found = false;
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && !found; i++) {
+        found = find_function(dlopen(names[i], RTLD_NOW), name, function);
     }
-    return sgemm;
 }
 
 /* name, unit, limit, ours, the others', ratio to the best of them. */
@@ -86,6 +86,86 @@ static void bench_products(double peak, sgemm_fn blas, dnnl_sgemm_fn dnnl)
         others[1] = dnnl ? work / measure(run_dnnl, &(dnnl_call){ dnnl, &x }, 0.02) : 0;
         snprintf(name, sizeof name, "product %d x %d x %d", x.m, x.k, x.n);
         print_peers(name, "GFLOP/s", peak, work / time_gemm(x.m, x.k, x.n, x.b), others, 2);
+        free(x.a), free(x.b), free(x.c);
+    }
+}
+
+/* ---- products of bf16, f16 and bytes: bf16 to bf16 here, to f32 there; i8 to i32 in both ---- */
+
+typedef int (*dnnl_bf16_fn)(char trans_a, char trans_b, int64_t m, int64_t n, int64_t k, float alpha, const void *a,
+                            int64_t lda, const void *b, int64_t ldb, float beta, float *c, int64_t ldc);
+typedef int (*dnnl_i8_fn)(char trans_a, char trans_b, char offset, int64_t m, int64_t n, int64_t k, float alpha,
+                          const int8_t *a, int64_t lda, int8_t zero_a, const int8_t *b, int64_t ldb, int8_t zero_b,
+                          float beta, int32_t *c, int64_t ldc, const int32_t *offsets);
+typedef struct narrow_call {
+    dnnl_bf16_fn bf16;
+    dnnl_i8_fn i8;
+    npu_dtype dtype;
+    int64_t m, k, n;
+    void *a, *b, *c; /* each begins a line of the cache */
+} narrow_call;
+
+static void run_narrow_dnnl(void *ctx)
+{
+    const narrow_call *x = (const narrow_call *)ctx;
+    const int32_t none = 0;
+    if (x->dtype == NPU_BF16) {
+        x->bf16('N', 'N', x->m, x->n, x->k, 1, x->a, x->k, x->b, x->n, 0, (float *)x->c, x->n);
+    } else {
+        x->i8('N', 'N', 'F', x->m, x->n, x->k, 1, (const int8_t *)x->a, x->k, 0, (const int8_t *)x->b, x->n, 0, 0,
+              (int32_t *)x->c, x->n, &none);
+    }
+}
+
+/* Seconds of the product, whose second matrix is a constant. */
+static double time_narrow(const narrow_call *x)
+{
+    const bool is_i8 = x->dtype == NPU_I8;
+    npu_graph *g = npu_graph_create(NULL);
+    npu_spec a = npu_spec_tensor(x->dtype, 2, (int64_t[]){ x->m, x->k }), b = npu_spec_tensor(x->dtype, 2, (int64_t[]){ x->k, x->n });
+    npu_arg args[] = { npu_arg_tensor("self", npu_input(g, "a", a)), npu_arg_tensor("mat2", npu_constant_ref(g, "b", b, x->b)) };
+    npu_output(g, "c", npu_op_result(g, npu_emit(g, is_i8 ? NPU_ATEN_INT_MM : NPU_ATEN_MM, args, 2), 0));
+    npu_exec *exec = make_exec(g);
+    npu_array input = { "a", a, x->a };
+    require(npu_exec_set_input(exec, &input), npu_exec_diag(exec)->message);
+    double seconds = measure(run_exec, exec, 0.02);
+    npu_exec_destroy(exec);
+    npu_graph_destroy(g);
+    return seconds;
+}
+
+static void *take_lines(size_t size, int byte)
+{
+    void *p = NULL;
+    require(posix_memalign(&p, 4096, size) == 0 ? NPU_OK : NPU_ERR_NO_MEMORY, "matrices");
+    memset(p, byte, size);
+    return p;
+}
+
+static void bench_narrow_products(double peak)
+{
+    static const int64_t rows[][3] = { /* m, k, n */
+        { 64, 64, 64 }, { 128, 128, 128 }, { 256, 256, 256 }, { 512, 512, 512 }, { 1024, 1024, 1024 }, { 2048, 2048, 2048 },
+        { 1, 4096, 4096 }, { 8, 4096, 4096 }, { 128, 768, 3072 }, { 197, 768, 768 }
+    };
+    static const struct { npu_dtype dtype; const char *name; } kinds[] = { { NPU_BF16, "bf16" }, { NPU_F16, "f16" }, { NPU_I8, "i8" } };
+    dnnl_bf16_fn bf16 = NULL;
+    dnnl_i8_fn i8 = NULL;
+    find_dnnl("dnnl_gemm_bf16bf16f32", &bf16);
+    find_dnnl("dnnl_gemm_s8s8s32", &i8);
+    printf("work\tunit\tlimit in f32\tnpu_ir\toneDNN\tratio\n");
+    for (size_t i = 0; i < 3 * sizeof rows / sizeof rows[0]; i++) {
+        const int64_t *r = rows[i / 3];
+        narrow_call x = { bf16, i8, kinds[i % 3].dtype, r[0], r[1], r[2], NULL, NULL, NULL };
+        const bool has_peer = x.dtype == NPU_BF16 ? bf16 != NULL : x.dtype == NPU_I8 && i8;
+        const size_t size = npu_dtype_bits(x.dtype) / 8;
+        double work = 2e-9 * (double)(x.m * x.k * x.n), theirs;
+        char name[60];
+        x.a = take_lines((size_t)(x.m * x.k) * size, 1), x.b = take_lines((size_t)(x.k * x.n) * size, 2);
+        x.c = take_lines((size_t)(x.m * x.n) * 4, 0);
+        theirs = has_peer ? work / measure(run_narrow_dnnl, &x, 0.02) : 0;
+        snprintf(name, sizeof name, "%s product %d x %d x %d", kinds[i % 3].name, (int)x.m, (int)x.k, (int)x.n);
+        print_peers(name, "GFLOP/s", peak, work / time_narrow(&x), &theirs, 1);
         free(x.a), free(x.b), free(x.c);
     }
 }
@@ -125,16 +205,17 @@ static void bench_convolutions(double peak, torch_pipe torch)
 static void bench_peers(void)
 {
     sgemm_fn blas = find_blas();
-    dnnl_sgemm_fn dnnl;
+    dnnl_sgemm_fn dnnl = NULL;
     torch_pipe torch = torch_start();
     double peak = fma_peak();
     setenv("OMP_NUM_THREADS", "1", 1);
-    dnnl = find_dnnl();
+    find_dnnl("dnnl_sgemm", &dnnl);
     printf("%s%s%s", blas ? "" : "SKIP  OpenBLAS is not installed\n", dnnl ? "" : "SKIP  oneDNN is not installed\n",
            torch.in ? "" : "SKIP  no python3 here has PyTorch\n");
     printf("one thread, %s; multiply-adds %.1f GFLOP/s, reading %.1f GB/s\n", npu_ref_isa(0), peak, read_bandwidth());
     printf("work\tunit\tlimit\tnpu_ir\tOpenBLAS\toneDNN\tratio\n");
     bench_products(peak, blas, dnnl);
+    bench_narrow_products(peak);
     printf("work\tunit\tlimit\tnpu_ir\tPyTorch\tratio\n");
     bench_convolutions(peak, torch);
     if (torch.in) {
