@@ -9638,7 +9638,7 @@ static npu__ref_product npu__ref_gemm_transposed(const npu__ref_product *g)
     return t;
 }
 
-/* ---- matrix product: integers, rows of B times numbers of A added up ----
+/* ---- matrix product: integers, rows of B times numbers of A added up, or columns of B times those ----
 
    Sums wrap, so that their order is free, and those of 32 bits need no more than that. */
 
@@ -9658,24 +9658,52 @@ static npu__ref_product npu__ref_gemm_transposed(const npu__ref_product *g)
             NPU__REF_EACH(n, c[i] += x * b[i])                                                     \
         }                                                                                          \
     }
+/* The same of columns, whose k elements lie side by side: c[i] += a[0] b[0] + a[1] b[1] ..., four of them at a time. */
+#define NPU__REF_DOT_WHOLE(T)                                                                      \
+    NPU__REF_INLINE void npu__ref_dot_whole_##T##_body(void *to, const void *from, int64_t b_col, const void *by, \
+                                                       int64_t k, size_t n)                        \
+    {                                                                                              \
+        T *c = (T *)to;                                                                            \
+        const T *b = (const T *)from, *a = (const T *)by;                                          \
+        for (; n >= 4; n -= 4, c += 4, b += 4 * b_col) {                                           \
+            const T *b1 = b + b_col, *b2 = b1 + b_col, *b3 = b2 + b_col;                           \
+            T x = 0, y = 0, z = 0, w = 0;                                                          \
+            NPU__REF_VECTORIZE                                                                     \
+            for (int64_t i = 0; i < k; i++) {                                                      \
+                x += a[i] * b[i], y += a[i] * b1[i], z += a[i] * b2[i], w += a[i] * b3[i];         \
+            }                                                                                      \
+            c[0] += x, c[1] += y, c[2] += z, c[3] += w;                                            \
+        }                                                                                          \
+        for (; n > 0; n--, c++, b += b_col) {                                                      \
+            T x = 0;                                                                               \
+            NPU__REF_VECTORIZE                                                                     \
+            for (int64_t i = 0; i < k; i++) { x += a[i] * b[i]; }                                  \
+            *c += x;                                                                               \
+        }                                                                                          \
+    }
 NPU__REF_ADD_WHOLE(uint32_t)
 NPU__REF_ADD_WHOLE(uint64_t)
+NPU__REF_DOT_WHOLE(uint32_t)
+NPU__REF_DOT_WHOLE(uint64_t)
 #define NPU_X(set, T) \
     NPU__REF_LOOP_OF(set, add_whole_##T, \
                      (void *to, const void *from, int64_t b_row, const void *by, int64_t k, size_t n), \
-                     (to, from, b_row, by, k, n))
+                     (to, from, b_row, by, k, n)) \
+    NPU__REF_LOOP_OF(set, dot_whole_##T, \
+                     (void *to, const void *from, int64_t b_col, const void *by, int64_t k, size_t n), \
+                     (to, from, b_col, by, k, n))
 NPU__REF_ON_WIDE(NPU_X, uint32_t)
 NPU__REF_ON_WIDE(NPU_X, uint64_t)
 #undef NPU_X
 
 #define NPU__REF_HAS_WORDS (NPU__REF_HAS_WHOLE(32) || NPU__REF_HAS_WHOLE(64))
 
-/* Whether columns of B lie side by side, in words as wide as those of C, enough of them that a strip pays. */
+/* Whether columns of B lie side by side, or rows, in words as wide as those of C, enough of them that a strip pays. */
 static bool npu__ref_gemm_is_whole(const npu__ref_product *g)
 {
     size_t size = npu__ref_size(g->b.dtype);
     return NPU__REF_HAS_WORDS && !g->plain && g->k > 0 && g->n >= 8 &&
-           g->b.col == 1 && size >= 4 && g->c_dtype == g->b.dtype &&
+           (g->b.col == 1 || g->b.row == 1) && size >= 4 && g->c_dtype == g->b.dtype &&
            npu__ref_compute_class(g->a.dtype) == NPU__I64 && npu__ref_compute_class(g->b.dtype) == NPU__I64;
 }
 
@@ -9694,11 +9722,14 @@ static void npu__ref_whole_add(int64_t *y, double x, const npu__ref_matrix_view 
 /* n columns of a row of C, from col on. */
 NPU__REF_APART static void npu__ref_whole_row(const npu__ref_product *g, int64_t row, int64_t col, size_t n)
 {
-    static void (*const loops[][2])(void *to, const void *from, int64_t b_row, const void *by, int64_t k, size_t n) = {
-#define NPU_X(set, narrow, wide) { npu__ref_add_whole_uint32_t_##wide, npu__ref_add_whole_uint64_t_##wide },
+    static void (*const loops[][4])(void *to, const void *from, int64_t next, const void *by, int64_t k, size_t n) = {
+#define NPU_X(set, narrow, wide) \
+        { npu__ref_add_whole_uint32_t_##wide, npu__ref_add_whole_uint64_t_##wide, \
+          npu__ref_dot_whole_uint32_t_##wide, npu__ref_dot_whole_uint64_t_##wide },
         NPU__REF_ISAS(NPU_X)
 #undef NPU_X
     };
+    const bool are_dots = g->b.col != 1;
     union { int64_t i64[NPU__STRIP]; int32_t i32[NPU__STRIP]; } sums = { { 0 } }, a; /* as wide as B's */
     int64_t y[NPU__STRIP] = { 0 }, x[NPU__STRIP];
     npu__ref_matrix_view total = { 0 };
@@ -9706,8 +9737,9 @@ NPU__REF_APART static void npu__ref_whole_row(const npu__ref_product *g, int64_t
         int64_t depth = npu__ref_min(NPU__STRIP, g->k - k);
         npu__ref_load_i64(x, g->a.x, g->a.dtype, row * g->a.row + k * g->a.col, g->a.col, (size_t)depth);
         npu__ref_store_i64(&a, g->b.dtype, 0, 1, x, (size_t)depth);
-        loops[g->isa][npu__ref_size(g->b.dtype) == 8](
-            &sums, npu__ref_address(g->b.x, g->b.dtype, k * g->b.row + col), g->b.row, &a, depth, n);
+        loops[g->isa][2 * are_dots + (npu__ref_size(g->b.dtype) == 8)](
+            &sums, npu__ref_address(g->b.x, g->b.dtype, k * g->b.row + col * g->b.col),
+            are_dots ? g->b.col : g->b.row, &a, depth, n);
     }
     total.x = &sums, total.dtype = g->b.dtype, total.col = 1;
     npu__ref_whole_add(y, g->alpha, &total, 0, 0, n);
