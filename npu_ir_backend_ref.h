@@ -1293,6 +1293,13 @@ NPU__REF_AVX2 NPU__REF_DEFINE_STORE_DENSE(npu__ref_store_u8_run, uint8_t, NPU_U8
 NPU__REF_AVX2 static size_t npu__ref_load_f16_run(float *to, const uint16_t *from, size_t n)
 {
     size_t i = 0;
+    for (; i + 32 <= n; i += 32) { /* and fetches what follows, of rows that are read a strip at a time, too */
+        const __m128i *x = (const __m128i *)(const void *)(from + i);
+        NPU__REF_PREFETCH((const char *)((uintptr_t)x + 1024));
+        for (int k = 0; k < 4; k++) {
+            _mm256_storeu_ps(to + i + 8 * k, _mm256_cvtph_ps(_mm_loadu_si128(x + k)));
+        }
+    }
     for (; i + 8 <= n; i += 8) {
         _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(from + i))));
     }
@@ -9573,16 +9580,17 @@ NPU__REF_APART static void npu__ref_gemv_dots(const npu__ref_product *g, const n
     }
 }
 
-/* Columns of B that lie side by side: rows of B are added up. */
+/* Columns of B that lie side by side: rows of B are added up, a few at a time. */
 NPU__REF_APART static void npu__ref_gemv_rows(const npu__ref_product *g, const npu__ref_tile_loops *tile, int64_t col,
                                               int64_t cols, void *sums)
 {
     union { double f64[4]; float f32[4]; } x;
-    npu__ref_scalars b;
+    npu__ref_scalars b[NPU__REF_GEMV_STRIPS];
     size_t size = npu__ref_sum_size(g->a.dtype);
     bool direct = g->b.dtype == npu__ref_sum_dtype(g->b.dtype);
-    for (int64_t k = 0; k < g->k; k += direct ? 4 : 1) {
-        int64_t rows = direct ? npu__ref_min(4, g->k - k) : 1;
+    int64_t most = direct ? 4 : npu__ref_min(4, (int64_t)(sizeof b / NPU__STRIP / size)), rows;
+    for (int64_t k = 0; k < g->k; k += rows) {
+        rows = npu__ref_min(most, g->k - k);
         npu__ref_load_numbers(g->isa, &x, g->a.x, g->a.dtype, k * g->a.col, g->a.col, (size_t)rows);
         if (direct) {
             tile->add_rows((int32_t)rows, cols, &x,
@@ -9590,8 +9598,11 @@ NPU__REF_APART static void npu__ref_gemv_rows(const npu__ref_product *g, const n
         }
         for (int64_t j = 0; !direct && j < cols; j += NPU__STRIP) {
             int64_t n = npu__ref_min(NPU__STRIP, cols - j);
-            npu__ref_load_numbers(g->isa, &b, g->b.x, g->b.dtype, k * g->b.row + col + j, 1, (size_t)n);
-            tile->add_rows(1, n, &x, &b, 0, (char *)sums + (size_t)j * size);
+            for (int64_t i = 0; i < rows; i++) {
+                npu__ref_load_numbers(g->isa, (char *)b + (size_t)i * NPU__STRIP * size, g->b.x, g->b.dtype,
+                                      (k + i) * g->b.row + col + j, 1, (size_t)n);
+            }
+            tile->add_rows((int32_t)rows, n, &x, b, NPU__STRIP, (char *)sums + (size_t)j * size);
         }
     }
 }
@@ -9600,7 +9611,7 @@ NPU__REF_APART static void npu__ref_gemv_rows(const npu__ref_product *g, const n
    whole vectors: all of them as one give the same bits. */
 static void npu__ref_gemv(const npu__ref_product *g, uint32_t part, uint32_t parts)
 {
-    union { double f64[NPU__REF_GEMM_VECTOR]; float f32[NPU__REF_GEMM_VECTOR]; } own;
+    union { double f64[2 * NPU__REF_GEMM_VECTOR]; float f32[4 * NPU__REF_GEMM_VECTOR]; } own;
     const npu__ref_tile_loops *tile = npu__ref_tile(g);
     bool in_place = npu__ref_gemm_in_place(g);
     int64_t size = (int64_t)npu__ref_sum_size(g->a.dtype), groups = npu__ref_ceil_div(g->n, NPU__REF_GEMV_GROUP);
@@ -9608,7 +9619,7 @@ static void npu__ref_gemv(const npu__ref_product *g, uint32_t part, uint32_t par
     int64_t end = npu__ref_min(groups * (part + 1) / parts * NPU__REF_GEMV_GROUP, g->n);
     for (; first < end; first += cols) {
         char *sums = in_place ? (char *)g->c + first * size : (char *)&own;
-        cols = npu__ref_min(in_place ? NPU__REF_GEMV_RUN : NPU__REF_GEMM_VECTOR, end - first);
+        cols = npu__ref_min(in_place ? NPU__REF_GEMV_RUN : (int64_t)sizeof own / size, end - first);
         memset(sums, 0, (size_t)(cols * size));
         if (g->b.col == 1 && g->b.row != 1) {
             npu__ref_gemv_rows(g, tile, first, cols, sums);
