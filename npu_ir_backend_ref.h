@@ -234,7 +234,8 @@ NPU_IR_API void npu_ref_destroy(npu_backend *backend);
 
    "amx" multiplies tiles: of bf16 by TDPBF16PS, within the same bound, 32 numbers along k at a time, of which even and
    odd ones are summed apart; of bytes with the results of every other set. Linux gives a process leave to use the
-   registers of tiles, which is asked for when the first backend is made; without it the next best set is the first.
+   registers of tiles, which is asked for when the first backend is made, and refuses stacks of signals that are too
+   small for them from then on. Without leave the next best set is the first.
 
    "base" gives the same bits on every machine, of either byte order, with any C library and any number of threads: its
    functions are its own (errors stand at each npu__math function), its sums have one order. A NaN is a NaN, but its
@@ -9220,6 +9221,8 @@ typedef struct npu__ref_product_sum {
     char *a;
     bool ends; /* each tile with its bias and limits, while it is near; see npu__ref_gemm_ends_tiles */
     bool fetches; /* B has been packed before, or is read where it lies: each tile fetches some of the next panel */
+    bool gives;   /* sums become results tile by tile; see npu__ref_gemm_amx_gives */
+    int64_t col;  /* of C, where the columns begin */
 } npu__ref_product_sum;
 
 static const float *npu__ref_limits(const npu_epilogue *e) { return e ? e->limits : NULL; }
@@ -9312,17 +9315,54 @@ static const char *npu__ref_gemm_copy_a(const npu__ref_product_sum *s, int64_t r
     return s->a;
 }
 
-#ifdef NPU__REF_HAS_AMX
-/* c = or += rows of A, in pairs of bf16, times cols columns of packed B, for blocks of tiles: `rows` is at most two. */
-static void npu__ref_gemm_amx_row(const npu__ref_amx_operands *first, int64_t rows, int64_t cols, int64_t panel,
-                                  float *c, int64_t c_row, bool add)
+/* Can tiles give bf16 results at once: are their sums whole, with no more than a bias for each column left to add? */
+static bool npu__ref_gemm_amx_gives(const npu__ref_product *g, const npu__ref_product_plan *plan)
 {
+    int64_t depth = npu__ref_gemm_depth(g);
+    return npu__ref_gemm_is_amx(g) && depth % 16 == 0 && depth <= plan->block_k && g->c_dtype == NPU_BF16 &&
+           g->c_col == 1 && !g->c0.x && g->alpha == 1 && !g->epilogue &&
+           (!g->bias.x || (g->bias.dtype == NPU_BF16 && g->bias.row == 0 && g->bias.col == 1));
+}
+
+#ifdef NPU__REF_HAS_AMX
+/* Sixteen floats as bf16, as npu__ref_to_bf16 rounds them. */
+NPU__REF_INLINE NPU__REF_AVX512 __m256i npu__ref_sixteen_bf16(__m512 x)
+{
+    const __m512i u = _mm512_castps_si512(x), high = _mm512_srli_epi32(u, 16);
+    const __m512i half = _mm512_add_epi32(_mm512_and_si512(high, _mm512_set1_epi32(1)), _mm512_set1_epi32(0x7fff));
+    const __m512i rounded = _mm512_srli_epi32(_mm512_add_epi32(u, half), 16);
+    const __mmask16 is_nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    return _mm512_cvtepi32_epi16(_mm512_mask_or_epi32(rounded, is_nan, high, _mm512_set1_epi32(0x40)));
+}
+
+/* Results of a tile's sums [rows, 32], of which `cols` columns are there; bias: of the first column, NULL = none. */
+NPU__REF_AVX512 static void npu__ref_gemm_amx_give(uint16_t *to, int64_t to_row, const float *sums, int64_t rows,
+                                                   int64_t cols, const uint16_t *bias)
+{
+    for (int64_t j = 0; j < cols; j += 16, to += 16, sums += 16) {
+        const __mmask16 some = (__mmask16)(cols - j < 16 ? (1u << (cols - j)) - 1u : 0xffffu);
+        const __m256i half = bias ? _mm256_maskz_loadu_epi16(some, bias + j) : _mm256_setzero_si256();
+        const __m512 more = _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
+        for (int64_t i = 0; i < rows; i++) {
+            const __m512 sum = _mm512_loadu_ps(sums + i * NPU__REF_AMX_COLS);
+            const __m256i y = npu__ref_sixteen_bf16(bias ? _mm512_add_ps(sum, more) : sum);
+            _mm256_mask_storeu_epi16(to + i * to_row, some, y);
+        }
+    }
+}
+
+/* c = or += rows from `row` on of A, in pairs of bf16, times cols columns of packed B, or what is given of that: rows
+   of two tiles, at most. */
+static void npu__ref_gemm_amx_row(const npu__ref_product_sum *s, const npu__ref_amx_operands *first, int64_t row,
+                                  int64_t rows, int64_t cols, float *c, int64_t c_row, bool add)
+{
+    const npu__ref_product *g = s->g;
     npu__ref_amx_operands o = *first;
     bool is_tall = rows > NPU__REF_AMX_SIDE;
-    for (int64_t j = 0; j < cols; j += NPU__REF_AMX_COLS, c += NPU__REF_AMX_COLS, o.b += panel) {
+    for (int64_t j = 0; j < cols; j += NPU__REF_AMX_COLS, c += NPU__REF_AMX_COLS, o.b += s->panel_step * 4) {
         int64_t some = npu__ref_min(cols - j, NPU__REF_AMX_COLS);
         float edge[NPU__REF_AMX_ROWS][NPU__REF_AMX_COLS] __attribute__((aligned(64)));
-        if (some == NPU__REF_AMX_COLS) {
+        if (some == NPU__REF_AMX_COLS && !s->gives) {
             npu__ref_amx_sum(NPU__REF_AMX_BF16, &o, c, c_row * (int64_t)sizeof *c, add, is_tall, true);
             continue;
         }
@@ -9330,6 +9370,11 @@ static void npu__ref_gemm_amx_row(const npu__ref_amx_operands *first, int64_t ro
             memcpy(edge[i], c + i * c_row, (size_t)some * sizeof *c);
         }
         npu__ref_amx_sum(NPU__REF_AMX_BF16, &o, edge, sizeof *edge, add, is_tall, some > NPU__REF_AMX_SIDE);
+        if (s->gives) {
+            npu__ref_gemm_amx_give((uint16_t *)g->c + row * g->c_row + s->col + j, g->c_row, *edge, rows, some,
+                                   g->bias.x ? (const uint16_t *)g->bias.x + s->col + j : NULL);
+            continue;
+        }
         for (int64_t i = 0; i < rows; i++) {
             memcpy(c + i * c_row, edge[i], (size_t)some * sizeof *c);
         }
@@ -9337,8 +9382,9 @@ static void npu__ref_gemm_amx_row(const npu__ref_amx_operands *first, int64_t ro
 }
 
 /* The same of any number of rows, over `depth` pairs along k: whole blocks, then what is left. */
-static void npu__ref_gemm_amx_slice(const npu__ref_product_sum *s, int64_t rows, int64_t cols, int64_t depth,
-                                    const char *a, int64_t a_row, const char *b, float *c, int64_t c_row, bool add)
+static void npu__ref_gemm_amx_slice(const npu__ref_product_sum *s, int64_t first, int64_t rows, int64_t cols,
+                                    int64_t depth, const char *a, int64_t a_row, const char *b, float *c,
+                                    int64_t c_row, bool add)
 {
     for (int64_t k = 0, n; k < depth; k += n, add = true) {
         int64_t blocks = (depth - k) / NPU__REF_AMX_SIDE, some;
@@ -9352,7 +9398,7 @@ static void npu__ref_gemm_amx_slice(const npu__ref_product_sum *s, int64_t rows,
             o.a = a + (row * a_row + k) * 4, o.a_row = a_row * 4, o.a_next = NPU__REF_AMX_SIDE * o.a_row, o.a_step = 64;
             o.b_row = NPU__REF_AMX_COLS * 4, o.b = b + k * o.b_row, o.b_step = NPU__REF_AMX_SIDE * o.b_row;
             o.blocks = blocks ? blocks : 1;
-            npu__ref_gemm_amx_row(&o, some, cols, s->panel_step * 4, c + row * c_row, c_row, add);
+            npu__ref_gemm_amx_row(s, &o, first + row, some, cols, s->gives ? c : c + row * c_row, c_row, add);
         }
     }
     npu__ref_amx_end();
@@ -9372,7 +9418,7 @@ static void npu__ref_gemm_sum_slice(const npu__ref_product_sum *s, int64_t row, 
     npu__ref_scalar zero = { 0 };
 #ifdef NPU__REF_HAS_AMX
     if (npu__ref_gemm_is_amx(s->g)) {
-        npu__ref_gemm_amx_slice(s, rows, cols, depth, a, a_row, b, (float *)(void *)c, c_row, k > 0);
+        npu__ref_gemm_amx_slice(s, row, rows, cols, depth, a, a_row, b, (float *)(void *)c, c_row, k > 0);
         return;
     }
 #endif
@@ -9438,7 +9484,7 @@ static void npu__ref_gemm_finish_rows(const npu__ref_product_sum *s, int64_t row
         g.bias.x = NULL;
         g.epilogue = npu__ref_gemm_ends_epilogue(&g) ? NULL : g.epilogue;
     }
-    for (int64_t i = 0; (!s->ends || g.epilogue) && i < rows; i++) {
+    for (int64_t i = 0; (!s->ends || g.epilogue) && !s->gives && i < rows; i++) {
         npu__ref_gemm_finish(&g, row + i, col, c + i * c_row * (int64_t)s->plan->size, cols);
     }
 }
@@ -9519,7 +9565,7 @@ NPU__REF_APART static void npu__ref_gemm_region(const npu__ref_product *g, const
     bool direct = npu__ref_gemm_b_is_direct(g, plan, end_row - first_row);
     npu__ref_product_sum s = { 0 };
     s.g = g, s.plan = plan, s.a = workspace;
-    s.ends = npu__ref_gemm_ends_tiles(g);
+    s.ends = npu__ref_gemm_ends_tiles(g), s.gives = npu__ref_gemm_amx_gives(g, plan);
     s.fetches = g->packed_b != NULL || direct;
     for (; first < end; first += panels) {
         int64_t col = first * width, cols;
@@ -9527,7 +9573,7 @@ NPU__REF_APART static void npu__ref_gemm_region(const npu__ref_product *g, const
         panels =
             npu__ref_min(plan->block_panels, whole ? npu__ref_min(end, g->n / width) - first : end - first);
         cols = npu__ref_min(panels * width, g->n - col);
-        s.b_row = whole ? g->b.row : width;
+        s.b_row = whole ? g->b.row : width, s.col = col;
         if (whole || g->packed_b) {
             npu__ref_gemm_rows(&s, first_row, end_row, col, cols, sums);
         } else {

@@ -1949,6 +1949,8 @@ static void check_bf16(const npu_backend *cpu, const char *set, const int sizes[
     npu_exec *exec = NULL;
     npu_diag diag;
     uint16_t *a = (uint16_t *)calloc((size_t)(m * k), 2), *b = (uint16_t *)calloc((size_t)(k * n), 2);
+    uint16_t *bias = (uint16_t *)calloc((size_t)n, 2);
+    const bool has_bias = is_linear && k % 64 == 0;
     npu_spec bs = npu_spec_tensor(NPU_BF16, 2, is_linear ? (int64_t[]){ n, k } : (int64_t[]){ k, n });
     uint64_t rng = (uint64_t)(m * 1000 + k * 10 + n);
     size_t size = 0, wrong = 0;
@@ -1958,11 +1960,18 @@ static void check_bf16(const npu_backend *cpu, const char *set, const int sizes[
     for (int64_t i = 0; i < k * n; i++) {
         b[i] = npu_f32_to_bf16((float)(int)(npu_test_random(&rng) % 2001) / 512.0f - 2.0f);
     }
+    for (int64_t i = 1; i < n && has_bias; i++) {
+        bias[i] = npu_f32_to_bf16((float)(int)(npu_test_random(&rng) % 2001) / 64.0f - 16.0f);
+    }
     a[0] = 1;
     b[0] = npu_f32_to_bf16(0x1p100f);
     npu_value x = npu_input(g, "a", npu_spec_tensor(NPU_BF16, 2, (int64_t[]){ m, k }));
     npu_value w = is_known ? npu_constant(g, NULL, bs, b) : npu_input(g, "b", bs);
-    npu_output(g, "y", is_linear ? npu_linear(g, x, w, (npu_value){ 0 }) : npu_mm(g, x, w));
+    npu_value more = { 0 };
+    if (has_bias) {
+        more = npu_constant(g, NULL, npu_spec_tensor(NPU_BF16, 1, &n), bias);
+    }
+    npu_output(g, "y", is_linear ? npu_linear(g, x, w, more) : npu_mm(g, x, w));
     NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &cpu, 1, &diag), NPU_OK);
     npu_test_input(exec, "a", a, (size_t)(m * k) * 2);
     if (!is_known) {
@@ -1971,7 +1980,7 @@ static void check_bf16(const npu_backend *cpu, const char *set, const int sizes[
     NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
     const uint16_t *y = (const uint16_t *)npu_exec_output(exec, 0, &size);
     for (int64_t i = 0; i < m * n && size; i++) {
-        double sum = 0, all = 0;
+        double sum = (double)npu_bf16_to_f32(bias[i % n]), all = fabs(sum);
         for (int64_t q = 0; q < k; q++) {
             double p = (double)npu_bf16_to_f32(a[i / n * k + q]) *
                        (double)npu_bf16_to_f32(b[is_linear ? i % n * k + q : q * n + i % n]);
@@ -1991,13 +2000,14 @@ static void check_bf16(const npu_backend *cpu, const char *set, const int sizes[
     npu_graph_destroy(g);
     free(a);
     free(b);
+    free(bias);
 }
 
 static void test_bf16_products(void)
 {
     static const int sizes[][3] = {
         { 1, 7, 5 },    { 2, 1, 2 },     { 3, 2, 33 },    { 13, 31, 32 },   { 12, 512, 64 }, { 40, 513, 31 },
-        { 97, 515, 70 }, { 5, 1030, 129 }, { 100, 64, 300 }, { 25, 1025, 1 },
+        { 97, 515, 70 }, { 5, 1030, 129 }, { 100, 64, 300 }, { 25, 1025, 1 },   { 33, 128, 47 },  { 1, 64, 40 },
     };
     for (uint32_t set = 0; npu_ref_isa(set); set++) {
         npu_ref_desc desc = { .isa = npu_ref_isa(set), .with_built_in = true };
