@@ -8131,7 +8131,7 @@ typedef struct npu__ref_tile_loops {
         const number *a, int64_t a_row, const number *b, int64_t b_row, const ptrdiff_t *offsets, number *c, \
         int64_t c_row, bool add, const npu__ref_tile_end *end, const char *ahead, int64_t ahead_step)        \
     {                                                                                                        \
-        const number *from = b;                                                                              \
+        const number *from = b, *at[(ROWS + 3) / 4];                                                         \
         vector sum[ROWS][VECTORS];                                                                           \
         NPU__REF_UNROLL_LOOP                                                                                 \
         for (int32_t i = 0; i < rows; i++) {                                                                 \
@@ -8144,22 +8144,34 @@ typedef struct npu__ref_tile_loops {
             NPU__REF_PREFETCH(end->addend + i * c_row);                                                      \
             NPU__REF_PREFETCH(end->addend + i * c_row + (VECTORS * WIDTH - 1));                              \
         }                                                                                                    \
-        for (; k > 0; k--, a++, from += b_row) {                                                             \
+        NPU__REF_UNROLL_LOOP                                                                                 \
+        for (int32_t i = 0; i < rows; i += 4) {                                                              \
+            at[i / 4] = a + i * a_row;                                                                       \
+        }                                                                                                    \
+        for (int32_t i = 0; add && i < rows; i++) {                                                          \
+            NPU__REF_PREFETCH(c + i * c_row);                                                                \
+            NPU__REF_PREFETCH(c + i * c_row + (VECTORS * WIDTH - 1));                                        \
+        }                                                                                                    \
+        for (; k > 0; k--, from += b_row) {                                                                  \
             vector y[VECTORS];                                                                               \
             from = offsets ? b + *offsets++ : from;                                                          \
             NPU__REF_PREFETCH(ahead);                                                                        \
             ahead += ahead_step;                                                                             \
+            for (int32_t v = 0; sizeof(vector) == NPU__REF_LINE && v < VECTORS; v++) {                       \
+                NPU__REF_FETCH_LINE(from + 8 * b_row, v);                                                    \
+            }                                                                                                \
             NPU__REF_UNROLL_LOOP                                                                             \
             for (int32_t v = 0; v < VECTORS; v++) {                                                          \
                 y[v] = LOAD(from + v * WIDTH);                                                               \
             }                                                                                                \
             NPU__REF_UNROLL_LOOP                                                                             \
             for (int32_t i = 0; i < rows; i++) {                                                             \
-                vector x = SET(a[i * a_row]);                                                                \
+                vector x = SET(at[i / 4][i % 4 * a_row]);                                                    \
                 NPU__REF_UNROLL_LOOP                                                                         \
                 for (int32_t v = 0; v < VECTORS; v++) {                                                      \
                     sum[i][v] = FMA(x, y[v], sum[i][v]);                                                     \
                 }                                                                                            \
+                at[i / 4] += i % 4 == 3 || i == rows - 1;                                                    \
             }                                                                                                \
         }                                                                                                    \
         if (add) {                                                                                           \
