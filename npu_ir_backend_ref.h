@@ -8801,10 +8801,10 @@ typedef struct npu__ref_product_plan {
 } npu__ref_product_plan;
 
 enum {
-    NPU__REF_GEMM_K = 256,         /* a panel of B this deep stays in the first-level cache */
+    NPU__REF_GEMM_K = 256,         /* a panel of B this deep stays in the first-level cache; see npu__ref_block_k_of */
     NPU__REF_GEMM_AMX_K = 1024,    /* the same in the second-level one, where sums are made of tiles */
     NPU__REF_GEMM_COLS = 256,      /* columns of a block of B and C: they stay in the second-level cache */
-    NPU__REF_GEMM_WIDE = 1024,     /* the same of C alone: A is copied once for each */
+    NPU__REF_GEMM_WIDE = 1024,     /* the same of C alone: A is read once for each */
     NPU__REF_GEMM_AHEAD = 16,      /* bytes of the next panel that a row of B fetches, at least */
     NPU__REF_GEMM_SLAB = 1 << 19,     /* bytes of a slab of a convolution, for the same reason */
     NPU__REF_CONV_LINE = 512,        /* columns of a band */
@@ -8820,6 +8820,16 @@ enum {
     NPU__REF_GEMV_GROUP = 64,        /* columns that no part cuts */
     NPU__REF_GEMV_STRIPS = NPU__STRIP < 128 ? 1 : 4, /* of columns that are no numbers side by side */
     NPU__REF_GEMV_STRIP = 64         /* rows of a panel that as many numbers fill as lanes sum before they are summed */
+};
+
+/* Of an instruction set, how many numbers are summed at a time, in products and convolutions: of twelve rows the sums
+   are read and written often enough to count, and what is read ahead hides that a panel so deep is in the second-level
+   cache. */
+enum { NPU__REF_K_base = 256, NPU__REF_K_avx2 = 256, NPU__REF_K_neon = 256, NPU__REF_K_avx512 = 512 };
+static const int64_t npu__ref_block_k_of[] = {
+#define NPU_X(set, narrow, wide) NPU__REF_K_##wide,
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
 };
 
 /* A part per NPU__REF_GEMM_GRAIN multiplications. In double: the product of three dims may not fit an integer. */
@@ -8861,15 +8871,15 @@ static void npu__ref_gemm_cut(const npu__ref_product *g, npu__ref_product_plan *
     }
 }
 
-/* A is used where it lies if its rows are numbers side by side; rows a multiple of a KiB apart would share
-   cache sets, which costs more than a copy when they are read often. */
+/* A is used where it lies if its rows are numbers side by side. All rows of a tile that lie a multiple of 4 KiB apart
+   would share one set of the first-level cache, which costs more than a copy when they are read often. */
 static bool npu__ref_gemm_a_is_direct(const npu__ref_product *g, int64_t panels)
 {
     if (npu__ref_gemm_is_amx(g)) {
         return false; /* known when A is, see npu__ref_gemm_copy_a */
     }
     return g->a.dtype == npu__ref_sum_dtype(g->a.dtype) && g->a.col == 1 &&
-           (panels <= 2 || g->a.row % 256 != 0 || npu__ref_gemm_streams(g));
+           (panels <= 2 || g->a.row * (int64_t)npu__ref_size(g->a.dtype) % 4096 != 0 || npu__ref_gemm_streams(g));
 }
 
 /* Rows of A whose slice stays in the second-level cache, as many as may be where B is packed: once for each block it is
@@ -8881,11 +8891,10 @@ static int64_t npu__ref_gemm_block_rows(const npu__ref_product *g, const npu__re
     return npu__ref_min(npu__ref_ceil_div(npu__ref_ceil_div(part, blocks), rows) * rows, g->m);
 }
 
-/* Where B is packed before and read once by a part, what has to stay near is C alone. */
-static int64_t npu__ref_gemm_block_cols(const npu__ref_product *g, const npu__ref_product_plan *plan)
+/* Where B is packed before, what has to stay near is C alone. */
+static int64_t npu__ref_gemm_block_cols(const npu__ref_product *g)
 {
-    bool once = g->packed_b && npu__ref_ceil_div(g->m, plan->row_parts) <= plan->block_rows;
-    return once && npu__ref_gemm_in_place(g) ? NPU__REF_GEMM_WIDE : NPU__REF_GEMM_COLS;
+    return g->packed_b && npu__ref_gemm_in_place(g) ? NPU__REF_GEMM_WIDE : NPU__REF_GEMM_COLS;
 }
 
 static npu__ref_product_plan npu__ref_gemm_plan(const npu__ref_product *g)
@@ -8898,11 +8907,11 @@ static npu__ref_product_plan npu__ref_gemm_plan(const npu__ref_product *g)
     plan.panels = npu__ref_ceil_div(g->n, plan.tile->cols);
     npu__ref_gemm_cut(g, &plan);
     plan.block_rows = npu__ref_gemm_block_rows(g, &plan);
-    plan.block_k = npu__ref_min(npu__ref_gemm_depth(g), NPU__REF_GEMM_K);
+    plan.block_k = npu__ref_min(npu__ref_gemm_depth(g), g->pairs ? NPU__REF_GEMM_K : npu__ref_block_k_of[g->isa]);
     if (npu__ref_gemm_is_amx(g)) { /* rows of a copy of A begin lines of the cache */
         plan.block_k = npu__ref_min((npu__ref_gemm_depth(g) + 15) / 16 * 16, NPU__REF_GEMM_AMX_K);
     }
-    plan.block_panels = npu__ref_min(npu__ref_gemm_block_cols(g, &plan) / plan.tile->cols, plan.panels);
+    plan.block_panels = npu__ref_min(npu__ref_gemm_block_cols(g) / plan.tile->cols, plan.panels);
     if (npu__ref_gemm_streams(g)) {
         plan.block_panels = 1;
     }
@@ -10646,12 +10655,12 @@ enum {
 };
 
 /* Where an image lies that pixels are read of: rows are `row` apart, or, where `tile` is not 0, there is one row, whose
-   tiles are so far apart. K numbers are summed for each pixel, NPU__REF_GEMM_K at a time. */
+   tiles are so far apart. K numbers are summed for each pixel, block_k at a time. */
 typedef struct npu__ref_pixel_source {
     const npu__ref_pixel_loops *loops;
     const float *x;
     const ptrdiff_t *offsets; /* of its numbers; NULL: they are `step` apart */
-    int64_t step, row, tile, k;
+    int64_t step, row, tile, k, block_k;
     int64_t run;              /* numbers whose weights lie side by side, */
     const int64_t *runs;      /* and where in a panel each run of them begins; NULL: there is one */
     const float *end; /* of the weights of all panels, which are used one after the other */
@@ -10665,7 +10674,7 @@ static void npu__ref_pixels_sum(const npu__ref_pixel_source *s, int64_t rows, in
 {
     int64_t k = 0, tiles = npu__ref_ceil_div(cols, s->loops->pixels), channels = s->loops->channels;
     do {
-        int64_t depth = npu__ref_min(npu__ref_min(s->k, s->runs ? k - k % s->run + s->run : s->k) - k, NPU__REF_GEMM_K);
+        int64_t depth = npu__ref_min(npu__ref_min(s->k, s->runs ? k - k % s->run + s->run : s->k) - k, s->block_k);
         int64_t from_k = s->runs ? s->runs[k / s->run] + k % s->run : k, ready = (from_k + depth) * channels;
         int64_t more = npu__ref_min(s->end - w - ready, depth * channels);
         int64_t step = npu__ref_max(more / (rows * tiles * npu__ref_max(depth, 1)), NPU__REF_PIXEL_AHEAD);
@@ -12347,7 +12356,8 @@ static void npu__ref_conv_pixels(const npu__ref_conv_blocked *s, const npu__ref_
     bool is_dense = place->step == cols; /* else other pieces of the result lie between its rows */
     bool is_last = npu__ref_gemm_in_place(g); /* else c0 is to be added */
     const float *limits = is_last ? npu__ref_limits(after) : NULL;
-    npu__ref_pixel_source source = { s->pixels, NULL, s->offsets, s->step, s->row, s->tile, g->k, s->run, s->runs,
+    npu__ref_pixel_source source = { s->pixels, NULL, s->offsets, s->step, s->row, s->tile, g->k,
+                                     npu__ref_block_k_of[g->isa], s->run, s->runs,
                                      (const float *)g->a.x + end * width * s->depth,
                                      limits ? limits : npu__ref_no_limits };
     npu__ref_product plain = *g;
@@ -12845,6 +12855,7 @@ NPU__REF_COLD static npu_status npu__ref_winograd_prepare(npu_prepare *p)
     }
     s->slab.conv = &s->squares, s->slab.plan.size = sizeof(float);
     s->source.loops = npu__ref_pixel_loops_of[s->conv.isa], s->source.k = in;
+    s->source.block_k = npu__ref_block_k_of[s->conv.isa];
     s->panels = npu__ref_ceil_div(s->conv.out_channels, s->source.loops->channels);
     status = npu__ref_winograd_cut(s);
     status = status ? status : npu__ref_winograd_weights(p, s);
