@@ -8148,7 +8148,7 @@ typedef struct npu__ref_tile_loops {
         for (int32_t i = 0; i < rows; i += 4) {                                                              \
             at[i / 4] = a + i * a_row;                                                                       \
         }                                                                                                    \
-        for (int32_t i = 0; add && i < rows; i++) {                                                          \
+        for (int32_t i = 0; i < rows; i++) {                                                                 \
             NPU__REF_PREFETCH(c + i * c_row);                                                                \
             NPU__REF_PREFETCH(c + i * c_row + (VECTORS * WIDTH - 1));                                        \
         }                                                                                                    \
@@ -8806,6 +8806,7 @@ enum {
     NPU__REF_GEMM_COLS = 256,      /* columns of a block of B and C: they stay in the second-level cache */
     NPU__REF_GEMM_WIDE = 1024,     /* the same of C alone: A is read once for each */
     NPU__REF_GEMM_AHEAD = 16,      /* bytes of the next panel that a row of B fetches, at least */
+    NPU__REF_GEMM_SHALLOW = 1 << 16, /* bytes of B that are read again for each tile of rows */
     NPU__REF_GEMM_SLAB = 1 << 19,     /* bytes of a slab of a convolution, for the same reason */
     NPU__REF_CONV_LINE = 512,        /* columns of a band */
     NPU__REF_CONV_SHARED = 3 << 18,   /* the same of one that is filled once for all parts */
@@ -8813,7 +8814,7 @@ enum {
     NPU__REF_GEMM_MAX_PARTS = 16,
     NPU__REF_GEMM_NEAR = 1 << 22,    /* bytes that stay in a cache beside others */
     NPU__REF_GEMM_FAR = 1 << 25,     /* more bytes than these come from memory */
-    NPU__REF_GEMM_DIRECT = 6,        /* tiles of rows up to which B is read where it lies */
+    NPU__REF_GEMM_DIRECT = 11,       /* tiles of rows up to which B is read where it lies */
     NPU__REF_GEMM_VECTOR = 2 * NPU__STRIP, /* columns of a part of a vector times a matrix */
     NPU__REF_GEMV_FAR = 1024,        /* the same where the matrix comes from memory */
     NPU__REF_GEMV_RUN = 4096,        /* columns whose sums are taken at a time: they stay in the first-level cache */
@@ -9426,48 +9427,78 @@ static void npu__ref_gemm_amx_slice(const npu__ref_product_sum *s, int64_t first
 }
 #endif
 
-/* c = or += rows of A from row on, times cols columns of B, over k .. k + depth. */
+/* Some rows of A, k .. k + depth of them, times some columns of B: what its tiles have in common. */
+typedef struct npu__ref_product_slice {
+    const char *a, *b; /* from k on */
+    char *c;
+    int64_t a_row, c_row, row, rows, cols, k, depth, tiles;
+    bool ends;    /* no more is to be added */
+    bool by_rows; /* one tile of rows after the other, each times all panels; else panels, each by all rows */
+} npu__ref_product_slice;
+
+/* Where the tile's part of the next panel is to be fetched from, and how far apart. */
+static const char *npu__ref_gemm_ahead(const npu__ref_product_sum *s, const npu__ref_product_slice *x, int64_t t,
+                                       int64_t col, const char *b, int64_t *step)
+{
+    int64_t width = s->plan->tile->cols, size = (int64_t)s->plan->size, more = x->depth * width * size;
+    int64_t least = npu__ref_max(more / npu__ref_max(x->tiles * x->depth, 1), NPU__REF_GEMM_AHEAD);
+    *step = 0;
+    if (!s->fetches || x->by_rows || col + width >= x->cols) {
+        return b;
+    }
+    if (s->panel_step == width) { /* a line of each row, which lie far apart */
+        *step = s->b_row * size;
+        return b + width * size + t % 3 * NPU__REF_LINE;
+    }
+    *step = (t + 1) * x->depth * least <= more ? least : 0;
+    return *step ? b + s->panel_step * size + t * x->depth * least : b;
+}
+
+/* Tile t of the rows, columns from col on. */
+static void npu__ref_gemm_slice_tile(const npu__ref_product_sum *s, const npu__ref_product_slice *x, int64_t t,
+                                     int64_t col)
+{
+    int64_t width = s->plan->tile->cols, size = (int64_t)s->plan->size, step;
+    int64_t from = x->rows * t / x->tiles, to = x->rows * (t + 1) / x->tiles;
+    const char *b = x->b + col / width * s->panel_step * size, *ahead = npu__ref_gemm_ahead(s, x, t, col, b, &step);
+    char *c = x->c + (from * x->c_row + col) * size;
+    npu__ref_tile_end end = { 0 };
+    if (x->ends) {
+        end = npu__ref_gemm_end(s->g, x->row + from, c);
+    }
+    npu__ref_gemm_tile(s->plan, (int32_t)(to - from), npu__ref_min(width, x->cols - col), x->depth,
+                       x->a + from * x->a_row * size, x->a_row, b, s->b_row, s->offsets ? s->offsets + x->k : NULL, c,
+                       x->c_row, x->k > 0, x->ends ? &end : NULL, ahead, step);
+}
+
+/* c = or += rows of A from row on, times cols columns of B, over k .. k + depth. Few numbers of many columns stay near:
+   rows of C, which is most of what there is to do, are then written in long runs. */
 static void npu__ref_gemm_sum_slice(const npu__ref_product_sum *s, int64_t row, int64_t rows, int64_t cols,
                                     int64_t k, int64_t depth, char *c, int64_t c_row)
 {
     const npu__ref_tile_loops *tile = s->plan->tile;
-    const ptrdiff_t *offsets = s->offsets ? s->offsets + k : NULL;
-    int64_t width = tile->cols, size = (int64_t)s->plan->size, tiles = npu__ref_ceil_div(rows, tile->rows),
-            a_row;
-    const char *a = npu__ref_gemm_copy_a(s, row, rows, k, depth, &a_row), *b = s->b + k * s->k_step * size;
-    bool ends = s->ends && k + depth == npu__ref_gemm_depth(s->g);
+    int64_t width = tile->cols, size = (int64_t)s->plan->size, panels = npu__ref_ceil_div(cols, width);
+    npu__ref_product_slice x = { NULL, s->b + k * s->k_step * size, c, 0, c_row, row, rows, cols, k, depth,
+                                 npu__ref_ceil_div(rows, tile->rows),
+                                 s->ends && k + depth == npu__ref_gemm_depth(s->g),
+                                 depth * cols * size <= NPU__REF_GEMM_SHALLOW };
     npu__ref_scalar zero = { 0 };
+    x.a = npu__ref_gemm_copy_a(s, row, rows, k, depth, &x.a_row);
 #ifdef NPU__REF_HAS_AMX
     if (npu__ref_gemm_is_amx(s->g)) {
-        npu__ref_gemm_amx_slice(s, row, rows, cols, depth, a, a_row, b, (float *)(void *)c, c_row, k > 0);
+        npu__ref_gemm_amx_slice(s, row, rows, cols, depth, x.a, x.a_row, x.b, (float *)(void *)c, c_row, k > 0);
         return;
     }
 #endif
     if (s->g->m == 1 && s->panel_step == width) { /* B is not packed: one strip, as long as it may be */
-        tile->row(depth, cols, a, b, s->b_row, offsets, c, k > 0, &zero);
+        tile->row(depth, cols, x.a, x.b, s->b_row, s->offsets ? s->offsets + k : NULL, c, k > 0, &zero);
         return;
     }
-    for (int64_t j = 0; j < cols; j += width, b += s->panel_step * size) {
-        bool is_next = s->fetches && j + width < cols, is_spread = is_next && s->panel_step == width;
-        int64_t more = is_next ? depth * width * size : 0; /* bytes of the next panel */
-        int64_t step = npu__ref_max(more / npu__ref_max(tiles * depth, 1), NPU__REF_GEMM_AHEAD);
-        for (int64_t t = 0; t < tiles; t++) {
-            int64_t from = rows * t / tiles, to = rows * (t + 1) / tiles;
-            char *to_c = c + (from * c_row + j) * size;
-            npu__ref_tile_end end = { 0 };
-            if (ends) {
-                end = npu__ref_gemm_end(s->g, row + from, to_c);
-            }
-            const char *ahead = b;
-            int64_t ahead_step = 0;
-            if (is_spread) { /* a line of each row, which lie far apart */
-                ahead = b + width * size + t % 3 * NPU__REF_LINE, ahead_step = s->b_row * size;
-            } else if ((t + 1) * depth * step <= more) {
-                ahead = b + s->panel_step * size + t * depth * step, ahead_step = step;
-            }
-            npu__ref_gemm_tile(s->plan, (int32_t)(to - from), npu__ref_min(width, cols - j), depth,
-                               a + from * a_row * size, a_row, b, s->b_row, offsets, to_c, c_row, k > 0,
-                               ends ? &end : NULL, ahead, ahead_step);
+    for (int64_t i = 0; i < panels * x.tiles; i++) {
+        if (x.by_rows) {
+            npu__ref_gemm_slice_tile(s, &x, i / panels, i % panels * width);
+        } else {
+            npu__ref_gemm_slice_tile(s, &x, i % x.tiles, i / x.tiles * width);
         }
     }
 }
@@ -10528,7 +10559,8 @@ static bool npu__ref_conv_is_pointwise(const npu_op_info *op)
 
 typedef struct npu__ref_pixel_loops {
     int32_t pixels, channels; /* of the largest tile */
-    bool is_for_large;        /* and faster than the image as a matrix, however many pixels that has */
+    bool is_for_large;        /* and faster than the image as a matrix, however many pixels that has: with AVX-512 and
+                                 AVX2 turning the sums on their way to the result costs more than packing the image */
     /* c (count x channels) = or += x w, then + bias, then as npu_epilogue.limits says: x [count, k] has its element
        (i, j) at x[i + offsets[j]], or, where offsets is NULL, at x[i + j * step]; w and c are dense. bias NULL =
        neither. Each j fetches one of ahead, ahead + ahead_step ...: weights of the next tiles. */
@@ -10627,9 +10659,9 @@ typedef struct npu__ref_pixel_loops {
 NPU__REF_PIXELS_DEFINE(base, , float, 1, 4, 4, true, NPU__REF_SCALAR_LOAD, NPU__REF_SCALAR_STORE, NPU__REF_SCALAR_SET,
                        NPU__REF_SCALAR_FMA, npu__ref_limit)
 #ifdef NPU__REF_X86
-NPU__REF_PIXELS_DEFINE(avx512, NPU__REF_TILE_AVX512, __m512, 16, 14, 2, true, _mm512_loadu_ps, _mm512_storeu_ps,
+NPU__REF_PIXELS_DEFINE(avx512, NPU__REF_TILE_AVX512, __m512, 16, 14, 2, false, _mm512_loadu_ps, _mm512_storeu_ps,
                        _mm512_set1_ps, _mm512_fmadd_ps, NPU__REF_LIMIT_AVX512)
-NPU__REF_PIXELS_DEFINE(avx512_narrow, NPU__REF_TILE_AVX512, __m512, 16, 14, 1, true, _mm512_loadu_ps, _mm512_storeu_ps,
+NPU__REF_PIXELS_DEFINE(avx512_narrow, NPU__REF_TILE_AVX512, __m512, 16, 14, 1, false, _mm512_loadu_ps, _mm512_storeu_ps,
                        _mm512_set1_ps, _mm512_fmadd_ps, NPU__REF_LIMIT_AVX512)
 NPU__REF_PIXELS_DEFINE(avx2, NPU__REF_TILE_AVX2, __m256, 8, 6, 2, false, _mm256_loadu_ps, _mm256_storeu_ps,
                        _mm256_set1_ps, _mm256_fmadd_ps, NPU__REF_LIMIT_AVX2)
