@@ -10587,6 +10587,9 @@ typedef struct npu__ref_pixel_loops {
             from = offsets ? x + *offsets++ : from;                                                              \
             NPU__REF_PREFETCH(ahead);                                                                                \
             ahead += ahead_step;                                                                                     \
+            for (int32_t v = 0; sizeof(vector) == NPU__REF_LINE && v < VECTORS; v++) {                               \
+                NPU__REF_FETCH_LINE(w + 8 * VECTORS * WIDTH, v);                                                     \
+            }                                                                                                        \
             NPU__REF_UNROLL_LOOP                                                                                 \
             for (int32_t v = 0; v < VECTORS; v++) {                                                              \
                 y[v] = LOAD(w + v * WIDTH);                                                                      \
