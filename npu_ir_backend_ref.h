@@ -9252,11 +9252,10 @@ static const float *npu__ref_limits(const npu_epilogue *e) { return e ? e->limit
 /* What is left of it for results that limits or npu__ref_transpose_result ended. */
 static const npu_epilogue *npu__ref_rest(const npu_epilogue *e) { return e && !e->limits && !e->addend ? e : NULL; }
 
-/* What each tile can do of what follows the op: limits, or a sum with what lies as C does, where no tile is cut off. */
+/* What each tile can do of what follows the op: limits, or a sum with what lies as C does. */
 static bool npu__ref_gemm_ends_epilogue(const npu__ref_product *g)
 {
-    const npu_epilogue *e = g->epilogue;
-    return e && (e->limits || (e->addend && g->n % npu__ref_tile(g)->cols == 0));
+    return g->epilogue && (g->epilogue->limits || g->epilogue->addend);
 }
 
 /* Whether all that follows the sums is a bias for each row, or that. */
@@ -9285,31 +9284,49 @@ static npu__ref_tile_end npu__ref_gemm_end(const npu__ref_product *g, int64_t ro
     return end;
 }
 
-/* One tile; a panel that is cut off by the right edge of C goes by way of a buffer. */
+/* The sums of a tile of any set. */
+typedef union npu__ref_tile_sums {
+#define NPU_X(set, narrow, wide) \
+    npu__ref_tile_##wide##_f32_numbers f32_##set; npu__ref_tile_##wide##_f64_numbers f64_##set;
+    NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+} npu__ref_tile_sums;
+
+static void npu__ref_gemm_copy_rows(int32_t rows, size_t bytes, void *to, int64_t to_step, const void *from,
+                                    int64_t from_step)
+{
+    for (int32_t i = 0; i < rows; i++) {
+        memcpy((char *)to + i * to_step, (const char *)from + i * from_step, bytes);
+    }
+}
+
+/* One tile; a panel that is cut off by the right edge of C goes by way of a buffer, as does what is added to it. */
 static void npu__ref_gemm_tile(const npu__ref_product_plan *plan, int32_t rows, int64_t cols, int64_t k,
                                const char *a, int64_t a_row, const char *b, int64_t b_row, const ptrdiff_t *offsets,
                                char *c, int64_t c_row, bool add, const npu__ref_tile_end *end, const char *ahead,
                                int64_t ahead_step)
 {
-    union {
-#define NPU_X(set, narrow, wide) \
-    npu__ref_tile_##wide##_f32_numbers f32_##set; npu__ref_tile_##wide##_f64_numbers f64_##set;
-        NPU__REF_ISAS(NPU_X)
-#undef NPU_X
-    } edge;
-    size_t bytes = (size_t)cols * plan->size, width = (size_t)plan->tile->cols * plan->size;
+    npu__ref_tile_sums edge, more;
+    npu__ref_tile_end cut;
+    size_t bytes = (size_t)cols * plan->size;
+    int64_t width = plan->tile->cols * (int64_t)plan->size, step = c_row * (int64_t)plan->size;
     if (cols == plan->tile->cols) {
         plan->tile->product(rows, k, a, a_row, b, b_row, offsets, c, c_row, add, end, ahead, ahead_step);
         return;
     }
     memset(&edge, 0, sizeof edge);
-    for (int32_t i = 0; add && i < rows; i++) {
-        memcpy((char *)&edge + (size_t)i * width, c + i * c_row * (int64_t)plan->size, bytes);
+    if (add) {
+        npu__ref_gemm_copy_rows(rows, bytes, &edge, width, c, step);
+    }
+    if (end && end->addend) {
+        memset(&more, 0, sizeof more);
+        npu__ref_gemm_copy_rows(rows, bytes, &more, width, end->addend, step);
+        cut = *end;
+        cut.addend = (const float *)(const void *)&more, cut.y = (float *)(void *)&edge;
+        c = (char *)end->y, end = &cut;
     }
     plan->tile->product(rows, k, a, a_row, b, b_row, offsets, &edge, plan->tile->cols, add, end, b, 0);
-    for (int32_t i = 0; i < rows; i++) {
-        memcpy(c + i * c_row * (int64_t)plan->size, (char *)&edge + (size_t)i * width, bytes);
-    }
+    npu__ref_gemm_copy_rows(rows, bytes, c, step, &edge, width);
 }
 
 /* Rows row .. row + rows and k .. k + depth of A as numbers; the result is A itself where it can be used as
