@@ -9553,7 +9553,8 @@ static void npu__ref_gemm_finish_rows(const npu__ref_product_sum *s, int64_t row
         g.bias.x = NULL;
         g.epilogue = npu__ref_gemm_ends_epilogue(&g) ? NULL : g.epilogue;
     }
-    for (int64_t i = 0; (!s->ends || g.epilogue) && !s->gives && i < rows; i++) {
+    bool is_left = !s->gives && (!npu__ref_gemm_in_place(&g) || g.alpha != 1 || g.c0.x || g.bias.x || g.epilogue);
+    for (int64_t i = 0; is_left && i < rows; i++) {
         npu__ref_gemm_finish(&g, row + i, col, c + i * c_row * (int64_t)s->plan->size, cols);
     }
 }
@@ -9655,7 +9656,7 @@ static void npu__ref_gemm_blocked(const npu__ref_product *g, uint32_t part, uint
 {
     npu__ref_product_plan plan = npu__ref_gemm_plan(g);
     uint32_t all = plan.row_parts * plan.col_parts;
-    char *workspace = (char *)g->workspace + (g->is_own ? 0 : part) * npu__ref_gemm_workspace(g);
+    char *workspace = (char *)g->workspace + (g->is_own || part == 0 ? 0 : part * npu__ref_gemm_workspace(g));
     for (uint32_t i = parts == 1 ? 0 : part; i < (parts == 1 ? all : part + 1); i++) {
         int64_t row = i / plan.col_parts, col = i % plan.col_parts;
         npu__ref_gemm_region(g, &plan, g->m * row / plan.row_parts, g->m * (row + 1) / plan.row_parts,
