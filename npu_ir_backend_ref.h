@@ -8123,7 +8123,8 @@ typedef struct npu__ref_tile_loops {
 
 /* Numbers of a line of the cache, and a fetch of a line so many after the one at p, which may lie behind the end. */
 #define NPU__REF_PER_LINE(number) (int32_t)(NPU__REF_LINE / sizeof(number))
-#define NPU__REF_FETCH_LINE(p, lines) NPU__REF_PREFETCH((const char *)((uintptr_t)(p) + (lines) * NPU__REF_LINE))
+#define NPU__REF_FETCH_LINE(p, lines) \
+    NPU__REF_PREFETCH((const char *)((uintptr_t)(p) + (uintptr_t)(lines) * NPU__REF_LINE))
 
 /* One set of instructions for one type of number. FMA(a, b, c) = a b + c. */
 #define NPU__REF_TILE_DEFINE(NAME, TARGET, number, vector, WIDTH, ROWS, VECTORS, LOAD, STORE, SET, FMA, LIMIT) \
@@ -10606,7 +10607,7 @@ typedef struct npu__ref_pixel_loops {
             NPU__REF_PREFETCH(ahead);                                                                                \
             ahead += ahead_step;                                                                                     \
             for (int32_t v = 0; sizeof(vector) == NPU__REF_LINE && v < VECTORS; v++) {                               \
-                NPU__REF_FETCH_LINE(w + 8 * VECTORS * WIDTH, v);                                                     \
+                NPU__REF_FETCH_LINE(w, 8 * VECTORS + v);                                                             \
             }                                                                                                        \
             NPU__REF_UNROLL_LOOP                                                                                 \
             for (int32_t v = 0; v < VECTORS; v++) {                                                              \
