@@ -1150,17 +1150,18 @@ static void test_epilogue(void)
         "t = aten.add.Tensor(y, r)\nz = aten.hardtanh.default(t, -0.25, 0.5)",
         "s = aten.sin.default(r)\nt = aten.add.Tensor(s, y)\nz = aten.relu.default(t)"
     };
-    /* one tap, pixels that fill whole tiles: sums in one slice, and in two; a long row */
+    /* one tap, pixels that fill whole tiles: sums in one slice, and in two, and more; a long row; tiles that are cut off */
     static const conv_case pointwise[] = {
         { 2, 64, 50, 1, { 16, 20 }, { 1, 1 }, 1, 0, 1, false }, { 1, 300, 20, 1, { 16, 32 }, { 1, 1 }, 1, 0, 1, false },
-        { 1, 24, 40, 1, { 1, 2500 }, { 1, 3 }, 2, 0, 1, false }
+        { 1, 24, 40, 1, { 1, 2500 }, { 1, 3 }, 2, 0, 1, false }, { 1, 600, 20, 1, { 28, 28 }, { 1, 1 }, 1, 0, 1, false },
+        { 1, 64, 40, 1, { 30, 31 }, { 1, 1 }, 1, 0, 1, false }
     };
     npu_threads_desc how = { .width = 3 };
     npu_parallel *threads = NULL;
     uint32_t led = 0, all = 0;
     npu_threads_create(&threads, &how);
-    for (int i = 0; i < 33; i++) {
-        conv_case c = i == 6 ? given_convs[0] : i % 5 > 2 ? pointwise[i % 3] : random_conv(i % 3 == 0);
+    for (int i = 0; i < 55; i++) {
+        conv_case c = i == 6 ? given_convs[0] : i % 5 > 2 ? pointwise[(i / 5 + i) % (int)COUNT(pointwise)] : random_conv(i % 3 == 0);
         int64_t tile = i / 6 % 2 ? 4 : 2;
         for (isa = 0; isa_cpu(isa); isa++) {
             const char *role = i % 2 ? "param" : "input", *tail = tails[(i + (int)isa) % (int)COUNT(tails)];
