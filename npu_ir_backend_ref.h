@@ -234,7 +234,7 @@ NPU_IR_API void npu_ref_destroy(npu_backend *backend);
 
    "amx" multiplies tiles: of bf16 by TDPBF16PS, within the same bound, 32 numbers along k at a time, of which even and
    odd ones are summed apart; of bytes with the results of every other set. Linux gives a process leave to use the
-   registers of tiles, which is asked for when the first backend is made, and refuses stacks of signals that are too
+   registers of tiles, which is asked for when the best set is looked for, and refuses stacks of signals that are too
    small for them from then on. Without leave the next best set is the first.
 
    "base" gives the same bits on every machine, of either byte order, with any C library and any number of threads: its
@@ -34307,25 +34307,20 @@ static bool npu__ref_has_avx_vnni(void)
 #endif
 
 #ifdef NPU__REF_HAS_AMX
-/* Tiles of bytes and of bf16, and the kernel's leave to use their registers, which threads inherit: it is asked for
-   once, and found out once, since both take a virtual machine long. Every processor that has them has bf16. */
+/* Whether there are tiles of bytes and of bf16, which processors have together: the system saves their registers, and
+   gives the process leave to use them, once and for all its threads. Neither question takes long, as CPUID does in a
+   virtual machine; C99 has no name for either. */
 static bool npu__ref_has_amx(void)
 {
-    enum { UNKNOWN, ABSENT, PRESENT, ARCH_PRCTL = 158, REQUEST = 0x1023, TILE_DATA = 18 };
-    static char known = UNKNOWN;
-    char state = __atomic_load_n(&known, __ATOMIC_RELAXED);
-    if (state == UNKNOWN) {
-        unsigned a = 0, b, c, d;
-        long failed = ARCH_PRCTL;
-        state = ABSENT;
-        if (__builtin_cpu_supports("avx512bf16") && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 22 & 13) == 13) {
-            __asm__ volatile("syscall" /* for which C99 has no declaration */
-                             : "+a"(failed) : "D"((long)REQUEST), "S"((long)TILE_DATA) : "rcx", "r11", "memory");
-            state = failed ? ABSENT : PRESENT;
-        }
-        __atomic_store_n(&known, state, __ATOMIC_RELAXED);
+    enum { ARCH_PRCTL = 158, REQUEST = 0x1023, TILE_DATA = 18, TILES = 3 << 17 };
+    unsigned saved, high;
+    long failed = ARCH_PRCTL;
+    __asm__ volatile("xgetbv" : "=a"(saved), "=d"(high) : "c"(0));
+    if ((saved & TILES) == TILES) {
+        __asm__ volatile("syscall"
+                         : "+a"(failed) : "D"((long)REQUEST), "S"((long)TILE_DATA) : "rcx", "r11", "memory");
     }
-    return state == PRESENT;
+    return failed == 0;
 }
 #endif
 
