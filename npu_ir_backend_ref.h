@@ -8504,12 +8504,12 @@ static const npu__ref_tile_loops npu__ref_tile_avx512_bf16 = {
    columns], A's [rows, words]. Two tiles of each make four of sums. Rows that do not begin lines of the cache cost
    twice the time. */
 
-#ifdef NPU__REF_HAS_AMX
-#define NPU__REF_AMX __attribute__((target("amx-tile,amx-int8,amx-bf16")))
 enum {
     NPU__REF_AMX_SIDE = 16, NPU__REF_AMX_ROWS = 32, NPU__REF_AMX_COLS = 32,
     NPU__REF_AMX_LEAST = 4, NPU__REF_AMX_QUADS = 3 /* rows of bytes, fours of channels that are worth a tile */
 };
+#ifdef NPU__REF_HAS_AMX
+#define NPU__REF_AMX __attribute__((target("amx-tile,amx-int8,amx-bf16")))
 
 /* What LDTILECFG reads. */
 typedef struct npu__ref_amx_shape {
@@ -9400,23 +9400,22 @@ static void npu__ref_gemm_amx_row(const npu__ref_product_sum *s, const npu__ref_
     npu__ref_amx_operands o = *first;
     bool is_tall = rows > NPU__REF_AMX_SIDE;
     for (int64_t j = 0; j < cols; j += NPU__REF_AMX_COLS, c += NPU__REF_AMX_COLS, o.b += s->panel_step * 4) {
-        int64_t some = npu__ref_min(cols - j, NPU__REF_AMX_COLS);
+        int64_t some = npu__ref_min(cols - j, NPU__REF_AMX_COLS), step = c_row * (int64_t)sizeof *c;
+        size_t bytes = (size_t)some * sizeof *c;
         float edge[NPU__REF_AMX_ROWS][NPU__REF_AMX_COLS] __attribute__((aligned(64)));
         if (some == NPU__REF_AMX_COLS && !s->gives) {
-            npu__ref_amx_sum(NPU__REF_AMX_BF16, &o, c, c_row * (int64_t)sizeof *c, add, is_tall, true);
+            npu__ref_amx_sum(NPU__REF_AMX_BF16, &o, c, step, add, is_tall, true);
             continue;
         }
-        for (int64_t i = 0; add && i < rows; i++) {
-            memcpy(edge[i], c + i * c_row, (size_t)some * sizeof *c);
+        if (add) {
+            npu__ref_gemm_copy_rows((int32_t)rows, bytes, edge, sizeof *edge, c, step);
         }
         npu__ref_amx_sum(NPU__REF_AMX_BF16, &o, edge, sizeof *edge, add, is_tall, some > NPU__REF_AMX_SIDE);
         if (s->gives) {
             npu__ref_gemm_amx_give((uint16_t *)g->c + row * g->c_row + s->col + j, g->c_row, *edge, rows, some,
                                    g->bias.x ? (const uint16_t *)g->bias.x + s->col + j : NULL);
-            continue;
-        }
-        for (int64_t i = 0; i < rows; i++) {
-            memcpy(c + i * c_row, edge[i], (size_t)some * sizeof *c);
+        } else {
+            npu__ref_gemm_copy_rows((int32_t)rows, bytes, c, step, edge, sizeof *edge);
         }
     }
 }
@@ -27663,7 +27662,7 @@ static npu_status npu__ref_byte_linear_init(npu_prepare *p, npu__ref_byte_linear
     npu__ref_byte_linear_choose(s, p->isa, zero);
     key.figures[5] = s->words;
     panels = npu__ref_ceil_div(s->w.n, s->loops->cols);
-    if (!npu_size_mul((size_t)s->words * 4, s->is_amx ? 1 : (size_t)s->x.n, &x_size) ||
+    if (!npu_size_mul((size_t)s->words * 4, s->is_amx ? 0 : (size_t)s->x.n, &x_size) ||
         !npu_size_mul((size_t)s->words * 4, (size_t)(panels * s->loops->cols), &w_size) ||
         x_size > SIZE_MAX / 4 || w_size > SIZE_MAX / 4) {
         return NPU_ERR_OVERFLOW;
@@ -27746,9 +27745,8 @@ static const char *npu__ref_byte_amx_rows(const npu__ref_byte_linear *s, const n
 static void npu__ref_byte_amx_run(const npu__ref_byte_linear *s, const npu__ref_byte_gemm *g, const npu_launch *l,
                                   int64_t first, int64_t end, int64_t first_col, int64_t end_col)
 {
-    enum { COLS = NPU__REF_AMX_COLS };
     const uint32_t kind = s->x.is_signed ? NPU__REF_AMX_I8_I8 : NPU__REF_AMX_U8_I8;
-    int32_t sums[NPU__REF_AMX_ROWS][COLS] __attribute__((aligned(64))) = { { 0 } };
+    int32_t sums[NPU__REF_AMX_ROWS][NPU__REF_AMX_COLS] __attribute__((aligned(64))) = { { 0 } };
     const bool is_direct = g->sums && (uintptr_t)g->sums % 64 == 0 && s->w.n % 16 == 0;
     npu__ref_amx_operands o = { 0 };
     o.a_step = 64;
@@ -27758,20 +27756,18 @@ static void npu__ref_byte_amx_run(const npu__ref_byte_linear *s, const npu__ref_
         const int64_t last = npu__ref_min(first + s->block, end);
         const char *x = npu__ref_byte_amx_rows(s, l, first, last, &o.a_row);
         o.a_next = NPU__REF_AMX_SIDE * o.a_row;
-        for (int64_t col = first_col, cols; col < end_col; col += cols) {
-            cols = npu__ref_min(COLS, end_col - col);
+        for (int64_t col = first_col; col < end_col; col += NPU__REF_AMX_COLS) {
+            const int64_t cols = npu__ref_min(NPU__REF_AMX_COLS, end_col - col);
+            o.b = (const char *)(g->b + col * s->words);
             for (int64_t row = first; row < last; row += NPU__REF_AMX_ROWS) {
                 const int64_t rows = npu__ref_min(NPU__REF_AMX_ROWS, last - row);
-                const bool is_tall = rows > NPU__REF_AMX_SIDE, is_whole = cols == COLS && rows % NPU__REF_AMX_SIDE == 0;
-                int32_t *to = is_direct && is_whole ? g->sums + row * s->w.n + col : *sums;
-                const int64_t next = is_direct && is_whole ? s->w.n : COLS;
+                const bool is_tall = rows > NPU__REF_AMX_SIDE, is_wide = cols > NPU__REF_AMX_SIDE;
                 o.a = x + (row - first) * o.a_row;
-                for (int64_t k = 0; k < cols; k += NPU__REF_AMX_COLS) {
-                    o.b = (const char *)(g->b + (col + k) * s->words);
-                    npu__ref_amx_sum(kind, &o, to + k, next * 4, false, is_tall, cols - k > NPU__REF_AMX_SIDE);
-                }
-                if (to == *sums) {
-                    g->finish(g, row, (int32_t)rows, col, cols, *sums, COLS);
+                if (is_direct && cols == NPU__REF_AMX_COLS && rows % NPU__REF_AMX_SIDE == 0) {
+                    npu__ref_amx_sum(kind, &o, g->sums + row * s->w.n + col, s->w.n * 4, false, is_tall, is_wide);
+                } else {
+                    npu__ref_amx_sum(kind, &o, sums, sizeof *sums, false, is_tall, is_wide);
+                    g->finish(g, row, (int32_t)rows, col, cols, *sums, NPU__REF_AMX_COLS);
                 }
             }
         }
@@ -30773,7 +30769,8 @@ static void npu__ref_byte_slab_cut(npu__ref_byte_slab *s)
 {
     const npu__ref_conv_shape *c = &s->c;
     int64_t reach = (c->kernel[1] - 1) * c->dilation[1] / c->stride[1], outer = c->images * c->groups;
-    int64_t rows = s->turned ? NPU__REF_TURNED_CHANNELS : s->quad_blocks ? 32 : s->loops->rows; /* summed together */
+    /* output channels that are summed together */
+    int64_t rows = s->turned ? NPU__REF_TURNED_CHANNELS : s->quad_blocks ? NPU__REF_AMX_ROWS : s->loops->rows;
     int64_t row = s->quads * (s->by_taps ? c->in_channels : 1) * s->phases[0] * s->phases[1] * s->row;
     int64_t fit = npu__ref_max(NPU__REF_GEMM_SLAB / 4 / npu__ref_max(row, 1) - reach, 1), wanted, most;
     double work = (double)outer * (double)c->out_channels * (double)npu__ref_volume(c->out) * (double)s->plain.depth;
@@ -30842,7 +30839,8 @@ static void npu__ref_byte_slab_turn(npu__ref_byte_slab *s)
     int64_t sums = npu__ref_ceil_div((c->out[1] - 1) * s->row + width, cols) * cols;
     bool is_fit = !s->by_taps && c->out_channels % 32 == 0 && s->words >= NPU__REF_TURNED_WORDS;
 #ifdef NPU__REF_HAS_AMX
-    if (s->isa == NPU__REF_ISA_amx && !s->by_taps && s->quads >= NPU__REF_AMX_QUADS) {
+    if (s->isa == NPU__REF_ISA_amx && !s->by_taps && s->quads >= NPU__REF_AMX_QUADS &&
+        c->out_channels >= NPU__REF_AMX_LEAST) {
         s->quad_step = npu__ref_min(s->quads, NPU__REF_AMX_SIDE);
         s->quad_blocks = npu__ref_ceil_div(s->quads, s->quad_step);
     }

@@ -1993,6 +1993,7 @@ static void check_bf16(const npu_backend *cpu, const char *set, const int sizes[
     }
     NPU_CHECK_THAT(size == (size_t)(m * n) * 2 && wrong == 0, "%s: %d x %d x %d: %lu wrong", set, sizes[0],
                    sizes[1], sizes[2], (unsigned long)wrong);
+    NPU_CHECK_EQ((uintptr_t)y % 64, 0); /* results begin a line of the cache, which tiles and vectors are written in */
     if (m > 1 && n > 1) {
         double least = strcmp(set, "avx512_bf16") == 0 || strcmp(set, "amx") == 0 ? 0.0 : ldexp(1.0, -33);
         NPU_CHECK_NEAR(npu_bf16_to_f32(y[0]), least, 0);
