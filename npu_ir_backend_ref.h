@@ -10581,7 +10581,8 @@ typedef struct npu__ref_pixel_loops {
                                  AVX2 turning the sums on their way to the result costs more than packing the image */
     /* c (count x channels) = or += x w, then + bias, then as npu_epilogue.limits says: x [count, k] has its element
        (i, j) at x[i + offsets[j]], or, where offsets is NULL, at x[i + j * step]; w and c are dense. bias NULL =
-       neither. Each j fetches one of ahead, ahead + ahead_step ...: weights of the next tiles. */
+       neither. Each j fetches one of ahead, ahead + ahead_step ...: weights of the next tiles, and pixels: those of a
+       later j, and of the next tiles but one. Another core may have written them, which takes long to hear of. */
     void (*product)(int32_t count, int64_t k, const float *x, int64_t step, const ptrdiff_t *offsets, const float *w,
                     const float *bias, const float *limits, float *c, bool add, const float *ahead, int64_t ahead_step);
 } npu__ref_pixel_loops;
@@ -10603,6 +10604,8 @@ typedef struct npu__ref_pixel_loops {
         }                                                                                                        \
         for (; k > 0; k--, from += step, w += VECTORS * WIDTH) {                                                 \
             from = offsets ? x + *offsets++ : from;                                                              \
+            NPU__REF_FETCH_LINE(from + 16 * step, 0);                                                        \
+            NPU__REF_FETCH_LINE(from, 2);                                                                    \
             NPU__REF_PREFETCH(ahead);                                                                                \
             ahead += ahead_step;                                                                                     \
             for (int32_t v = 0; sizeof(vector) == NPU__REF_LINE && v < VECTORS; v++) {                               \
