@@ -35207,13 +35207,28 @@ static bool npu__ref_views_add(const npu__ref *ref, npu__ref_views *v, uint32_t 
     return true;
 }
 
-/* Every kernel here keeps to the rules: it has read an operand's element when it writes a result there; one at
-   other strides it reads later. */
-static npu_status npu__ref_add_inplace(npu__ref_program *p, const npu_op_info *op, const npu_tensor *in, uint32_t index)
+/* The operand of o that the op before it makes, and may leave unwritten where o is its epilogue. The memory of another,
+   which is read all the same, is then the better one to take: two streams instead of three. */
+static uint32_t npu__ref_fresh_operand(const npu__ref_program *p, const npu__ref_op *o)
 {
-    for (uint32_t i = 0; i < op->num_in; i++) {
+    const npu__ref_op *before = o > p->ops && o[-1].takes_epilogue ? o - 1 : NULL;
+    for (uint32_t i = 0; before && i < o->num_in; i++) {
+        if (p->refs[o->first_ref + i] == p->refs[before->first_ref + before->num_in]) {
+            return i;
+        }
+    }
+    return o->num_in - 1;
+}
+
+/* Every kernel here keeps to the rules: it has read an operand's element when it writes a result there; one at
+   other strides it reads later. What is listed first is taken first. */
+static npu_status npu__ref_add_inplace(npu__ref_program *p, const npu_op_info *op, const npu__ref_op *o, uint32_t index)
+{
+    uint32_t last = npu__ref_fresh_operand(p, o);
+    for (uint32_t k = 0; k < op->num_in; k++) {
+        uint32_t i = (last + 1 + k) % op->num_in;
         for (uint32_t result = 0; result < op->num_out; result++) {
-            if (npu_op_may_alias(op, result, i) && npu__ref_is_dense(&in[i])) {
+            if (npu_op_may_alias(op, result, i) && npu__ref_is_dense(&o->tensors[i])) {
                 const npu_inplace pair = { (uint32_t)sizeof pair, index, i, result };
                 void *pairs = p->inplace;
                 if (!npu__ref_grow(&p->allocator, &pairs, p->num_inplace, &p->room_inplace, sizeof pair)) {
@@ -35503,7 +35518,7 @@ static npu_status npu__ref_compile_op(const npu__ref *ref, npu__ref_program *p, 
         p->variants[index] = kernel->variant;
     }
     if (op->num_out && kernel != &npu__ref_execute && views) {
-        status = npu__ref_add_inplace(p, op, tensors, index);
+        status = npu__ref_add_inplace(p, op, o, index);
     }
     p->num_refs += op->num_in + op->num_out;
     p->num_ops++;
@@ -35529,7 +35544,7 @@ static npu_status npu__ref_repeat_op(npu__ref_program *p, const npu_group_op *op
     p->variants[index] = p->variants[like];
     p->num_refs += info->num_in + info->num_out;
     status = npu__ref_add_scratch(p, index, bytes, worker_bytes, &o->scratch);
-    return status ? status : npu__ref_add_inplace(p, info, o->tensors, index);
+    return status ? status : npu__ref_add_inplace(p, info, o, index);
 }
 
 /* Op `index` of the group: as one like it, or prepared for those that follow. */

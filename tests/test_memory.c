@@ -820,6 +820,33 @@ static void test_norms(void)
     }
 }
 
+/* A sum that follows a convolution lies where what is added does, whichever operand that is: what the convolution alone
+   would have written is written nowhere, and the planes are streamed twice, not three times. */
+static void test_sum_in_place(void)
+{
+    enum { SIZE = 8 * 12 * 12 };
+    static float x[SIZE], y[2][SIZE];
+    fill(x, SIZE, 7);
+    for (uint32_t way = 0; way < 4; way++) {
+        bool is_in_place = way % 2 == 1;
+        rig r = rig_start(NULL, 0);
+        npu_graph *g = r.graph;
+        npu_value in = npu_input(g, "x", F32(1, 8, 12, 12)), none = { 0 };
+        npu_value more = npu_exp(g, in), c = npu_conv2d(g, in, W(8, 8, 1, 1), none, NULL);
+        npu_value sum = way / 2 ? npu_add(g, more, c) : npu_add(g, c, more);
+        npu_output(g, "y", npu_neg(g, sum));
+        r.desc.no_inplace = !is_in_place;
+        NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+        npu_test_input(r.exec, "x", x, sizeof x);
+        NPU_CHECK_STATUS(npu_exec_set_output(r.exec, "y", y[way % 2], sizeof y[0]), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+        NPU_CHECK_THAT((npu_exec_value_address(r.exec, sum, 0) == npu_exec_value_address(r.exec, more, 0)) == is_in_place,
+                       "way %u: %s", way, is_in_place ? "not where what is added lies" : "in place");
+        NPU_CHECK_THAT(!is_in_place || memcmp(y[0], y[1], sizeof y[0]) == 0, "way %u: other bits in place", way);
+        rig_end(&r);
+    }
+}
+
 /* A capture replays the same. */
 static void test_states_replayed(void)
 {
@@ -953,6 +980,7 @@ int main(void)
     NPU_RUN(test_residual_network);
     NPU_RUN(test_many_values);
     NPU_RUN(test_norms);
+    NPU_RUN(test_sum_in_place);
     NPU_RUN(test_states);
     NPU_RUN(test_states_replayed);
     NPU_RUN(test_large_state);
