@@ -8149,7 +8149,7 @@ typedef struct npu__ref_tile_loops {
         for (int32_t i = 0; i < rows; i += 4) {                                                              \
             at[i / 4] = a + i * a_row;                                                                       \
         }                                                                                                    \
-        for (int32_t i = 0; i < rows; i++) {                                                                 \
+        for (int32_t i = 0; (add || !end) && i < rows; i++) { /* results that end here can wait to be stored */ \
             NPU__REF_PREFETCH(c + i * c_row);                                                                \
             NPU__REF_PREFETCH(c + i * c_row + (VECTORS * WIDTH - 1));                                        \
         }                                                                                                    \
