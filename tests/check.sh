@@ -639,6 +639,9 @@ END
     printf '%s\n' 'npu_ir 1' 'graph main' 'input x : f32[2]' 'const w : f32[2,2] {1.0, 2.0, 3.0, 4.0}' \
         'y = aten.linear.default(x, w)' 'output y = y' > $OUT/tiny.txt
     "$run" $OUT/tiny.txt --plan-out $OUT/tiny.npum --emit-c $OUT/tiny.c || return 1
+    printf '%s\n' 'npu_ir 1' 'graph main' 'input kinds : i64[5]' 'const w : f32[2,1] {1.0, 2.0}' \
+        'y = aten.embedding.default(w, kinds)' 'output y = y' > $OUT/kinds.txt
+    "$run" $OUT/kinds.txt || return 1 # what is made up is in the smallest table that there is
     mkdir -p $OUT/samples && "$run" $OUT/tiny.txt --quantize $OUT/samples
     [ $? = 1 ] || return 1
     printf '\223NUMPY\1\0F\0%-69s\n\0\0\200?\0\0\0@' "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }" \
