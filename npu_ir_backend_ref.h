@@ -9183,7 +9183,7 @@ static void npu__ref_gemm_pack_panel(const npu__ref_product *g, int64_t first, i
         npu__ref_gemm_pack_columns(g, first, cols, width, to);
         return;
     }
-    if (direct && cols == width) {
+    if (direct && cols == width && width == npu__ref_tile(g)->cols) { /* panels of pixels have other widths */
         npu__ref_tile(g)->copy(g->k, (const char *)g->b.x + first * (int64_t)size, g->b.row, to);
         return;
     }
