@@ -563,6 +563,15 @@ for kind in BYTES:
 form("layer_norm_row", "LayerNormalization", [floats(2, 3, 4), weights(4), weights(3, 1)], version=17, axis=1)
 
 
+# ---- found by random models
+
+def known(*numbers, dtype=I64):
+    return Known(np.array(numbers, dtype))
+
+
+form("einsum_of_integers", "Einsum", [integers(-9, 9, 3, 3, dtype=I32), integers(-9, 9, 1, 4, dtype=I32)],
+     equation="ce,ab->cab", version=12)
+
 def field(number, data):
     size, head = len(data), [number << 3 | 2]
     while size > 127:

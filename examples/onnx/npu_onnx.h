@@ -2731,9 +2731,10 @@ static npu_value onnx_matmul_of(onnx_reader *r, const onnx_node *n, npu_value a,
 
 static npu_value onnx_matmul(onnx_reader *r, onnx_node *n) { return onnx_matmul_of(r, n, onnx_x(n, 0), onnx_x(n, 1)); }
 
+/* ATen sums integers in i64. */
 static npu_value onnx_einsum(onnx_reader *r, onnx_node *n)
 {
-    return onnx_emit(r, n, "aten.einsum.default(equation:'', V)", n->x, n->num_x);
+    return onnx_cast(r, onnx_emit(r, n, "aten.einsum.default(equation:'', V)", n->x, n->num_x), onnx_type(r, onnx_x(n, 0)));
 }
 
 /* f32 holds every sum of so many products of bytes without their zeros, and is many times as fast as wide integers.
