@@ -1134,20 +1134,43 @@ static bool onnx_is_known(const onnx_reader *r, npu_value v)
     return v.id && npu_value_role(r->g, v) == NPU_ROLE_CONSTANT && npu_value_data(r->g, v, NULL);
 }
 
+static double onnx_element_at(npu_dtype dtype, const void *data, size_t i)
+{
+    switch ((int)dtype) {
+    case NPU_F32: return (double)((const float *)data)[i];
+    case NPU_F64: return ((const double *)data)[i];
+    case NPU_F16: return (double)npu_f16_to_f32(((const uint16_t *)data)[i]);
+    case NPU_BF16: return (double)npu_bf16_to_f32(((const uint16_t *)data)[i]);
+    case NPU_I64: return (double)((const int64_t *)data)[i];
+    case NPU_U64: return (double)((const uint64_t *)data)[i];
+    case NPU_I32: return (double)((const int32_t *)data)[i];
+    case NPU_U32: return (double)((const uint32_t *)data)[i];
+    case NPU_I16: return (double)((const int16_t *)data)[i];
+    case NPU_U16: return (double)((const uint16_t *)data)[i];
+    case NPU_I8: return (double)((const int8_t *)data)[i];
+    default: return (double)((const uint8_t *)data)[i];
+    }
+}
+
+/* The same of integers, whose last bits a double has no room for; those of u64 are counted in a circle. */
+static int64_t onnx_integer_at(npu_dtype dtype, const void *data, size_t i)
+{
+    return dtype == NPU_I64 || dtype == NPU_U64 ? ((const int64_t *)data)[i] : (int64_t)onnx_element_at(dtype, data, i);
+}
+
 /* Integers of a known value; more than capacity fail. */
 static uint32_t onnx_known(onnx_reader *r, npu_value v, const char *what, int64_t *out, uint32_t capacity)
 {
     size_t len;
     const void *data = onnx_data(r, v, what, &len);
     npu_dtype dtype = onnx_type(r, v);
-    if (!data || len > capacity || (dtype != NPU_I64 && dtype != NPU_I32 && dtype != NPU_BOOL && dtype != NPU_U8)) {
+    if (!data || len > capacity || (!npu_dtype_is_integer(dtype) && dtype != NPU_BOOL) || npu_dtype_bits(dtype) < 8) {
         onnx_fail(r, NPU_ERR_ATTRIBUTE, "%s: %llu numbers of %s, expected at most %u integers", what, (unsigned long long)len,
                   npu_dtype_name(dtype), (unsigned)capacity);
         return 0;
     }
     for (size_t i = 0; i < len; i++) {
-        out[i] = dtype == NPU_I64 ? ((const int64_t *)data)[i] : dtype == NPU_I32 ? ((const int32_t *)data)[i]
-                                                                                  : ((const uint8_t *)data)[i];
+        out[i] = onnx_integer_at(dtype, data, i);
     }
     return (uint32_t)len;
 }
@@ -1157,22 +1180,6 @@ static int64_t onnx_known_int(onnx_reader *r, npu_value v, const char *what)
     int64_t x = 0;
     onnx_known(r, v, what, &x, 1);
     return x;
-}
-
-static double onnx_element_at(npu_dtype dtype, const void *data, size_t i)
-{
-    switch ((int)dtype) {
-    case NPU_F32: return (double)((const float *)data)[i];
-    case NPU_F64: return ((const double *)data)[i];
-    case NPU_F16: return (double)npu_f16_to_f32(((const uint16_t *)data)[i]);
-    case NPU_BF16: return (double)npu_bf16_to_f32(((const uint16_t *)data)[i]);
-    case NPU_I64: return (double)((const int64_t *)data)[i];
-    case NPU_I32: return (double)((const int32_t *)data)[i];
-    case NPU_I16: return (double)((const int16_t *)data)[i];
-    case NPU_U16: return (double)((const uint16_t *)data)[i];
-    case NPU_I8: return (double)((const int8_t *)data)[i];
-    default: return (double)((const uint8_t *)data)[i];
-    }
 }
 
 static uint32_t onnx_known_floats(onnx_reader *r, npu_value v, const char *what, double *out, uint32_t capacity)
@@ -3440,8 +3447,9 @@ static npu_value onnx_pad(onnx_reader *r, onnx_node *n)
     int64_t begin[NPU_MAX_RANK], end[NPU_MAX_RANK], pads[2 * NPU_MAX_RANK];
     onnx_span mode = onnx_s(r, n, "mode", "constant");
     double value = onnx_f(r, n, "value", 0);
+    int64_t whole = (int64_t)value; /* of integers */
     uint32_t rank = onnx_rank(r, x);
-    bool pads_any = false;
+    bool pads_any = false, is_float = onnx_is_float(r, x);
     if (!onnx_pads(r, n, rank, begin, end)) {
         return onnx_none();
     }
@@ -3456,11 +3464,13 @@ static npu_value onnx_pad(onnx_reader *r, onnx_node *n)
     if (!onnx_is(mode, "constant") || !pads_any) { /* exporters pad by nothing before each pool */
         return x;
     }
-    if (onnx_x(n, 2).id) {
+    if (onnx_x(n, 2).id && is_float) {
         onnx_known_floats(r, onnx_x(n, 2), "the value of the border", &value, 1);
+    } else if (onnx_x(n, 2).id) {
+        whole = onnx_known_int(r, onnx_x(n, 2), "the value of the border");
     }
-    return onnx_is_float(r, x) ? onnx_emit(r, n, "aten.constant_pad_nd.default(v, I, f)", x, pads, 2 * rank, value)
-                               : onnx_emit(r, n, "aten.constant_pad_nd.default(v, I, i)", x, pads, 2 * rank, (int64_t)value);
+    return is_float ? onnx_emit(r, n, "aten.constant_pad_nd.default(v, I, f)", x, pads, 2 * rank, value)
+                    : onnx_emit(r, n, "aten.constant_pad_nd.default(v, I, i)", x, pads, 2 * rank, whole);
 }
 
 static npu_value onnx_constant_of_shape(onnx_reader *r, onnx_node *n)
