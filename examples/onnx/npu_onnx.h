@@ -3363,7 +3363,7 @@ static npu_value onnx_slice_back(onnx_reader *r, npu_value x, int64_t axis, int6
     if (!at || size > ONNX_MAX_FOLDED) {
         return onnx_refuse(r, "a slice backwards of so many elements is not supported");
     }
-    for (int64_t i = begin; i > end && i >= 0; i = step < -size ? -1 : i + step) {
+    for (int64_t i = begin; i > end && i >= 0 && i < size; i = step < -size ? -1 : i + step) {
         at[count++] = i;
     }
     return onnx_select(r, x, axis, at, count);
