@@ -574,6 +574,8 @@ form("einsum_of_integers", "Einsum", [integers(-9, 9, 3, 3, dtype=I32), integers
 form("pad_u32", "Pad", [integers(0, 9, 2, 3, dtype=np.uint32), known(1, 0, 0, 2), Known(np.array(2 ** 32 - 2, np.uint32))])
 form("pad_most", "Pad", [integers(0, 9, 2, 3), known(1, 0, 0, 2), Known(np.array(2 ** 63 - 1))])
 form("back_from_none", "Slice", [floats(0, 3), known(-5), known(-7), known(0), known(-1)])
+form("pad_wrap_cut", "Pad", [floats(4, 5), known(-1, 2, 2, -1)], mode="wrap")
+form("pad_reflect_none", "Pad", [floats(2, 2, 0, 2), known(0, -1, 0, 1, 0, -1, 0, -1)], mode="reflect")
 
 def field(number, data):
     size, head = len(data), [number << 3 | 2]

@@ -3408,13 +3408,16 @@ static int64_t onnx_source(onnx_span mode, int64_t i, int64_t size)
 
 static npu_value onnx_pad_by_index(onnx_reader *r, npu_value x, int64_t axis, int64_t begin, int64_t end, onnx_span mode)
 {
-    int64_t size = onnx_dim(r, x, (uint32_t)axis), len = size + begin + end, *at;
-    if (size < 1 || len < 0 || len > ONNX_MAX_FOLDED) {
+    int64_t first = begin < 0 ? -begin : 0, len, *at; /* what is cut off is not mirrored */
+    int64_t size = onnx_dim(r, x, (uint32_t)axis) - first + (end < 0 ? end : 0);
+    begin += first;
+    len = size + begin + (end > 0 ? end : 0);
+    if (size < (len > 0) || len > ONNX_MAX_FOLDED) {
         return onnx_refuse(r, "a border of that size is not supported");
     }
     at = (int64_t *)onnx_alloc(r, (size_t)len * 8 + 8);
     for (int64_t i = 0; at && i < len; i++) {
-        at[i] = onnx_source(mode, i - begin, size);
+        at[i] = first + onnx_source(mode, i - begin, size);
     }
     return at ? onnx_select(r, x, axis, at, (uint32_t)len) : onnx_none();
 }
