@@ -576,6 +576,7 @@ form("pad_most", "Pad", [integers(0, 9, 2, 3), known(1, 0, 0, 2), Known(np.array
 form("back_from_none", "Slice", [floats(0, 3), known(-5), known(-7), known(0), known(-1)])
 form("pad_wrap_cut", "Pad", [floats(4, 5), known(-1, 2, 2, -1)], mode="wrap")
 form("pad_reflect_none", "Pad", [floats(2, 2, 0, 2), known(0, -1, 0, 1, 0, -1, 0, -1)], mode="reflect")
+form("l2_of_halves", "ReduceL2", [floats(2, 8, dtype=F16) * F16(300)], version=13, axes=[1])
 
 def field(number, data):
     size, head = len(data), [number << 3 | 2]

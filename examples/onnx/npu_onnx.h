@@ -1790,6 +1790,12 @@ static npu_value onnx_softmax(onnx_reader *r, onnx_node *n)
     return r->opset < 13 ? onnx_softmax_over(r, n, x, axis) : onnx_softmax_along(r, n, x, axis);
 }
 
+/* Halves as f32: squares of more than 255 are beyond them. */
+static npu_value onnx_wide(onnx_reader *r, npu_value x)
+{
+    return onnx_is_float(r, x) && npu_dtype_bits(onnx_type(r, x)) < 32 ? onnx_cast(r, x, NPU_F32) : x;
+}
+
 static npu_value onnx_product(onnx_reader *r, npu_value x, const int64_t *axes, uint32_t count, bool keep)
 {
     npu_value v = x;
@@ -1854,6 +1860,7 @@ static npu_value onnx_reduce_by(onnx_reader *r, const char *how, npu_value x, co
         return onnx_sum(r, onnx_unary(r, "abs", x), axes, count, keep);
     }
     if (strcmp(how, "squares") == 0 || strcmp(how, "l2") == 0) {
+        x = onnx_wide(r, x);
         npu_value v = onnx_sum(r, onnx_binary(r, "mul", x, x), axes, count, keep);
         return how[0] == 'l' ? onnx_unary(r, "sqrt", v) : v;
     }
@@ -2228,12 +2235,14 @@ static npu_value onnx_power(onnx_reader *r, npu_value x, double exponent)
 
 static npu_value onnx_lp_pool(onnx_reader *r, onnx_node *n)
 {
+    npu_value x = onnx_x(n, 0);
     double p = (double)onnx_i(r, n, "p", 2);
     onnx_window w;
-    if (!onnx_window_of(r, n, onnx_x(n, 0), onnx_none(), &w)) {
+    if (!onnx_window_of(r, n, x, onnx_none(), &w)) {
         return onnx_none();
     }
-    return onnx_power(r, onnx_window_sum(r, n, onnx_power(r, onnx_unary(r, "abs", onnx_x(n, 0)), p), w), 1 / p);
+    x = onnx_window_sum(r, n, onnx_power(r, onnx_unary(r, "abs", onnx_wide(r, x)), p), w);
+    return onnx_cast(r, onnx_power(r, x, 1 / p), onnx_type(r, onnx_x(n, 0)));
 }
 
 /* Over all dims behind the channels. */
@@ -2249,7 +2258,8 @@ static npu_value onnx_global_pool(onnx_reader *r, onnx_node *n)
     if (n->row->text) {
         return onnx_emit(r, n, n->row->text, x, dims, count, true);
     }
-    return onnx_power(r, onnx_sum(r, onnx_power(r, onnx_unary(r, "abs", x), p), dims, count, true), 1 / p);
+    x = onnx_sum(r, onnx_power(r, onnx_unary(r, "abs", onnx_wide(r, x)), p), dims, count, true);
+    return onnx_cast(r, onnx_power(r, x, 1 / p), onnx_type(r, onnx_x(n, 0)));
 }
 
 /* Each element goes back to where its index says; sizes are those of the pool's operand, or more. */
