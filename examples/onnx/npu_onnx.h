@@ -1563,7 +1563,10 @@ static npu_value onnx_pow(onnx_reader *r, onnx_node *n)
         onnx_known_floats(r, by, "the exponent", &exponent, 1);
         return onnx_emit(r, n, "aten.pow.Tensor_Scalar(0, f)", exponent);
     }
-    return onnx_cast(r, onnx_emit(r, n, "aten.pow.Tensor_Tensor(0, 1)"), onnx_type(r, onnx_x(n, 0)));
+    if (onnx_is_float(r, by) && !onnx_is_float(r, x)) { /* f32 has no room for the integers */
+        return onnx_cast(r, onnx_emit(r, n, "aten.pow.Tensor_Tensor(0, v)", onnx_cast(r, by, NPU_F64)), onnx_type(r, x));
+    }
+    return onnx_cast(r, onnx_emit(r, n, "aten.pow.Tensor_Tensor(0, 1)"), onnx_type(r, x));
 }
 
 static npu_value onnx_shift(onnx_reader *r, onnx_node *n)
