@@ -578,6 +578,9 @@ form("pad_wrap_cut", "Pad", [floats(4, 5), known(-1, 2, 2, -1)], mode="wrap")
 form("pad_reflect_none", "Pad", [floats(2, 2, 0, 2), known(0, -1, 0, 1, 0, -1, 0, -1)], mode="reflect")
 form("l2_of_halves", "ReduceL2", [floats(2, 8, dtype=F16) * F16(300)], version=13, axes=[1])
 form("pow_of_integers", "Pow", [np.array([7, -3, 5], I32), np.array([9, 3, 11], F32)], version=15)
+form("crop_to_end", "Resize", [floats(1, 2, 5, 4), known(0, 0, 0, 0.2, 1, 1, 1.2, 1, dtype=F32),
+                               known(1, 1, 1.5, 0.7, dtype=F32)], mode="linear",
+     coordinate_transformation_mode="tf_crop_and_resize")
 
 def field(number, data):
     size, head = len(data), [number << 3 | 2]

@@ -3888,9 +3888,10 @@ static npu_value onnx_extrapolated(onnx_reader *r, const onnx_resize *z, npu_val
     return onnx_where(r, onnx_along(r, outside, onnx_rank(r, v), axis), onnx_like(r, v, z->extrapolated), v);
 }
 
+/* The border itself is said of f32, too: a region that ends at 1 ends there. */
 static bool onnx_is_outside(const onnx_resize *z, double at, int64_t size)
 {
-    return onnx_is(z->transform, "tf_crop_and_resize") && (at < 0 || at > (double)(size - 1));
+    return onnx_is(z->transform, "tf_crop_and_resize") && (at < 0 || (float)at > (float)(size - 1));
 }
 
 /* Nearest elements are picked; where two are as near is said of f32, as runtimes count. */
