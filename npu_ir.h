@@ -37955,16 +37955,18 @@ static npu_status npu__pass_dead_code(npu__pass_call *c, npu_graph **out, const 
 }
 
 /* Has the result the elements of operand 0, and its spec? A view of the same spec changes nothing, a slice neither: it
-   is all of the operand. */
+   is all of the operand. A squeeze does where a dim is 1 in a run alone, which must hear of it. */
 static bool npu__is_no_op(const npu_graph *g, const npu__op *o)
 {
     uint32_t traits = o->def->traits, x = o->num_operands ? g->uses[o->first_operand].value : 0;
     const npu_spec *spec = x ? g->specs[g->values[x].spec] : NULL;
     bool keeps = x && (traits & (NPU_VIEW | NPU_SLICE | NPU_KEEPS)) != 0;
+    npu_kind kind = o->def->kind;
+    bool drops_ones = kind == NPU_ATEN_SQUEEZE || kind == NPU_ATEN_SQUEEZE_DIM || kind == NPU_ATEN_SQUEEZE_DIMS;
     for (uint32_t i = 0; keeps && i < spec->rank; i++) {
-        keeps = spec->dims[i] != NPU_DYNAMIC_DIM; /* two of them need not be equal */
+        keeps = spec->dims[i] >= 0 || (!drops_ones && spec->dims[i] != NPU_DYNAMIC_DIM); /* two need not be equal */
     }
-    return keeps && o->num_results == 1 && o->def->kind != NPU_NPU_GETITEM &&
+    return keeps && o->num_results == 1 && kind != NPU_NPU_GETITEM &&
            !(traits & (NPU_EFFECT | NPU_RANDOM | NPU_NO_KERNEL)) &&
            g->values[x].spec == g->values[o->first_result].spec;
 }

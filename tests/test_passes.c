@@ -738,6 +738,26 @@ static void check_pass(size_t i)
     npu_text_free(&expected);
 }
 
+/* A dim with a symbol may be 1 in a run, which then says that the squeeze was planned otherwise. */
+static void test_squeeze_of_symbol(void)
+{
+    static const char *const sizes[] = { "n", "4" };
+    for (uint32_t i = 0; i < 2; i++) {
+        npu_optimize_desc desc = { .passes = PASS(NO_OPS) };
+        npu_text text = npu_text_init(NULL);
+        npu_graph *before, *after = NULL;
+        npu_diag diag = { 0 };
+        npu_text_printf(&text, "npu_ir 1\ngraph main\nsymbol n 0 9\ninput x : f32[%s,3]\n"
+                               "y = aten.squeeze.default(x)\noutput y = y\n", sizes[i]);
+        before = parse(text.data, NPU_OK);
+        NPU_CHECK_STATUS(npu_graph_optimize(&after, before, &desc, NULL, &diag), NPU_OK);
+        NPU_CHECK_EQ(npu_graph_num_ops(after), i == 0);
+        npu_graph_destroy(after);
+        npu_graph_destroy(before);
+        npu_text_free(&text);
+    }
+}
+
 static void test_passes(void)
 {
     NPU_ITEM("S2.62");
@@ -2025,6 +2045,7 @@ int main(void)
     NPU_RUN(test_fused_types);
     NPU_RUN(test_fused_numbers);
     NPU_RUN(test_passes);
+    NPU_RUN(test_squeeze_of_symbol);
     NPU_RUN(test_neighbours);
     NPU_RUN(test_inline_symbols);
     NPU_RUN(test_keeping_row);
