@@ -3256,7 +3256,7 @@ static npu_value onnx_squeeze(onnx_reader *r, onnx_node *n)
     int64_t axes[NPU_MAX_RANK];
     uint32_t count = onnx_axes(r, n, 1, onnx_rank(r, x), axes);
     for (uint32_t i = 0; i < count; i++) {
-        if (onnx_dim_if_any(r, x, axes[i]) != 1) {
+        if (onnx_dim(r, x, (uint32_t)axes[i]) != 1) {
             return onnx_refuse(r, "an axis to be squeezed is not 1");
         }
     }
@@ -3296,6 +3296,11 @@ static npu_value onnx_expand(onnx_reader *r, onnx_node *n)
     int64_t shape[NPU_MAX_RANK], dims[NPU_MAX_RANK];
     uint32_t rank = 0, count = onnx_known(r, onnx_x(n, 1), "the shape", shape, NPU_MAX_RANK);
     const npu_spec *spec = npu_value_spec(r->g, onnx_x(n, 0));
+    for (uint32_t i = 0; spec && i < spec->rank && i < count; i++) { /* from behind */
+        if (shape[count - 1 - i] != 1) {
+            onnx_dim(r, onnx_x(n, 0), spec->rank - 1 - i);
+        }
+    }
     if (!spec || npu_dims_broadcast(spec->dims, spec->rank, shape, count, dims, &rank, NULL)) {
         return onnx_refuse(r, "the shape does not fit the operand");
     }
