@@ -15,6 +15,7 @@
    desc says (dims, shapes), else a symbol.
    Floats of 8 and 4 bits are f16 in the graph, integers of 4 and 2 bits u8 and i8, of the same numbers: inputs and
    outputs, too.
+   Numbers of u64 beyond 2^63 - 1 are compared, divided and shifted as those of i64 with the same bits.
    Quantised models, with QuantizeLinear and DequantizeLinear or QLinear ops, become ops of quantized_decomposed, as PyTorch
    exports them: the pass integer-ops makes integers of them. Sums of products are exact: on x86 without VNNI, ONNX Runtime
    cuts sums of two u8 x i8 products to 16 bits, which shows with weights beyond -64..64. f16 is rounded after each op, as
