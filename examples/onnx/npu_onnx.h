@@ -5946,7 +5946,7 @@ static npu_value onnx_linear_attention(onnx_reader *r, onnx_node *n)
     }
     onnx_result(r, n, 1, a.state);
     y = len == 1 ? found[0] : onnx_emit(r, n, "aten.cat.default(V, i)", found, (uint32_t)len, (int64_t)2);
-    scale = scale ? scale : 1 / sqrt((double)onnx_dim(r, a.q, 3));
+    scale = scale != 0 ? scale : 1 / sqrt((double)onnx_dim(r, a.q, 3));
     return onnx_joined_heads(r, onnx_emit(r, n, "aten.mul.Scalar(v, f)", y, scale));
 }
 
