@@ -97,7 +97,10 @@ quiet_for_users() { # compiler
     local users="$1 -Wall -Wextra -pedantic -Wshadow -Wconversion -Wsign-conversion -Wcast-align -Wformat=2 -Werror -fsyntax-only"
     $users -std=c99 tests/compile/declarations.c && $users tests/compile/types_only.c &&
         $users -DNPU_IR_STATIC tests/compile/types_only.c && $users tests/compile/static_a.c &&
-        $users tests/npu_impl.c && $users tests/npu_ref_impl.c
+        $users tests/npu_impl.c && $users tests/npu_ref_impl.c &&
+        printf '%s\n' '#define NPU_SIM_IMPLEMENTATION' '#include "examples/sim/npu_sim.h"' '#define NPU_ONNX_IMPLEMENTATION' \
+            '#include "examples/onnx/npu_onnx.h"' '#define NPU_REPORT_IMPLEMENTATION' '#include "examples/report/npu_report.h"' \
+            '#include "examples/files/npu_map.h"' '#include "examples/files/npu_npy.h"' | $users -std=c99 -I. -x c -
 }
 
 cxx() { # C++ compiler, C compiler

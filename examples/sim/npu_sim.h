@@ -681,7 +681,7 @@ static npu_sim__shape npu_sim__batch_of(const npu_sim__shape *s, uint32_t matrix
 static npu_status npu_sim__run_matmul(const npu_sim__op *op, const void *const *x, void *const *y)
 {
     const npu_sim__shape *a = &op->in[0], *b = &op->in[1];
-    uint32_t matrix_dims = (a->rank > 1) + (b->rank > 1);
+    uint32_t matrix_dims = (uint32_t)(a->rank > 1) + (uint32_t)(b->rank > 1);
     npu_sim__shape batch = npu_sim__batch_of(&op->out[0], matrix_dims);
     npu_sim__shape batch_a = npu_sim__batch_of(a, 2), batch_b = npu_sim__batch_of(b, 2);
     int64_t m = a->rank > 1 ? a->dims[a->rank - 2] : 1, n = b->rank > 1 ? b->dims[b->rank - 1] : 1;
