@@ -2868,6 +2868,7 @@ static npu_value onnx_matmul_integer(onnx_reader *r, onnx_node *n)
     return sum.id ? sum : onnx_cast(r, onnx_emit(r, n, "aten.matmul.default(v, v)", a, b), NPU_I32);
 }
 
+/* Parts with 3 x 3 taps have at most 28 channels, too few for Winograd's products, whose fractions need more bits. */
 static npu_value onnx_conv_integer(onnx_reader *r, onnx_node *n)
 {
     npu_value x = onnx_x(n, 0), w = onnx_x(n, 1), sum = onnx_none();
