@@ -565,22 +565,29 @@ form("layer_norm_row", "LayerNormalization", [floats(2, 3, 4), weights(4), weigh
 
 # ---- found by random models
 
-def known(*numbers, dtype=I64):
+def these(*numbers, dtype=I64):
     return Known(np.array(numbers, dtype))
 
 
 form("einsum_of_integers", "Einsum", [integers(-9, 9, 3, 3, dtype=I32), integers(-9, 9, 1, 4, dtype=I32)],
      equation="ce,ab->cab", version=12)
-form("pad_u32", "Pad", [integers(0, 9, 2, 3, dtype=np.uint32), known(1, 0, 0, 2), Known(np.array(2 ** 32 - 2, np.uint32))])
-form("pad_most", "Pad", [integers(0, 9, 2, 3), known(1, 0, 0, 2), Known(np.array(2 ** 63 - 1))])
-form("back_from_none", "Slice", [floats(0, 3), known(-5), known(-7), known(0), known(-1)])
-form("pad_wrap_cut", "Pad", [floats(4, 5), known(-1, 2, 2, -1)], mode="wrap")
-form("pad_reflect_none", "Pad", [floats(2, 2, 0, 2), known(0, -1, 0, 1, 0, -1, 0, -1)], mode="reflect")
+form("pad_u32", "Pad", [integers(0, 9, 2, 3, dtype=np.uint32), these(1, 0, 0, 2), Known(np.array(2 ** 32 - 2, np.uint32))])
+form("pad_most", "Pad", [integers(0, 9, 2, 3), these(1, 0, 0, 2), Known(np.array(2 ** 63 - 1))])
+form("back_from_none", "Slice", [floats(0, 3), these(-5), these(-7), these(0), these(-1)])
+form("pad_wrap_cut", "Pad", [floats(4, 5), these(-1, 2, 2, -1)], mode="wrap")
+form("pad_reflect_none", "Pad", [floats(2, 2, 0, 2), these(0, -1, 0, 1, 0, -1, 0, -1)], mode="reflect")
 form("l2_of_halves", "ReduceL2", [floats(2, 8, dtype=F16) * F16(300)], version=13, axes=[1])
+halves = floats(1, 6, 2, 3, dtype=F16) * F16(300)
+sums = sum(np.pad(halves.astype(F32) ** 2, ((0, 0), (1, 1), (0, 0), (0, 0)))[:, i:i + 6] for i in range(3))
+form("lrn_of_halves", "LRN", [halves], version=13, size=3, expected=[(halves / (1 + 1e-4 / 3 * sums) ** 0.75).astype(F16)])
+deviation = np.std(halves.astype(F32), axis=(0, 2, 3), keepdims=True)
+form("mvn_of_halves", "MeanVarianceNormalization", [halves], version=13,
+     expected=[((halves - np.mean(halves.astype(F32), axis=(0, 2, 3), keepdims=True)) / deviation).astype(F16)])
 form("pow_of_integers", "Pow", [np.array([7, -3, 5], I32), np.array([9, 3, 11], F32)], version=15)
-form("crop_to_end", "Resize", [floats(1, 2, 5, 4), known(0, 0, 0, 0.2, 1, 1, 1.2, 1, dtype=F32),
-                               known(1, 1, 1.5, 0.7, dtype=F32)], mode="linear",
+form("crop_to_end", "Resize", [floats(1, 2, 5, 4), these(0, 0, 0, 0.2, 1, 1, 1.2, 1, dtype=F32),
+                               these(1, 1, 1.5, 0.7, dtype=F32)], mode="linear",
      coordinate_transformation_mode="tf_crop_and_resize")
+
 
 def field(number, data):
     size, head = len(data), [number << 3 | 2]

@@ -1533,6 +1533,13 @@ static void test_unknown_dims(void)
     pb_node(&squeeze, "Squeeze", "x", "y", &axes, NULL);
     pb_value(&squeeze, 12, "y", 1, "a");
     check_unknown(&squeeze, "give 'b' a size");
+    static const int64_t shape[2] = { 2, 3 };
+    pb expand = { .len = 0 }, to = pb_ints("to", shape, 2);
+    pb_put(&expand, 5, &to);
+    pb_value(&expand, 11, "x", 1, "ab");
+    pb_node(&expand, "Expand", "x to", "y", NULL, NULL);
+    pb_value(&expand, 12, "y", 1, "23");
+    check_unknown(&expand, "give 'b' a size");
 }
 
 static void pb_node_of(pb *graph, const char *domain, const char *op)
@@ -1654,6 +1661,30 @@ static void test_bad_words(void)
         npu_graph *read = read_from(m.at, m.len, &desc, &diag);
         NPU_CHECK_THAT(diag.status == rows[i].status && strstr(diag.message, rows[i].words), "%s %s: %s", rows[i].op, rows[i].word,
                        diag.message);
+        npu_graph_destroy(read);
+    }
+}
+
+/* Borders that cut more than there is, or that no memory holds, at either end. */
+static void test_bad_pads(void)
+{
+    static const char *const modes[] = { "reflect", "edge", "wrap" };
+    static const int64_t borders[] = { INT64_MIN, INT64_MAX, -3, (int64_t)1 << 40 };
+    for (size_t i = 0; i < 3 * 2 * sizeof borders / sizeof borders[0]; i++) {
+        npu_onnx_desc desc = reading();
+        npu_diag diag;
+        int64_t pads[4] = { 0, 0, 0, 0 };
+        pads[i / 3 % 2 * 2] = borders[i / 6];
+        pb mode = { .len = 0 }, border = pb_attr_ints("pads", pads, 4), g = { .len = 0 };
+        pb_str(&mode, 1, "mode");
+        pb_str(&mode, 4, modes[i % 3]);
+        pb_node(&g, "Pad", "x", "y", &mode, &border);
+        pb_value(&g, 11, "x", 1, "24");
+        pb_value(&g, 12, "y", 1, "");
+        pb m = pb_model(&g, 10);
+        npu_graph *read = read_from(m.at, m.len, &desc, &diag);
+        NPU_CHECK_THAT(!read && diag.status == NPU_ERR_UNSUPPORTED && strstr(diag.message, "a border of that size"),
+                       "%s %lld: %s", modes[i % 3], (long long)borders[i / 6], diag.message);
         npu_graph_destroy(read);
     }
 }
@@ -2034,6 +2065,7 @@ int main(void)
     NPU_RUN(test_unknown_dims);
     NPU_RUN(test_sizes_of_floats);
     NPU_RUN(test_bad_words);
+    NPU_RUN(test_bad_pads);
     NPU_RUN(test_bad_nodes);
     NPU_RUN(test_sequence_lens);
     NPU_RUN(test_order);

@@ -1153,7 +1153,7 @@ static double onnx_element_at(npu_dtype dtype, const void *data, size_t i)
     }
 }
 
-/* The same of integers, whose last bits a double has no room for; those of u64 are counted in a circle. */
+/* The same of integers, whose last bits a double has no room for; those of u64 beyond i64 wrap. */
 static int64_t onnx_integer_at(npu_dtype dtype, const void *data, size_t i)
 {
     return dtype == NPU_I64 || dtype == NPU_U64 ? ((const int64_t *)data)[i] : (int64_t)onnx_element_at(dtype, data, i);
@@ -2407,19 +2407,19 @@ static npu_value onnx_lp_norm(onnx_reader *r, onnx_node *n)
 
 static npu_value onnx_mvn(onnx_reader *r, onnx_node *n)
 {
-    npu_value x = onnx_x(n, 0), mean, var;
+    npu_value x = onnx_wide(r, onnx_x(n, 0)), mean, var;
     int64_t axes[NPU_MAX_RANK] = { 0, 2, 3 };
     uint32_t count = onnx_has(r, n, "axes") ? onnx_axes(r, n, 9, onnx_rank(r, x), axes) : 3;
     mean = onnx_emit(r, n, "aten.mean.dim(v, I, b)", x, axes, count, true);
     var = onnx_emit(r, n, "aten.var.correction(v, I, correction=i, keepdim=b)", x, axes, count, (int64_t)0, true);
     var = onnx_emit(r, n, "aten.add.Scalar(v, f)", onnx_unary(r, "sqrt", var), 1e-9);
-    return onnx_binary(r, "div", onnx_binary(r, "sub", x, mean), var);
+    return onnx_cast(r, onnx_binary(r, "div", onnx_binary(r, "sub", x, mean), var), onnx_type(r, onnx_x(n, 0)));
 }
 
 /* Squares of neighbouring channels, added up one shift after the other. */
 static npu_value onnx_lrn(onnx_reader *r, onnx_node *n)
 {
-    npu_value x = onnx_x(n, 0), squares, sum = { 0 };
+    npu_value x = onnx_wide(r, onnx_x(n, 0)), squares, sum = { 0 };
     int64_t size = onnx_i(r, n, "size", 1), channels = onnx_dim(r, x, 1), pads[2 * NPU_MAX_RANK] = { 0 };
     uint32_t rank = onnx_rank(r, x);
     if (rank < 2 || size < 1 || size > ONNX_MAX_LIST) {
@@ -2434,7 +2434,7 @@ static npu_value onnx_lrn(onnx_reader *r, onnx_node *n)
     }
     sum = onnx_emit(r, n, "aten.mul.Scalar(v, f)", sum, onnx_f(r, n, "alpha", 0.0001) / (double)size);
     sum = onnx_emit(r, n, "aten.pow.Tensor_Scalar(v, beta:0.75)", onnx_emit(r, n, "aten.add.Scalar(v, bias:1.0)", sum));
-    return onnx_binary(r, "div", x, sum);
+    return onnx_cast(r, onnx_binary(r, "div", x, sum), onnx_type(r, onnx_x(n, 0)));
 }
 
 /* Only what is not random. The mask meant nothing before opset 12: ONNX Runtime's is all false there. */
@@ -3428,8 +3428,12 @@ static int64_t onnx_source(onnx_span mode, int64_t i, int64_t size)
 
 static npu_value onnx_pad_by_index(onnx_reader *r, npu_value x, int64_t axis, int64_t begin, int64_t end, onnx_span mode)
 {
-    int64_t first = begin < 0 ? -begin : 0, len, *at; /* what is cut off is not mirrored */
-    int64_t size = onnx_dim(r, x, (uint32_t)axis) - first + (end < 0 ? end : 0);
+    int64_t size = onnx_dim(r, x, (uint32_t)axis), first, len, *at;
+    if (begin < -size || end < -size || begin > ONNX_MAX_FOLDED || end > ONNX_MAX_FOLDED) {
+        return onnx_refuse(r, "a border of that size is not supported");
+    }
+    first = begin < 0 ? -begin : 0; /* what is cut off is not mirrored */
+    size += (end < 0 ? end : 0) - first;
     begin += first;
     len = size + begin + (end > 0 ? end : 0);
     if (size < (len > 0) || len > ONNX_MAX_FOLDED) {
@@ -3470,7 +3474,7 @@ static npu_value onnx_pad(onnx_reader *r, onnx_node *n)
     int64_t begin[NPU_MAX_RANK], end[NPU_MAX_RANK], pads[2 * NPU_MAX_RANK];
     onnx_span mode = onnx_s(r, n, "mode", "constant");
     double value = onnx_f(r, n, "value", 0);
-    int64_t whole = (int64_t)value; /* of integers */
+    int64_t whole = 0; /* of integers, which have it as an operand alone */
     uint32_t rank = onnx_rank(r, x);
     bool pads_any = false, is_float = onnx_is_float(r, x);
     if (!onnx_pads(r, n, rank, begin, end)) {
