@@ -12556,7 +12556,7 @@ static npu_status npu__ref_conv_launch(const npu_launch *l, uint32_t part, uint3
 }
 
 /* One tap: weights times the images as they lie, or, where that leaves vectors empty and weights are known, tiles of
-   pixels. The sums are the same. */
+   pixels. The sums are the same; those of a single pixel would not be, and one thread reads the weights faster so. */
 typedef struct npu__ref_pointwise {
     void *state;
     npu__ref_launch_op_fn launch;
@@ -12578,7 +12578,7 @@ NPU__REF_COLD static npu_status npu__ref_conv_prepare_pointwise(npu_prepare *p)
     int64_t places = npu__ref_volume(c.out), width = loops->channels;
     npu__ref_pointwise *s = npu_prepare_alloc(p, sizeof *s);
     int64_t filled = npu__ref_ceil_div(c.out_channels, width) * width;
-    bool by_pixels = c.dtype == NPU_F32 && p->op->in_data && p->op->in_data[1] && !p->op->dynamic &&
+    bool by_pixels = c.dtype == NPU_F32 && p->op->in_data && p->op->in_data[1] && !p->op->dynamic && places > 1 &&
                      (places <= NPU__REF_POINTWISE ? filled <= c.out_channels / 3 * 4
                                                    : loops->is_for_large && filled <= c.out_channels / 8 * 9 &&
                                                          c.in_channels >= width);

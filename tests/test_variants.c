@@ -884,7 +884,7 @@ static conv_case random_conv(bool is_winograd)
    of taps on planes of few and of many columns, of which two planes are taken together or the last one is left; dilated
    and other kernels with taps that meet padding alone: at the sides of an image, of rows, of columns, or everywhere, all
    of them as well; transposed ones, whose phases have one tap or some, with channels that fill vectors, or half of
-   one; a long row. */
+   one; a long row; one pixel. */
 static const conv_case given_convs[] = {
     { 2, 1, 1, 9, { 14, 14 }, { 5, 5 }, 1, 2, 1, false }, { 1, 1, 2, 5, { 29, 61 }, { 5, 7 }, 2, 3, 1, false },
     { 1, 1, 1, 2, { 40, 140 }, { 7, 7 }, 1, 3, 1, false }, { 1, 1, 1, 4, { 16, 7 }, { 9, 9 }, 1, 4, 1, false },
@@ -911,7 +911,7 @@ static const conv_case given_convs[] = {
     { 1, 300, 64, 1, { 1, 1 }, { 4, 4 }, 1, 0, 1, true }, { 2, 12, 3, 1, { 20, 12 }, { 4, 4 }, 2, 1, 1, true },
     { 2, 20, 64, 1, { 1, 1500 }, { 1, 5 }, 2, 0, 3, false }, { 1, 12, 3, 2, { 3, 1100 }, { 3, 4 }, 1, 0, 1, false },
     { 1, 40, 32, 1, { 1, 1300 }, { 1, 1 }, 1, 0, 1, false }, { 1, 20, 64, 1, { 1, 300 }, { 1, 4 }, 3, 0, 1, true },
-    { 2, 16, 8, 4, { 1, 3 }, { 1, 1 }, 2, 0, 2, true }
+    { 2, 16, 8, 4, { 1, 3 }, { 1, 1 }, 2, 0, 2, true }, { 2, 300, 400, 1, { 1, 1 }, { 1, 1 }, 1, 0, 1, false }
 };
 
 static int64_t conv_size(const conv_case *c, int i)
