@@ -8812,6 +8812,7 @@ enum {
     NPU__REF_CONV_LINE = 512,        /* columns of a band */
     NPU__REF_CONV_SHARED = 3 << 18,   /* the same of one that is filled once for all parts */
     NPU__REF_GEMM_GRAIN = 1 << 19,   /* multiplications that are worth a part */
+    NPU__REF_GEMM_READ = 16,         /* which take as long as reading one number from beyond the caches */
     NPU__REF_GEMM_MAX_PARTS = 16,
     NPU__REF_GEMM_NEAR = 1 << 22,    /* bytes that stay in a cache beside others */
     NPU__REF_GEMM_FAR = 1 << 25,     /* more bytes than these come from memory */
@@ -8834,10 +8835,18 @@ static const int64_t npu__ref_block_k_of[] = {
 #undef NPU_X
 };
 
-/* A part per NPU__REF_GEMM_GRAIN multiplications. In double: the product of three dims may not fit an integer. */
+/* Multiplications of a product of m x k by k x n; where one of them has few rows or columns, the other is read for as
+   long as so many take. In double: the product of three dims may not fit an integer. */
+static double npu__ref_gemm_work(int64_t m, int64_t n, int64_t k)
+{
+    return (double)npu__ref_max(m, NPU__REF_GEMM_READ) * (double)npu__ref_max(n, NPU__REF_GEMM_READ) *
+           (double)npu__ref_max(k, 1);
+}
+
+/* A part per NPU__REF_GEMM_GRAIN multiplications. */
 static int64_t npu__ref_gemm_wanted_parts(const npu__ref_product *g)
 {
-    double parts = (double)g->m * (double)g->n * (double)npu__ref_max(g->k, 1) / NPU__REF_GEMM_GRAIN;
+    double parts = npu__ref_gemm_work(g->m, g->n, g->k) / NPU__REF_GEMM_GRAIN;
     return parts < 1 ? 1 : parts > NPU__REF_GEMM_MAX_PARTS ? NPU__REF_GEMM_MAX_PARTS : (int64_t)parts;
 }
 
@@ -10757,7 +10766,9 @@ enum {
     NPU__REF_PLANE_TAPS = 64,   /* of a row, which masks are kept for */
     NPU__REF_PLANE_COPY = 1 << 14, /* bytes of copied rows, which stay in the first-level cache, if they can be few */
     NPU__REF_PLANE_MOST = 1 << 18, /* bytes of them at most */
-    NPU__REF_PLANE_PIECE = 4096 /* results that an epilogue is worth calling for, pixels that are fetched ahead */
+    NPU__REF_PLANE_PIECE = 4096, /* results that an epilogue is worth calling for, pixels that are fetched ahead */
+    NPU__REF_PLANE_LARGE = 3072  /* results of a plane of which two threads take a half each: ops of one tap, before and
+                                    after, cut images so, and a thread reads again what it wrote */
 };
 
 /* One plane: rows of 16 results each, and for each of them and each of 3 taps which of 32 pixels are there, which AVX2
@@ -11389,6 +11400,7 @@ typedef struct npu__ref_conv_blocked {
     bool is_cut;          /* it is the outputs that meet the same taps, panels have all of them: */
     int64_t run, *runs;   /* see npu__ref_pixel_source */
     bool is_in_place;     /* the input takes the slab's place */
+    bool is_by_channels;  /* parts that follow one another are of other rows, not other channels */
     bool is_shared;       /* whole slabs, one after the other, are filled before, at packed_at in the workspace */
     int64_t tile, tiles;  /* tile not 0: it is packed before, a band as so many tiles, each of so many numbers */
     npu__ref_plane plane; /* masks not NULL: each channel of a group is one */
@@ -11492,7 +11504,9 @@ static void npu__ref_conv_cut_bands(npu__ref_conv_blocked *s, int64_t wanted)
     s->rows = npu__ref_conv_reach(&s->dim[1], s->band);
 }
 
-/* Chunks of output channels: every one copies a slab again that is not shared: a small part of its work. */
+/* Chunks of output channels: every one copies a slab again that is not shared: a small part of its work. Rows of small
+   images share lines of the cache: the two halves of the parts, which different threads write, are of other channels,
+   where those are many. */
 static void npu__ref_conv_cut_channels(npu__ref_conv_blocked *s, int64_t wanted)
 {
     double filled = (double)npu__ref_max(npu__ref_conv_planes(s), 1) * (double)s->rows * (double)s->row;
@@ -11501,6 +11515,7 @@ static void npu__ref_conv_cut_channels(npu__ref_conv_blocked *s, int64_t wanted)
     int64_t chunks = npu__ref_min(wanted / s->bands, most);
     bool is_copied = !s->is_in_place && !s->is_shared;
     s->chunks = npu__ref_max(npu__ref_min(chunks, worth < 16 && is_copied ? (int64_t)worth : 16), 1);
+    s->is_by_channels = s->pixels && !s->line && s->chunks > 3 && s->gemm.n <= NPU__REF_POINTWISE;
 }
 
 /* Whether a whole image is one slab, of fewer bytes than the weights. Rows that do not fill tiles of pixels are to
@@ -12085,30 +12100,45 @@ static void npu__ref_plane_fetch(const float *from, int64_t n)
     }
 }
 
-/* The planes of groups begin .. end among all images. */
+/* A band of `rows` rows, from `row` on, of the planes of `count` channels from `channel` on among those of all images. */
+static void npu__ref_conv_plane_band(const npu__ref_conv_blocked *s, const npu_launch *l, int64_t channel, int64_t count,
+                                     int64_t row, int64_t rows)
+{
+    const npu__ref_conv_shape *c = s->conv;
+    const float *limits = npu__ref_limits(l->epilogue);
+    int64_t pixels = c->in[1] * c->in[2];
+    npu__ref_plane plane = s->plane;
+    npu__ref_plane_channel some[2];
+    for (int64_t i = 0; i < count; i++) {
+        int64_t of = (channel + i) % (c->groups * c->out_channels);
+        some[i].x = (const float *)l->x[0] + (channel + i) / c->out_channels * pixels;
+        some[i].w = (const float *)l->x[1] + of * s->gemm.k;
+        some[i].bias = c->bias ? ((const float *)l->x[2])[of] : 0.0f;
+        some[i].y = (float *)l->y[0] + (channel + i) * s->gemm.n + row * c->out[2];
+    }
+    plane.out[0] = rows, plane.first[0] -= row * c->stride[1];
+    npu__ref_plane_fetch(some[count - 1].x + pixels + npu__ref_max(-plane.first[0], 0) * c->in[2],
+                         npu__ref_min(pixels * count / s->bands, NPU__REF_PLANE_PIECE));
+    npu__ref_plane_of[c->isa].run(&plane, some, (int32_t)count, limits ? limits : npu__ref_no_limits,
+                                  (float *)l->worker_workspace);
+}
+
+/* Items begin .. end, [image, band, group]: of one image all channels of a band come before the next. */
 static void npu__ref_conv_planes_of(const npu__ref_conv_blocked *s, const npu_launch *l, int64_t begin, int64_t end)
 {
     const npu__ref_conv_shape *c = s->conv;
-    int64_t n = s->gemm.n, last = end * c->out_channels, done = begin * c->out_channels;
-    const float *limits = npu__ref_limits(l->epilogue);
-    float *y = (float *)l->y[0];
-    for (int64_t i = done, next; i < last; i = next) {
-        npu__ref_plane_channel some[2];
-        next = npu__ref_min(i + 1 + s->plane.is_pair, last);
-        for (int64_t j = i; j < next; j++) {
-            int64_t channel = j % (c->groups * c->out_channels);
-            some[j - i].x = (const float *)l->x[0] + j / c->out_channels * c->in[1] * c->in[2];
-            some[j - i].w = (const float *)l->x[1] + channel * s->gemm.k;
-            some[j - i].bias = c->bias ? ((const float *)l->x[2])[channel] : 0.0f;
-            some[j - i].y = y + j * n;
-        }
-        npu__ref_plane_fetch(some[next - i - 1].x + c->in[1] * c->in[2],
-                             npu__ref_min(c->in[1] * c->in[2] * (next - i), NPU__REF_PLANE_PIECE));
-        npu__ref_plane_of[c->isa].run(&s->plane, some, (int32_t)(next - i), limits ? limits : npu__ref_no_limits,
-                                      (float *)l->worker_workspace);
-        if (!limits && (next == last || (next - done) * n >= NPU__REF_PLANE_PIECE)) {
-            npu_epilogue_run(l->epilogue, y + done * n, (size_t)((next - done) * n));
-            done = next;
+    int64_t n = s->gemm.n, all = c->groups * c->out_channels, done = begin * c->out_channels;
+    bool is_limited = npu__ref_limits(l->epilogue) != NULL;
+    end *= c->out_channels;
+    for (int64_t i = done, count; i < end; i += count) {
+        int64_t channel = i / all / s->bands * all + i % all, row = i / all % s->bands * s->band;
+        int64_t rows = npu__ref_min(s->band, c->out[1] - row), left = npu__ref_min(end, (i / all + 1) * all) - i;
+        count = npu__ref_min(1 + s->plane.is_pair, left);
+        npu__ref_conv_plane_band(s, l, channel, count, row, rows);
+        if (!is_limited && (s->bands > 1 || i + count == end || (i + count - done) * n >= NPU__REF_PLANE_PIECE)) {
+            npu_epilogue_run(l->epilogue, (const float *)l->y[0] + (channel + done - i) * n + row * c->out[2],
+                             (size_t)((i + count - done - 1) * n + rows * c->out[2]));
+            done = i + count;
         }
     }
 }
@@ -12137,7 +12167,9 @@ NPU__REF_COLD static npu_status npu__ref_conv_prepare_part(npu_prepare *p, npu__
     npu__ref_conv_gemm(s);
     npu__ref_conv_choose(p, s);
     if (npu__ref_conv_is_plane(s)) {
-        s->items = state->items = state->conv.images * state->conv.groups;
+        s->bands = s->gemm.n < NPU__REF_PLANE_LARGE || s->plane.is_pair ? 1 : 2;
+        s->band = npu__ref_ceil_div(s->conv->out[1], s->bands);
+        s->items = state->items = state->conv.images * state->conv.groups * s->bands;
         return npu__ref_conv_prepare_plane(p, s, &state->part_bytes);
     }
     if (state->conv.images == 0 || s->gemm.m == 0 || s->dim[0].out * s->dim[1].out * s->dim[2].out == 0) {
@@ -12308,9 +12340,10 @@ NPU__REF_COLD static npu_status npu__ref_conv_prepare(npu_prepare *p)
     }
     for (uint32_t i = 0; i < state->num_parts; i++) {
         const npu__ref_conv_axis *d = state->parts[i].dim;
-        work += (double)(d[0].out * d[1].out) * (double)d[2].out * (double)state->parts[i].gemm.k;
+        int64_t pixels = d[0].out * d[1].out * d[2].out * state->conv.images; /* reading weights takes time, too */
+        work += (double)npu__ref_max(pixels, NPU__REF_GEMM_READ) * (double)state->parts[i].gemm.k;
     }
-    work *= (double)state->conv.images * (double)state->conv.groups * (double)state->conv.out_channels;
+    work *= (double)state->conv.groups * (double)state->conv.out_channels;
     work = work * (state->conv.in_channels == 1 ? 16 : 4) / NPU__REF_GEMM_GRAIN; /* planes are mostly moved */
     p->parts = (uint32_t)npu__ref_max(npu__ref_min(state->items, work < 64 ? (int64_t)work : 64), 1);
     p->workspace = state->packed_bytes, p->worker_workspace = state->part_bytes;
@@ -12492,7 +12525,9 @@ static void npu__ref_conv_item(const npu__ref_conv_blocked *s, const npu_launch 
     npu__ref_product g = s->gemm;
     npu__ref_product_sum sum = { 0 };
     npu__ref_conv_place place;
-    int64_t chunk = item % s->chunks, row = s->line ? 0 : item / s->chunks % s->bands * s->band;
+    int64_t each = item % (s->chunks * s->bands);
+    int64_t chunk = s->is_by_channels ? each / s->bands : each % s->chunks;
+    int64_t row = s->line ? 0 : (s->is_by_channels ? each % s->bands : each / s->chunks) * s->band;
     int64_t plane = item / s->chunks / s->bands % d[0].out;
     int64_t group = item / s->chunks / s->bands / d[0].out;
     int64_t first = group % c->groups * g.m; /* group: among all images */

@@ -884,7 +884,7 @@ static conv_case random_conv(bool is_winograd)
    of taps on planes of few and of many columns, of which two planes are taken together or the last one is left; dilated
    and other kernels with taps that meet padding alone: at the sides of an image, of rows, of columns, or everywhere, all
    of them as well; transposed ones, whose phases have one tap or some, with channels that fill vectors, or half of
-   one; a long row; one pixel. */
+   one; a long row; planes that are halved; parts by channels of two bands; one pixel. */
 static const conv_case given_convs[] = {
     { 2, 1, 1, 9, { 14, 14 }, { 5, 5 }, 1, 2, 1, false }, { 1, 1, 2, 5, { 29, 61 }, { 5, 7 }, 2, 3, 1, false },
     { 1, 1, 1, 2, { 40, 140 }, { 7, 7 }, 1, 3, 1, false }, { 1, 1, 1, 4, { 16, 7 }, { 9, 9 }, 1, 4, 1, false },
@@ -911,7 +911,9 @@ static const conv_case given_convs[] = {
     { 1, 300, 64, 1, { 1, 1 }, { 4, 4 }, 1, 0, 1, true }, { 2, 12, 3, 1, { 20, 12 }, { 4, 4 }, 2, 1, 1, true },
     { 2, 20, 64, 1, { 1, 1500 }, { 1, 5 }, 2, 0, 3, false }, { 1, 12, 3, 2, { 3, 1100 }, { 3, 4 }, 1, 0, 1, false },
     { 1, 40, 32, 1, { 1, 1300 }, { 1, 1 }, 1, 0, 1, false }, { 1, 20, 64, 1, { 1, 300 }, { 1, 4 }, 3, 0, 1, true },
-    { 2, 16, 8, 4, { 1, 3 }, { 1, 1 }, 2, 0, 2, true }, { 2, 300, 400, 1, { 1, 1 }, { 1, 1 }, 1, 0, 1, false }
+    { 2, 16, 8, 4, { 1, 3 }, { 1, 1 }, 2, 0, 2, true }, { 2, 1, 2, 3, { 61, 57 }, { 3, 3 }, 1, 1, 1, false },
+    { 1, 1, 1, 3, { 125, 111 }, { 5, 5 }, 2, 2, 1, false }, { 2, 1, 1, 5, { 113, 115 }, { 3, 3 }, 2, 0, 1, false },
+    { 1, 160, 160, 1, { 14, 14 }, { 1, 1 }, 1, 0, 1, false }, { 2, 300, 400, 1, { 1, 1 }, { 1, 1 }, 1, 0, 1, false }
 };
 
 static int64_t conv_size(const conv_case *c, int i)
@@ -1152,11 +1154,13 @@ static void test_epilogue(void)
         "t = aten.add.Tensor(y, r)\nz = aten.hardtanh.default(t, -0.25, 0.5)",
         "s = aten.sin.default(r)\nt = aten.add.Tensor(s, y)\nz = aten.relu.default(t)"
     };
-    /* one tap, pixels that fill whole tiles: sums in one slice, and in two, and more; a long row; tiles that are cut off */
+    /* one tap, pixels that fill whole tiles: sums in one slice, and in two, and more; a long row; tiles that are cut
+       off; planes that are halved; parts by channels */
     static const conv_case pointwise[] = {
         { 2, 64, 50, 1, { 16, 20 }, { 1, 1 }, 1, 0, 1, false }, { 1, 300, 20, 1, { 16, 32 }, { 1, 1 }, 1, 0, 1, false },
         { 1, 24, 40, 1, { 1, 2500 }, { 1, 3 }, 2, 0, 1, false }, { 1, 600, 20, 1, { 28, 28 }, { 1, 1 }, 1, 0, 1, false },
-        { 1, 64, 40, 1, { 30, 31 }, { 1, 1 }, 1, 0, 1, false }
+        { 1, 64, 40, 1, { 30, 31 }, { 1, 1 }, 1, 0, 1, false }, { 2, 1, 2, 4, { 57, 56 }, { 3, 3 }, 1, 1, 1, false },
+        { 1, 160, 160, 1, { 14, 14 }, { 1, 1 }, 1, 0, 1, false }
     };
     npu_threads_desc how = { .width = 3 };
     npu_parallel *threads = NULL;
