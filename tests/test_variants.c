@@ -528,8 +528,9 @@ static double element(const void *data, npu_dtype dtype, size_t i)
 
 /* Indices must be equal; numbers within a few units of the rounding of their dtype, of the sum of what they are made from.
    A sum of `terms` random products is off by as many roundings of a running sum that grows as their root: eps * terms.
-   Of a probability near 1, which sets of instructions may round otherwise, 16 bits leave what is missing few. A loss of
-   logits adds terms of up to 80, which f32 rounds. */
+   Of a probability near 1, which sets of instructions may round otherwise, 16 bits leave what is missing few: of 0.98 one
+   unit more or less is a fortieth of it, times a weight of up to 4. A loss of logits adds terms of up to 80, which f32
+   rounds. */
 static void compare(const row *r, double terms, const npu_spec *spec, const void *got, const void *expected)
 {
     npu_dtype dtype = (npu_dtype)spec->dtype;
@@ -538,7 +539,7 @@ static void compare(const row *r, double terms, const npu_spec *spec, const void
     bool product = r >= product_rows && r < product_rows + COUNT(product_rows), adds = product || strstr(r->op, "sum");
     double rounded = product && dtype == NPU_F32 ? 6e-7 * terms : 0;
     bool few = unit > 1e-3 && strstr(r->op, "t = aten.sigmoid"), cancels = dtype == NPU_F32 && strstr(r->op, "with_logits");
-    double spread = adds || cancels ? 20 : strstr(r->op, "norm") || few ? 4 : 1;
+    double spread = adds || cancels ? 20 : strstr(r->op, "norm") ? 4 : few ? 16 : 1;
     size_t len = 0;
     npu_spec_len(spec, &len);
     for (size_t i = 0; i < len; i++) {
