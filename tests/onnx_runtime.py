@@ -587,6 +587,7 @@ form("pow_of_integers", "Pow", [np.array([7, -3, 5], I32), np.array([9, 3, 11], 
 form("crop_to_end", "Resize", [floats(1, 2, 5, 4), these(0, 0, 0, 0.2, 1, 1, 1.2, 1, dtype=F32),
                                these(1, 1, 1.5, 0.7, dtype=F32)], mode="linear",
      coordinate_transformation_mode="tf_crop_and_resize")
+form("stft_of_rows", "STFT", [floats(2, 20), Known(np.array(4)), None, Known(np.array(8))], version=17)
 
 
 def field(number, data):

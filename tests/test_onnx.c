@@ -1864,6 +1864,16 @@ static void check_bad(const pb *m, npu_status status, const char *words)
     free(copy);
 }
 
+static void test_bad_signal(void)
+{
+    pb g = { .len = 0 };
+    pb_node(&g, "DFT", "x", "y", NULL, NULL);
+    pb_value(&g, 11, "x", 1, "143");
+    pb_value(&g, 12, "y", 1, "2");
+    pb m = pb_model(&g, 17);
+    check_bad(&m, NPU_ERR_SHAPE, "the signal's last dim is 3, expected 1 (numbers) or 2 (pairs)");
+}
+
 /* A tensor that is wrong, as the initializer w of a graph. */
 static pb with_tensor(const pb *tensor)
 {
@@ -2069,6 +2079,7 @@ int main(void)
     NPU_RUN(test_bad_nodes);
     NPU_RUN(test_sequence_lens);
     NPU_RUN(test_order);
+    NPU_RUN(test_bad_signal);
     NPU_RUN(test_bad_tensors);
     NPU_RUN(test_malformed);
     NPU_RUN(test_depth);

@@ -4624,7 +4624,11 @@ static npu_value onnx_cross_entropy(onnx_reader *r, onnx_node *n)
 static npu_value onnx_pairs(onnx_reader *r, npu_value x)
 {
     npu_value both[2];
-    if (onnx_dim(r, x, onnx_rank(r, x) - 1) == 2) {
+    int64_t size = onnx_dim(r, x, onnx_rank(r, x) - 1);
+    if (size != 1) {
+        if (size != 2) {
+            onnx_fail(r, NPU_ERR_SHAPE, "the signal's last dim is %lld, expected 1 (numbers) or 2 (pairs)", (long long)size);
+        }
         return x;
     }
     both[0] = x;
@@ -4675,10 +4679,11 @@ static npu_value onnx_dft(onnx_reader *r, onnx_node *n)
                                      : onnx_transform(r, x, axis, len, is_inverse, is_onesided);
 }
 
-/* Frames [N,F,len,2] of a signal [N,L,1 or 2], times the window. */
+/* Frames [N,F,len,2] of a signal [N,L,1 or 2], or of numbers [N,L], as PyTorch exports them, times the window. */
 static npu_value onnx_stft(onnx_reader *r, onnx_node *n)
 {
-    npu_value x = onnx_pairs(r, onnx_x(n, 0)), window = onnx_x(n, 2), index[2] = { { 0 }, { 0 } };
+    npu_value x = onnx_x(n, 0), window = onnx_x(n, 2), index[2] = { { 0 }, { 0 } };
+    x = onnx_pairs(r, onnx_rank(r, x) == 2 ? onnx_emit(r, n, "aten.unsqueeze.default(0, i)", (int64_t)-1) : x);
     int64_t step = onnx_known_int(r, onnx_x(n, 1), "frame_step"), size = onnx_dim(r, x, 1), down[2] = { -1, 1 };
     int64_t len = onnx_x(n, 3).id ? onnx_known_int(r, onnx_x(n, 3), "frame_length") : window.id ? onnx_dim(r, window, 0) : size, frames;
     if (step < 1 || len < 1 || len > size) {
