@@ -259,9 +259,14 @@ static npu_status open_beside(void *ctx, const char *location, npu_bytes *out)
         return NPU_ERR_NO_MEMORY;
     }
     memcpy(kept, path, (size_t)len + 1);
-    status = npu_map_open(&s->beside[s->num_beside++], kept);
-    *out = s->beside[s->num_beside - 1].bytes;
-    return status;
+    status = npu_map_open(&s->beside[s->num_beside], kept);
+    if (status) { /* not kept: a second try of the reader would find an empty file */
+        free(kept);
+        s->beside[s->num_beside].bytes.name = NULL;
+        return status;
+    }
+    *out = s->beside[s->num_beside++].bytes;
+    return NPU_OK;
 }
 
 /* What sizes the model leaves open may stay so; where that cannot be, they are those of the files of --input. */
