@@ -589,6 +589,12 @@ form("crop_to_end", "Resize", [floats(1, 2, 5, 4), these(0, 0, 0, 0.2, 1, 1, 1.2
      coordinate_transformation_mode="tf_crop_and_resize")
 form("stft_of_rows", "STFT", [floats(2, 20), Known(np.array(4)), None, Known(np.array(8))], version=17)
 
+form("attention_defaults", "Attention", [floats(1, 2, 3, 4), floats(1, 2, 5, 4), floats(1, 2, 5, 4)], version=23,
+     is_causal=0, qk_matmul_output_mode=0, softcap=0.0)
+octets = integers(0, 256, 2, 3, dtype=U8)
+form("dequantize_as_scale", "DequantizeLinear", [octets, Known(F32(0.1)), Known(U8(3))], version=23, output_dtype=0)
+form("dequantize_wider", "DequantizeLinear", [octets, Known(F16(0.5)), Known(U8(3))], version=23, output_dtype=1,
+     expected=[(octets - F32(3)) * F32(0.5)])
 
 def field(number, data):
     size, head = len(data), [number << 3 | 2]

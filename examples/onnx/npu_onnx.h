@@ -2678,12 +2678,15 @@ static npu_value onnx_quantize(onnx_reader *r, onnx_node *n)
 
 static npu_value onnx_dequantize(onnx_reader *r, onnx_node *n)
 {
-    int64_t axis = onnx_scale_axis(r, n), block = onnx_i(r, n, "block_size", 0);
+    int64_t axis = onnx_scale_axis(r, n), block = onnx_i(r, n, "block_size", 0), to = onnx_i(r, n, "output_dtype", 0);
+    npu_value x = onnx_x(n, 0), y = { 0 };
     if (r->status == NPU_OK && block) {
-        return onnx_rescaled(r, onnx_x(n, 0), onnx_of_blocks(r, onnx_x(n, 0), onnx_x(n, 1), block, axis),
-                             onnx_of_blocks(r, onnx_x(n, 0), onnx_x(n, 2), block, axis), axis);
+        y = onnx_rescaled(r, x, onnx_of_blocks(r, x, onnx_x(n, 1), block, axis), onnx_of_blocks(r, x, onnx_x(n, 2), block, axis),
+                          axis);
+    } else if (r->status == NPU_OK) {
+        y = onnx_dequantised(r, x, onnx_x(n, 1), onnx_x(n, 2), axis);
     }
-    return r->status ? onnx_none() : onnx_dequantised(r, onnx_x(n, 0), onnx_x(n, 1), onnx_x(n, 2), axis);
+    return to ? onnx_cast(r, y, onnx_dtype(r, to)) : y; /* 0: the scale's */
 }
 
 /* ---- ops: products ----------------------------------------------------------------------------------------------- */
@@ -6676,6 +6679,7 @@ static bool onnx_is_plain_domain(onnx_span domain)
 static const struct { const char *ops, *names; } onnx_idle[] = {
     { NULL, "broadcast consumed_inputs is_test noop_with_empty_axes" },
     { "Attention RotaryEmbedding", "num_heads q_num_heads kv_num_heads rotary_embedding_dim softmax_precision" },
+    { "Attention", "qk_matmul_output_mode" }, /* of a result that is not asked for */
     { "BatchNormalization", "momentum" },
     { "Cast CastLike QuantizeLinear", "round_mode saturate" },
     { "ConvTranspose", "output_padding pads" },
