@@ -90,7 +90,7 @@ def write(folder, name, op, operands, outputs, domain, expected, version, attrib
             json.dump(feeds, f)
     for i, y in enumerate(expected or []):
         with open(os.path.join(at, "test_data_set_0", f"output_{i}.pb"), "wb") as f:
-            f.write(numpy_helper.from_array(y.astype(F32)).SerializeToString())
+            f.write(numpy_helper.from_array(y if y.dtype == F16 else y.astype(F32)).SerializeToString())
 
 
 # ---- weights of few bits
