@@ -811,8 +811,24 @@ static int compare_times(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+/* Ops with a size that is open are prepared in each run, which can take longer than what they compute. */
+static void say_open(const run_state *s)
+{
+    for (uint32_t i = 0; i < npu_graph_num_inputs(s->graph); i++) {
+        const npu_spec *spec = npu_value_spec(s->graph, npu_graph_input(s->graph, i));
+        for (uint32_t d = 0; d < spec->rank; d++) {
+            const char *name = spec->dims[d] < 0 ? npu_graph_symbol_name(s->graph, spec->dims[d]) : NULL;
+            if (name) {
+                fprintf(stderr, "npu_run: the size %s is open: its ops are prepared in each run, with --dim %s=N once\n", name, name);
+                return;
+            }
+        }
+    }
+}
+
 static int bench(run_state *s)
 {
+    say_open(s);
     double *times = (double *)malloc((size_t)s->bench * sizeof *times);
     s->diag.status = times ? NPU_OK : NPU_ERR_NO_MEMORY;
     for (uint32_t i = 0; i < s->bench && !s->diag.status; i++) {

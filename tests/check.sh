@@ -639,6 +639,10 @@ END
     cp $model $OUT/picture.bin && "$run" $OUT/picture.bin --dim batch=2 --verify y=$OUT/y.npy || return 1
     "$run" $OUT/none.onnx 2> $OUT/wrong.txt
     [ $? = 1 ] && grep -qi "no such file" $OUT/wrong.txt || return 1
+    printf '\10\10\22\0:<\12\14\12\1x\22\1y"\4Relu\22\0Z\24\12\1x\22\17\12\15\10\1\22\11\12\3\22\1n\12\2\10\3' > $OUT/open.onnx
+    printf 'b\24\12\1y\22\17\12\15\10\1\22\11\12\3\22\1n\12\2\10\3B\4\12\0\20\21' >> $OUT/open.onnx
+    "$run" $OUT/open.onnx --input $OUT/y.npy --bench 2 2> $OUT/wrong.txt && grep -q "the size n is open" $OUT/wrong.txt || return 1
+    "$run" $OUT/open.onnx --dim n=2 --input $OUT/y.npy --bench 2 2>&1 | grep "is open" && return 1
     printf '\10\10\22\0:U\12\16\12\1x\12\1w\22\1y"\3Add\22\0*\37\10\1\20\1B\1wj\24\12\10location\22\10none.binp\1Z\17\12' > $OUT/beside.onnx
     printf '\1x\22\12\12\10\10\1\22\4\12\2\10\1b\17\12\1y\22\12\12\10\10\1\22\4\12\2\10\1B\4\12\0\20\21' >> $OUT/beside.onnx
     "$run" $OUT/beside.onnx --input $OUT/y.npy 2> $OUT/wrong.txt # reads twice: a size may come from --input
