@@ -5972,7 +5972,8 @@ NPU_IR_API const npu_pass *npu_conversion_pass(const char *name);
       "result stays in f32 is aten._weight_int8pack_mm") \
     X(5, NPU_PASS_BATCH_NORM, "fold-batch-norm",                                                   \
       "convolution or linear, also transposed, and batch norm of given statistics behind it, or, with no padding, in " \
-      "front: one, where weights are known, f32 or f64, no larger than max_constant_bytes; rounds otherwise") \
+      "front: one, where weights are known, f32 or f64, no larger than max_constant_bytes; a product with a matrix, " \
+      "and views that keep rows between, too, which becomes a linear; rounds otherwise") \
     X(25, NPU_PASS_PAD, "pad",                                                                     \
       "zeros around an image in front of a convolution or an average pool, as many before as after: its padding; " \
       "rounds otherwise")                                                                          \
@@ -38349,6 +38350,56 @@ static npu_op npu__inner(const npu_graph *g, npu_op user, uint32_t i, npu_kind k
     return npu__make_op(alone ? made : 0);
 }
 
+/* Operand i of an op. */
+typedef struct npu__slot_of_op {
+    npu_op op;
+    uint32_t i;
+} npu__slot_of_op;
+
+static npu__slot_of_op npu__at(npu_op op, uint32_t i)
+{
+    npu__slot_of_op at;
+    at.op = op;
+    at.i = i;
+    return at;
+}
+
+static const npu_spec *npu__spec_of_operand(const npu_graph *g, npu__slot_of_op at)
+{
+    return g->specs[g->values[npu_op_operand_value(g, at.op, at.i).id].spec];
+}
+
+/* The first of `num` kinds that makes an operand, which nothing else needs; id 0 = none. */
+static npu_op npu__inner_of(const npu_graph *g, npu__slot_of_op at, const npu_kind *kinds, uint32_t num)
+{
+    npu_op op = npu__make_op(0);
+    for (uint32_t i = 0; i < num && !op.id; i++) {
+        op = npu__inner(g, at.op, at.i, kinds[i]);
+    }
+    return op;
+}
+
+/* The op that turns a matrix around, where one makes v; id 0 = none does. */
+static npu_op npu__turned(const npu_graph *g, npu_value v)
+{
+    npu_op op = npu_value_producer(g, v, NULL);
+    npu_kind kind = npu_op_kind(g, op);
+    bool is_turned = kind == NPU_ATEN_T || kind == NPU_ATEN_TRANSPOSE || kind == NPU_ATEN_PERMUTE;
+    const npu_spec *x = is_turned ? npu_value_spec(g, npu_op_operand_value(g, op, 0)) : NULL;
+    const npu_spec *y = npu_value_spec(g, v);
+    /* of two dims transpose and permute may leave as they are, where specs tell only if the sizes differ */
+    return npu__make_op(x && x->rank == 2 && (kind == NPU_ATEN_T || x->dims[0] != x->dims[1]) &&
+                                x->dims[0] == y->dims[1] && x->dims[1] == y->dims[0] ? op.id : 0);
+}
+
+/* Can b be added to a product of n columns as a linear's bias? */
+static bool npu__is_linear_bias(const npu_graph *g, const npu_op_info *info, npu_value b, int64_t n)
+{
+    const npu_spec *s = npu_value_spec(g, b);
+    return s->rank == 1 && s->dims[0] == n && npu_op_float(info, "beta", 1.0) == 1.0 &&
+           npu_op_float(info, "alpha", 1.0) == 1.0;
+}
+
 static npu_dtype npu__value_dtype(const npu_graph *g, npu_value v)
 {
     return npu__dtype_of(g->specs[g->values[v.id].spec]);
@@ -38535,15 +38586,16 @@ static npu_op npu__norm_before(npu_rewrite *rw, npu_op conv)
 
 /* Why the weights are not folded; "" = they are: known, of one dtype that is wide enough to compute in, and small
    enough to be constants. */
-static const char *npu__norm_refusal(const npu_optimize_desc *desc, const npu_graph *g, npu_op conv, npu_op norm)
+static const char *npu__norm_refusal(const npu_optimize_desc *desc, const npu_graph *g, npu_value weight,
+                                     npu_value bias, npu_op norm)
 {
     npu_value v[6];
-    const npu_spec *w = npu_value_spec(g, npu_op_operand_value(g, conv, 1));
+    const npu_spec *w = npu_value_spec(g, weight);
     if (!npu__pass_computer(desc)) {
         return npu__no_computer;
     }
-    v[0] = npu_op_operand_value(g, conv, 1);
-    v[1] = npu_op_operand_value(g, conv, 2);
+    v[0] = weight;
+    v[1] = bias;
     for (uint32_t i = 1; i < 5; i++) {
         v[i + 1] = npu_op_operand_value(g, norm, i);
     }
@@ -38670,7 +38722,8 @@ NPU__COLD static npu_status npu__fold_norm(void *ctx, npu_rewrite *rw, npu_op co
     npu__pass_call *call = (npu__pass_call *)ctx;
     const npu_graph *from = rw->from;
     bool is_there = conv.id && norm.id;
-    const char *refusal = is_there ? npu__norm_refusal(&call->desc, from, conv, norm) : none;
+    npu_value weight = npu_op_operand_value(from, conv, 1), bias = npu_op_operand_value(from, conv, 2);
+    const char *refusal = is_there ? npu__norm_refusal(&call->desc, from, weight, bias, norm) : none;
     const npu_op_info *info;
     npu__folding f = npu__folding_of(&call->desc, &from->allocator);
     npu__norm_way way;
@@ -38708,10 +38761,90 @@ NPU__COLD static npu_status npu__fold_norm_in_front(void *ctx, npu_rewrite *rw, 
     return npu__fold_norm(ctx, rw, conv, npu__norm_before(rw, conv), true, "no batch norm in front");
 }
 
+/* Rows whose last dim is that of a batch norm of matrices, made by a linear or by the product that one is. */
+typedef struct npu__row_product {
+    npu_op op;          /* id 0 = there is none of its own */
+    npu_value x, w, b;  /* of the graph that is rewritten */
+    bool is_turned;     /* w is [k, C], not [C, k] */
+} npu__row_product;
+
+/* In front of views that keep the last dim, and so all rows: exporters take rows apart for the norm. */
+NPU__COLD static npu__slot_of_op npu__behind_row_views(const npu_graph *g, npu__slot_of_op at)
+{
+    static const npu_kind kinds[] = { NPU_ATEN_VIEW, NPU_ATEN_RESHAPE, NPU_ATEN_UNSAFE_VIEW, NPU_ATEN_RESHAPE_ALIAS,
+                                      NPU_ATEN_FLATTEN };
+    int64_t n = npu__value_dim(g, npu_op_operand_value(g, at.op, at.i), -1);
+    npu_op op = npu__inner_of(g, at, kinds, NPU__COUNT(kinds));
+    while (op.id && n > 0 && npu__value_dim(g, npu_op_operand_value(g, op, 0), -1) == n) {
+        at = npu__at(op, 0);
+        op = npu__inner_of(g, at, kinds, NPU__COUNT(kinds));
+    }
+    return at;
+}
+
+NPU__COLD static npu__row_product npu__product_before(npu_rewrite *rw, npu_op norm)
+{
+    static const npu_kind kinds[] = { NPU_ATEN_LINEAR, NPU_ATEN_MATMUL, NPU_ATEN_MM, NPU_ATEN_ADDMM };
+    const npu_graph *g = rw->from;
+    bool is_given = npu__norm_is_given(rw, norm) && npu__value_rank(g, npu_op_operand_value(g, norm, 0)) == 2;
+    npu__row_product p;
+    memset(&p, 0, sizeof p);
+    p.op = is_given ? npu__inner_of(g, npu__behind_row_views(g, npu__at(norm, 0)), kinds, NPU__COUNT(kinds)) : p.op;
+    if (p.op.id) {
+        npu_kind kind = npu_op_kind(g, p.op);
+        uint32_t first = kind == NPU_ATEN_ADDMM;
+        const npu_op_info *info = npu_rewrite_info(rw, p.op);
+        npu_value w = npu_op_operand_value(g, p.op, first + 1);
+        npu_op turn = kind == NPU_ATEN_LINEAR ? npu__make_op(0) : npu__turned(g, w);
+        p.x = npu_op_operand_value(g, p.op, first);
+        p.w = turn.id ? npu_op_operand_value(g, turn, 0) : w;
+        p.b = kind == NPU_ATEN_LINEAR || first ? npu_op_operand_value(g, p.op, first ? 0 : 2) : p.b;
+        p.is_turned = kind != NPU_ATEN_LINEAR && !turn.id;
+        if (!info || npu__value_rank(g, w) != 2 || !npu__value_rank(g, p.x) ||
+            (first && !npu__is_linear_bias(g, info, p.b, npu__value_dim(g, w, 1)))) {
+            p.op.id = 0;
+        }
+    }
+    return p;
+}
+
+/* The same of rows: what makes them becomes a linear. */
+NPU__COLD static npu_status npu__fold_norm_of_rows(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op norm)
+{
+    static const npu__norm_way way = { 1, false };
+    npu__pass_call *call = (npu__pass_call *)ctx;
+    npu_graph *to = rw->to;
+    npu__row_product p = npu__product_before(rw, norm);
+    const char *refusal = p.op.id ? npu__norm_refusal(&call->desc, from, p.w, p.b, norm) : "no product of its own";
+    const npu_op_info *info = refusal[0] ? NULL : npu_rewrite_info(rw, norm);
+    npu__folding f = npu__folding_of(&call->desc, &from->allocator);
+    npu_value w, b = { 0 }, y = { 0 };
+    int64_t rows[2] = { -1, 0 };
+    npu_arg arg;
+    call->report.reason = p.op.id && refusal[0] ? refusal : call->report.reason;
+    if (!info) {
+        return npu_rewrite_no_match(rw, "%s", refusal);
+    }
+    double eps = npu_op_float(info, "eps", 0);
+    w = npu_rewrite_value(rw, p.w);
+    b = p.b.id ? npu_rewrite_value(rw, p.b) : b;
+    arg = npu_arg_tensor(NULL, w);
+    w = p.is_turned ? npu__folded(&f, to, npu__first(to, npu_emit(to, NPU_ATEN_T, &arg, 1))) : w;
+    if (w.id && npu__norm_weights(&f, rw, norm, eps, &way, &w, &b)) {
+        rows[1] = npu__value_dim(to, w, 0);
+        y = npu_linear(to, npu_rewrite_value(rw, p.x), w, b);
+        y = y.id && npu__value_rank(to, y) == 2 ? y : npu_reshape(to, y, rows, 2);
+    }
+    return npu__pass_replace(&call->desc, rw, p.op, npu_op_result(from, norm, 0), y);
+}
+
 static const npu_pattern npu__patterns_batch_norm[] = {
     { "conv-batch-norm", NPU_ATEN_BATCH_NORM, NULL, 0, npu__fold_batch_norm, NULL },
     { "conv-native-batch-norm", NPU_ATEN_NATIVE_BATCH_NORM, NULL, 0, npu__fold_batch_norm, NULL },
     { "conv-batch-norm-inference", NPU_ATEN_NATIVE_BATCH_NORM_LEGIT_NO_TRAINING, NULL, 0, npu__fold_batch_norm, NULL },
+    { "rows-batch-norm", NPU_ATEN_BATCH_NORM, NULL, 0, npu__fold_norm_of_rows, NULL },
+    { "rows-native-batch-norm", NPU_ATEN_NATIVE_BATCH_NORM, NULL, 0, npu__fold_norm_of_rows, NULL },
+    { "rows-batch-norm-given", NPU_ATEN_NATIVE_BATCH_NORM_LEGIT_NO_TRAINING, NULL, 0, npu__fold_norm_of_rows, NULL },
     { "batch-norm-conv1d", NPU_ATEN_CONV1D, NULL, 0, npu__fold_norm_in_front, NULL },
     { "batch-norm-conv2d", NPU_ATEN_CONV2D, NULL, 0, npu__fold_norm_in_front, NULL },
     { "batch-norm-conv3d", NPU_ATEN_CONV3D, NULL, 0, npu__fold_norm_in_front, NULL },
@@ -39209,35 +39342,6 @@ typedef struct npu__spelled_attention {
     double scale, fill;
     npu_op first;                /* the product of q and k */
 } npu__spelled_attention;
-
-/* Operand i of an op. */
-typedef struct npu__slot_of_op {
-    npu_op op;
-    uint32_t i;
-} npu__slot_of_op;
-
-static npu__slot_of_op npu__at(npu_op op, uint32_t i)
-{
-    npu__slot_of_op at;
-    at.op = op;
-    at.i = i;
-    return at;
-}
-
-static const npu_spec *npu__spec_of_operand(const npu_graph *g, npu__slot_of_op at)
-{
-    return g->specs[g->values[npu_op_operand_value(g, at.op, at.i).id].spec];
-}
-
-/* The first of `num` kinds that makes an operand, which nothing else needs; id 0 = none. */
-static npu_op npu__inner_of(const npu_graph *g, npu__slot_of_op at, const npu_kind *kinds, uint32_t num)
-{
-    npu_op op = npu__make_op(0);
-    for (uint32_t i = 0; i < num && !op.id; i++) {
-        op = npu__inner(g, at.op, at.i, kinds[i]);
-    }
-    return op;
-}
 
 /* The same matrices in the same order, whatever the dims in front of them. */
 static bool npu__same_matrices(const npu_spec *x, const npu_spec *y)
@@ -40398,27 +40502,6 @@ static bool npu__is_dequantised(const npu_graph *g, npu_value v)
 {
     npu_kind kind = npu_op_kind(g, npu_value_producer(g, v, NULL));
     return kind == NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR || kind == NPU_QUANTIZED_DEQUANTIZE_PER_CHANNEL;
-}
-
-/* The op that turns a matrix around, where one makes v; id 0 = none does. */
-static npu_op npu__turned(const npu_graph *g, npu_value v)
-{
-    npu_op op = npu_value_producer(g, v, NULL);
-    npu_kind kind = npu_op_kind(g, op);
-    bool is_turned = kind == NPU_ATEN_T || kind == NPU_ATEN_TRANSPOSE || kind == NPU_ATEN_PERMUTE;
-    const npu_spec *x = is_turned ? npu_value_spec(g, npu_op_operand_value(g, op, 0)) : NULL;
-    const npu_spec *y = npu_value_spec(g, v);
-    /* of two dims transpose and permute may leave as they are, where specs tell only if the sizes differ */
-    return npu__make_op(x && x->rank == 2 && (kind == NPU_ATEN_T || x->dims[0] != x->dims[1]) &&
-                                x->dims[0] == y->dims[1] && x->dims[1] == y->dims[0] ? op.id : 0);
-}
-
-/* Can b be added to a product of n columns as a linear's bias? */
-static bool npu__is_linear_bias(const npu_graph *g, const npu_op_info *info, npu_value b, int64_t n)
-{
-    const npu_spec *s = npu_value_spec(g, b);
-    return s->rank == 1 && s->dims[0] == n && npu_op_float(info, "beta", 1.0) == 1.0 &&
-           npu_op_float(info, "alpha", 1.0) == 1.0;
 }
 
 /* x w, and b + x w: a linear of the weight that w is turned from. */

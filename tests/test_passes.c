@@ -1010,6 +1010,58 @@ static void test_neighbours(void)
           "c = aten.conv2d.default(x, k)\nn = aten.batch_norm.default(c, m, m, m, m, false, 0.1, 1e-5, false)\n"
           "y = aten.neg.default(n)",
           "aten.conv2d.default aten.batch_norm.default aten.neg.default" },
+        /* rows, taken apart for the norm: products with a matrix, turned around or not, become linears */
+        { PASS(BATCH_NORM),
+          "input x : f32[2,4,3]\nconst k : f32[2,3] {1, 2, 3, -4, 5, 6}\nconst b : f32[2] {3, 4}\n"
+          "const g : f32[2] {1, -2}\nconst h : f32[2] {0.5, 3}\nconst m : f32[2] {1, 2}\nconst v : f32[2] {3, 0.25}\n"
+          "c = aten.linear.default(x, k, b)\nf = aten.flatten.using_ints(c, 0, 1)\n"
+          "n = aten.batch_norm.default(f, g, h, m, v, false, 0.1, 1e-5, false)\ny = aten.neg.default(n)",
+          "aten.linear.default aten.reshape.default aten.neg.default" },
+        { PASS(BATCH_NORM),
+          "input x : f32[2,4,3]\nconst k : f32[3,2] {1, 2, 3, -4, 5, 6}\n"
+          "const g : f32[2] {1, -2}\nconst h : f32[2] {0.5, 3}\nconst m : f32[2] {1, 2}\nconst v : f32[2] {3, 0.25}\n"
+          "c = aten.matmul.default(x, k)\nf = aten.reshape.default(c, [8, 2])\n"
+          "n = aten.batch_norm.default(f, g, h, m, v, false, 0.1, 1e-5, false)\ny = aten.neg.default(n)",
+          "aten.linear.default aten.reshape.default aten.neg.default" },
+        { PASS(BATCH_NORM),
+          "input x : f32[8,3]\nconst k : f32[2,3] {1, 2, 3, -4, 5, 6}\n"
+          "const g : f32[2] {1, -2}\nconst h : f32[2] {0.5, 3}\nconst m : f32[2] {1, 2}\nconst v : f32[2] {3, 0.25}\n"
+          "t = aten.t.default(k)\nc = aten.mm.default(x, t)\n"
+          "e = aten._unsafe_view.default(c, [2, 4, 2])\nf = aten._reshape_alias.default(e, [8, 2], [2, 1])\n"
+          "n = aten.batch_norm.default(f, g, h, m, v, false, 0.1, 1e-5, false)\ny = aten.neg.default(n)",
+          "aten.linear.default aten.neg.default" },
+        { PASS(BATCH_NORM),
+          "input x : f32[8,3]\nconst k : f32[3,2] {1, 2, 3, -4, 5, 6}\nconst b : f32[2] {3, 4}\n"
+          "const g : f32[2] {1, -2}\nconst h : f32[2] {0.5, 3}\nconst m : f32[2] {1, 2}\nconst v : f32[2] {3, 0.25}\n"
+          "c = aten.addmm.default(b, x, k)\n"
+          "n = aten.batch_norm.default(c, g, h, m, v, false, 0.1, 1e-5, false)\ny = aten.neg.default(n)",
+          "aten.linear.default aten.neg.default" },
+        /* a view that mixes channels with rows; a bias that is no row of channels; a batch of matrices */
+        { PASS(BATCH_NORM),
+          "input x : f32[2,3]\nconst k : f32[4,3] {1, 2, 3, -4, 5, 6, 7, 8, 9, 1, 2, 3}\n"
+          "const g : f32[2] {1, -2}\nconst h : f32[2] {0.5, 3}\nconst m : f32[2] {1, 2}\nconst v : f32[2] {3, 0.25}\n"
+          "c = aten.linear.default(x, k)\nf = aten.reshape.default(c, [4, 2])\n"
+          "n = aten.batch_norm.default(f, g, h, m, v, false, 0.1, 1e-5, false)\ny = aten.neg.default(n)",
+          "aten.linear.default aten.reshape.default aten.batch_norm.default aten.neg.default" },
+        { PASS(BATCH_NORM),
+          "input x : f32[4,3]\nconst k : f32[3,2] {1, 2, 3, -4, 5, 6}\nconst b : f32[4,1] {3, 4, 5, 6}\n"
+          "const g : f32[2] {1, -2}\nconst h : f32[2] {0.5, 3}\nconst m : f32[2] {1, 2}\nconst v : f32[2] {3, 0.25}\n"
+          "c = aten.addmm.default(b, x, k)\n"
+          "n = aten.batch_norm.default(c, g, h, m, v, false, 0.1, 1e-5, false)\ny = aten.neg.default(n)",
+          "aten.addmm.default aten.batch_norm.default aten.neg.default" },
+        { PASS(BATCH_NORM),
+          "input x : f32[2,4,3]\nconst k : f32[2,3,2] {1, 2, 3, -4, 5, 6, 7, 8, 9, 1, 2, 3}\n"
+          "const g : f32[2] {1, -2}\nconst h : f32[2] {0.5, 3}\nconst m : f32[2] {1, 2}\nconst v : f32[2] {3, 0.25}\n"
+          "c = aten.matmul.default(x, k)\nf = aten.reshape.default(c, [8, 2])\n"
+          "n = aten.batch_norm.default(f, g, h, m, v, false, 0.1, 1e-5, false)\ny = aten.neg.default(n)",
+          "aten.matmul.default aten.reshape.default aten.batch_norm.default aten.neg.default" },
+        /* what is taken apart has another reader */
+        { PASS(BATCH_NORM),
+          "input x : f32[2,4,3]\nconst k : f32[2,3] {1, 2, 3, -4, 5, 6}\n"
+          "const g : f32[2] {1, -2}\nconst h : f32[2] {0.5, 3}\nconst m : f32[2] {1, 2}\nconst v : f32[2] {3, 0.25}\n"
+          "c = aten.linear.default(x, k)\nf = aten.reshape.default(c, [8, 2])\noutput c = c\n"
+          "n = aten.batch_norm.default(f, g, h, m, v, false, 0.1, 1e-5, false)\ny = aten.neg.default(n)",
+          "aten.linear.default aten.reshape.default aten.batch_norm.default aten.neg.default" },
         /* padding is of zeros, not of what the norm makes of them; another reader */
         { PASS(BATCH_NORM),
           "input x : f32[1,2,5,5]\nconst k : f32[2,2,1,1] {1, 2, 3, 4}\nconst m : f32[2] {1, 2}\n"
