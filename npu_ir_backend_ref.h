@@ -43409,28 +43409,76 @@ static uint32_t npu__ref_plan_source(const npu_op_info *op, uint32_t i)
     return i == a ? b : i == b ? a : i;
 }
 
+/* The dims of what is permuted, from the last one on, as dims of which none goes on where the one before ends. */
+typedef struct npu__ref_turned {
+    uint32_t num, dims[NPU_MAX_RANK], y_steps[NPU_MAX_RANK], x_steps[NPU_MAX_RANK];
+} npu__ref_turned;
+
+static void npu__ref_plan_turned(const npu_op_info *op, npu__ref_turned *t)
+{
+    uint32_t x_strides[NPU_MAX_RANK], y_strides[NPU_MAX_RANK];
+    npu__ref_plan_strides(op->in[0], x_strides);
+    npu__ref_plan_strides(op->out[0], y_strides);
+    t->num = 0;
+    for (uint32_t i = op->out[0]->rank; i-- > 0;) {
+        uint32_t n = npu__ref_plan_dims(op->out[0], i, i + 1), x_step = x_strides[npu__ref_plan_source(op, i)];
+        uint32_t last = t->num ? t->num - 1 : 0;
+        if (n != 1 && t->num && x_step == t->x_steps[last] * t->dims[last]) {
+            t->dims[last] *= n;
+        } else if (n != 1) {
+            t->dims[t->num] = n;
+            t->y_steps[t->num] = y_strides[i];
+            t->x_steps[t->num++] = x_step;
+        }
+    }
+}
+
+/* A copy has five dims. Of more the smallest ones go behind these, and how many copies that makes is returned. */
+static uint32_t npu__ref_plan_outer(npu__ref_turned *t)
+{
+    uint32_t times = 1;
+    for (uint32_t kept = t->num; kept > 5 && times <= 64; kept--) {
+        uint32_t k = 0;
+        for (uint32_t i = 1; i < kept; i++) {
+            k = t->dims[i] <= t->dims[k] ? i : k;
+        }
+        uint32_t dim = t->dims[k], y_step = t->y_steps[k], x_step = t->x_steps[k];
+        for (uint32_t i = k; i + 1 < kept; i++) {
+            t->dims[i] = t->dims[i + 1];
+            t->y_steps[i] = t->y_steps[i + 1];
+            t->x_steps[i] = t->x_steps[i + 1];
+        }
+        t->dims[kept - 1] = dim;
+        t->y_steps[kept - 1] = y_step;
+        t->x_steps[kept - 1] = x_step;
+        times = dim <= 64 ? times * dim : 65;
+    }
+    return times;
+}
+
 NPU__REF_COLD static npu_status npu__ref_plan_permute(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_copy_words s;
-    uint32_t x_strides[NPU_MAX_RANK], y_strides[NPU_MAX_RANK], at = 5, times = 1;
+    npu__ref_turned t;
     bool ok = npu__ref_plan_copy(op, &s);
     npu_status status = NPU_OK;
-    npu__ref_plan_strides(op->in[0], x_strides);
-    npu__ref_plan_strides(op->out[0], y_strides);
-    for (uint32_t i = op->out[0]->rank; i-- > 0 && ok;) {
-        uint32_t n = npu__ref_plan_dims(op->out[0], i, i + 1);
-        ok = npu__ref_plan_dim(&s, &at, n, y_strides[i], x_strides[npu__ref_plan_source(op, i)]);
-        if (!ok && i == 0 && n <= 16) { /* a sixth dim: a copy for each of its few indices */
-            times = n;
-            ok = true;
-        }
+    npu__ref_plan_turned(op, &t);
+    uint32_t times = npu__ref_plan_outer(&t);
+    for (uint32_t i = 0; i < t.num && i < 5; i++) {
+        s.dims[4 - i] = t.dims[i];
+        s.y_steps[4 - i] = t.y_steps[i];
+        s.x_steps[4 - i] = t.x_steps[i];
     }
-    for (uint32_t i = 0; i < times && ok && status == NPU_OK; i++) {
-        s.y_first = i ? i * y_strides[0] : 0;
-        s.x_first = i ? i * x_strides[npu__ref_plan_source(op, 0)] : 0;
+    for (uint32_t i = 0; i < times && times <= 64 && ok && status == NPU_OK; i++) {
+        uint32_t rest = i;
+        s.y_first = s.x_first = 0;
+        for (uint32_t k = 5; k < t.num; rest /= t.dims[k++]) {
+            s.y_first += rest % t.dims[k] * t.y_steps[k];
+            s.x_first += rest % t.dims[k] * t.x_steps[k];
+        }
         status = npu__ref_plan_emit_copy(w, &s, 0);
     }
-    return ok ? status : NPU_ERR_UNSUPPORTED;
+    return ok && times <= 64 ? status : NPU_ERR_UNSUPPORTED;
 }
 
 /* slice and select: a stride times a step, from a first element on; nothing, where all of them follow each other. */

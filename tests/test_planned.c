@@ -932,6 +932,9 @@ static void test_float_ops(void)
         "input z : f32[8,9]\nb = aten.col2im.default(z, [5,5], [2,2], [1,1], [1,1], [2,2])\noutput a = a\noutput b = b\n",
         "input x : f32[2,3,2,3,2,2]\na = aten.permute.default(x, [0,5,1,3,2,4])\nb = aten.permute.default(x, [4,0,5,2,1,3])\n"
         "output a = a\noutput b = b\n",
+        "input x : f32[1,3,2,2,4,3,2,3]\na = aten.permute.default(x, [0,2,4,6,3,5,7,1])\ninput y : f32[3,2,2,2,3,3,5]\n"
+        "b = aten.permute.default(y, [0,3,6,1,4,2,5])\ninput z : i8[18,2,17,2,19,2]\n"
+        "c = aten.permute.default(z, [4,1,2,5,0,3])\noutput a = a\noutput b = b\noutput c = c\n",
         X5 "a = aten.reflection_pad3d.default(x, [2,1,3,0,1,4])\nb = aten.replication_pad3d.default(x, [0,3,1,1,2,2])\n"
         "output a = a\noutput b = b\n",
         "input x : i32[3,5]\na = aten.sigmoid.default(x)\nb = aten.sin.default(x)\nc = aten.gt.Scalar(x, 1)\n"
