@@ -29844,7 +29844,9 @@ NPU__COLD static bool npu__is_made_dense(const npu_graph *g, uint32_t root, uint
         if (o->def && npu__makes_strides(o->def)) {
             return false;
         }
-        for (uint32_t i = 0; i < o->num_operands && !is_packed; i++) {
+        /* a copy has the strides of what is written over, whatever is written */
+        uint32_t num_kept = o->def && o->def->kind == NPU_ATEN_COPY ? 1 : o->num_operands;
+        for (uint32_t i = 0; i < num_kept && !is_packed; i++) {
             uint32_t id = g->uses[o->first_operand + i].value;
             npu__strides s;
             if (id && (!npu__strides_of(g, npu__object(g, id), &s) || !npu__strides_is_dense(&s))) {
