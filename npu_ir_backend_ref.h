@@ -43958,10 +43958,14 @@ NPU__REF_COLD static npu_status npu__ref_plan_moved(npu_planned_writer *w, const
         }
         left += moves[i];
     }
-    memory = npu_planned_operand(w, 0);
-    if (left == 0) {
-        return NPU_ERR_UNSUPPORTED;
+    if (left == 0) { /* a border of nothing, a dim of one turned round */
+        npu_planned_copy_words s;
+        npu__ref_plan_copy(op, &s);
+        s.dims[4] = (uint32_t)npu__ref_plan_len(y);
+        s.x_steps[4] = s.y_steps[4] = 1;
+        return npu__ref_plan_emit_copy(w, &s, 0);
     }
+    memory = npu_planned_operand(w, 0);
     for (uint32_t i = x->rank; i-- > 0;) {
         uint32_t n = npu__ref_plan_dims(y, i, i + 1u), data = moves[i] ? npu_planned_add_data(w, NPU_I32, n, NULL) : 0;
         int32_t *index = moves[i] ? (int32_t *)npu_planned_edit_data(w, data) : NULL;

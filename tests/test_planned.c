@@ -507,6 +507,9 @@ static void test_float_ops(void)
            "d = aten.replication_pad2d.default(x, [0,2,1,1])\ne = aten.pad.default(x, [1,2,0,0], 'circular')\n"
            "f = aten.repeat_interleave.self_int(x, 3, 1)\noutput a = a\noutput b = b\noutput c = c\n"
            "output d = d\noutput e = e\noutput f = f\n",
+        X4 "a = aten.reflection_pad2d.default(x, [0,0,0,0])\nb = aten.roll.default(x, [0], [2])\n"
+           "c = aten.sum.dim_IntList(x, [1], true)\nd = aten.flip.default(c, [1])\noutput a = a\noutput b = b\n"
+           "output d = d\n",
         "input i : i32[4]\ninput x : f32[2,5,3]\ny = aten.index_select.default(x, 1, i)\n" OUT,
         /* parts that are replaced: by one index, known or not, by ranges; what is broadcast */
         "input i : i32[2]\ninput x : f32[2,5,3]\ninput s : f32[2,2,3]\nk = aten._to_copy.default(i, dtype=i64)\n"
