@@ -1306,8 +1306,9 @@ class Document:
 # ---- dims by name: several traces as one -----------------------------------------------------------------------------
 
 VIEWS = {"aten.view.default", "aten.reshape.default", "aten._unsafe_view.default", "aten._reshape_alias.default"}
+WRITTEN_THROUGH = {"aten.view.default", "aten._reshape_alias.default"} # the others may be copies
 # Their sizes are among their arguments.
-SIZED = {"reshape", "expand", "full", "zeros", "ones", "empty", "new_full", "new_zeros", "new_ones", "new_empty"}
+SIZED = {"view", "reshape", "expand", "full", "zeros", "ones", "empty", "new_full", "new_zeros", "new_ones", "new_empty"}
 
 
 class OtherOps(SystemExit):
@@ -1351,7 +1352,8 @@ class Merged:
         node = nodes[0]
         if node["op_type"] in VIEWS: # all sizes of which are known, also those written as -1
             for n in nodes:
-                n.update(op_type="aten.reshape.default", attrs={"shape": n["outputs"][0]["shape"][:]})
+                op, key = ("view", "size") if n["op_type"] in WRITTEN_THROUGH else ("reshape", "shape")
+                n.update(op_type="aten.%s.default" % op, attrs={key: n["outputs"][0]["shape"][:]})
         if not is_same([n["attrs"].keys() for n in nodes]):
             self.differ(node)
         read = {size for same in zip(*(n["inputs"] for n in nodes)) for size in zip(*(r["shape"] for r in same))}
@@ -1386,7 +1388,7 @@ class Merged:
         if all(isinstance(v, list) for v in values) and is_same([len(v) for v in values]):
             items = list(zip(*values))
             new = [i for i, item in enumerate(items) if not is_same(item) and item not in self.sizes]
-            follows = new if len(new) == 1 and node["op_type"] == "aten.reshape.default" else []
+            follows = new if len(new) == 1 and node["op_type"] in VIEWS else []
             return [-1 if i in follows else self.merge_attribute(node, key, item) for i, item in enumerate(items)]
         if not all(type(v) is int for v in values):
             self.differ(node, key)

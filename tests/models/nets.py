@@ -245,3 +245,12 @@ class Keeps(nn.Module):
             self.tables[x.shape[1]] = torch.arange(x.shape[1]).float().sqrt()
         self.last.append(x)
         return self.linear(x + self.table) * self.tables[x.shape[1]] + len(self.last)
+
+
+class Masks(nn.Module):
+    """It writes to what einsum gives, which is a view of a product."""
+
+    def forward(self, x):
+        scores = torch.einsum("nhid,nhjd->nhij", x, x + 1)
+        scores.masked_fill_(x[..., :1] > 0, -1)
+        return scores.softmax(-1)
