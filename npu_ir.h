@@ -29841,11 +29841,12 @@ NPU__COLD static bool npu__is_made_dense(const npu_graph *g, uint32_t root, uint
         npu_op_info info = o->def ? npu__view_info(g, o, args) : none;
         bool is_packed = (npu_op_has(&info, "memory_format") && npu_op_int(&info, "memory_format", 1) == 0) ||
                          npu__is_line(g->specs[v->spec]) || (o->def && npu__is_new(o->def));
-        if (o->def && npu__makes_strides(o->def)) {
+        /* these have the strides of what is written over, whatever is written */
+        bool is_written = o->def && (o->def->kind == NPU_ATEN_COPY || o->def->kind == NPU_ATEN_AS_STRIDED_SCATTER);
+        if (o->def && !is_written && npu__makes_strides(o->def)) {
             return false;
         }
-        /* a copy has the strides of what is written over, whatever is written */
-        uint32_t num_kept = o->def && o->def->kind == NPU_ATEN_COPY ? 1 : o->num_operands;
+        uint32_t num_kept = is_written ? 1 : o->num_operands;
         for (uint32_t i = 0; i < num_kept && !is_packed; i++) {
             uint32_t id = g->uses[o->first_operand + i].value;
             npu__strides s;

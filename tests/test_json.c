@@ -871,6 +871,7 @@ static void test_print_storage(void)
         { NPU_ERR_UNSUPPORTED, "s = aten.select.int(x, 0, 1)\ny = aten.as_strided(s, [2], [1])\n" },
 #define SQUARE "t = aten.t(x)\nm = aten.mm(x, t)\ne = aten.new_empty_strided(x, [2, 2], [2, 1])\n"
         { NPU_OK, SQUARE "c = aten.copy(e, m)\ny = aten.as_strided(c, [2], [1])\n" },
+        { NPU_OK, SQUARE "c = aten.as_strided_scatter(e, m, [2, 2], [2, 1])\ny = aten.as_strided(c, [2], [1])\n" },
         { NPU_ERR_UNSUPPORTED, SQUARE "c = aten.copy(m, e)\ny = aten.as_strided(c, [2], [1])\n" },
         { NPU_OK, "y = aten.resize(x, [2, 2])\n" },
         { NPU_ERR_UNSUPPORTED, "v = aten.view(x, [6])\ny = aten.resize(v, [2])\n" }, /* as reading is */
