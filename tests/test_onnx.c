@@ -1853,6 +1853,31 @@ static void test_order(void)
     }
 }
 
+/* What is given back twice is one output, where it was named first; so are inputs and initializers. */
+static void test_output_twice(void)
+{
+    static const char *const want[] = { "y", "x", "k", "z" };
+    const int64_t one = 1;
+    pb g = { .len = 0 }, k = pb_ints("k", &one, 1);
+    npu_onnx_desc desc = reading();
+    npu_diag diag;
+    pb_node(&g, "Neg", "x", "y", NULL, NULL);
+    pb_node(&g, "Abs", "y", "z", NULL, NULL);
+    pb_put(&g, 5, &k);
+    pb_value(&g, 11, "x", 1, "2");
+    for (const char *name = "yxykzxky"; *name; name++) {
+        pb_value(&g, 12, (char[]){ *name, 0 }, *name == 'k' ? 7 : 1, *name == 'k' ? "1" : "2");
+    }
+    pb m = pb_model(&g, 17);
+    npu_graph *read = read_from(m.at, m.len, &desc, &diag);
+    NPU_CHECK_THAT(read != NULL, "%s", diag.message);
+    NPU_CHECK_EQ(npu_graph_num_outputs(read), 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        NPU_CHECK_STR(npu_graph_output_name(read, i), want[i]);
+    }
+    npu_graph_destroy(read);
+}
+
 static void check_bad(const pb *m, npu_status status, const char *words)
 {
     npu_diag diag;
@@ -2080,6 +2105,7 @@ int main(void)
     NPU_RUN(test_sequence_lens);
     NPU_RUN(test_order);
     NPU_RUN(test_bad_signal);
+    NPU_RUN(test_output_twice);
     NPU_RUN(test_bad_tensors);
     NPU_RUN(test_malformed);
     NPU_RUN(test_depth);

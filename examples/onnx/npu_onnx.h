@@ -98,6 +98,7 @@ typedef struct onnx_name {
     onnx_span name;
     npu_value value;
     uint32_t scope, level;        /* level: of the graph that it is a value of */
+    bool is_output;               /* of the main graph */
 } onnx_name;
 
 /* Values of a graph, and what stands for them in a child of it. */
@@ -7239,6 +7240,15 @@ static void onnx_input(onnx_reader *r, onnx_span info)
     }
 }
 
+/* A model that gives a tensor back twice lists its name twice; it is one output, as in ONNX Runtime. */
+static bool onnx_is_new_output(onnx_reader *r, onnx_span name)
+{
+    onnx_name *slot = onnx_slot(r, name);
+    bool is_new = !slot->is_output;
+    slot->is_output = true;
+    return is_new;
+}
+
 static void onnx_graph(onnx_reader *r, onnx_span graph)
 {
     onnx_body body = { { NULL, NULL }, 1, 11, 12, 5, NULL, 0 };
@@ -7260,7 +7270,7 @@ static void onnx_graph(onnx_reader *r, onnx_span graph)
             npu_value v = name.at ? onnx_find(r, name) : onnx_none();
             if (!v.id) {
                 onnx_fail(r, NPU_ERR_NOT_FOUND, "nothing makes the output '%.*s'", ONNX_TEXT(name));
-            } else if (text) {
+            } else if (text && onnx_is_new_output(r, name)) {
                 bool is_half = onnx_member_int(r, onnx_member(r, onnx_member(r, f.bytes, 2), 1), 1, 0) == 10;
                 npu_output(r->g, text, is_half && onnx_type(r, v) == NPU_F32 && r->desc->f16_as_f32 ? onnx_cast(r, v, NPU_F16) : v);
                 onnx_check(r);
