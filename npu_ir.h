@@ -30216,6 +30216,7 @@ static const struct {
 } npu__irregular_twins[] = {
     { "pow_", "Tensor", "pow", "Tensor_Tensor" }, { "pow_", "Scalar", "pow", "Tensor_Scalar" },
     { "transpose_", "", "transpose", "int" }, { "zero_", "", "fill", "Scalar" },
+    { "bernoulli_", "float", "bernoulli", "p" },
     { "clip_", "", "clamp", "" }, { "clip_", "Tensor", "clamp", "Tensor" },
     { "swapaxes_", "", "transpose", "int" }, { "swapdims_", "", "transpose", "int" }
 };

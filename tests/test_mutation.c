@@ -238,6 +238,12 @@ static const program programs[] = {
       6 },
     { "clamp_", HEAD "a = aten.clone(x)\nb = aten.clamp_(a, 2, 4)\noutput y = a\n", "y", { 2, 2, 3, 4, 4, 4 }, 6 },
     { "pow_", HEAD "a = aten.clone(x)\nb = aten.pow_.Scalar(a, 2)\noutput y = a\n", "y", { 1, 4, 9, 16, 25, 36 }, 6 },
+    { "bernoulli_",
+      HEAD "a = aten.empty_like(x)\nb = aten.bernoulli_.float(a, 1)\nc = aten.clone(a)\n"
+           "d = aten.bernoulli_.float(a, 0)\ne = aten.add.Tensor(c, a)\noutput y = e\n",
+      "y",
+      { 1, 1, 1, 1, 1, 1 },
+      6 },
     { "unsqueeze_",
       HEAD
       "a = aten.clone(x)\nb = aten.unsqueeze_(a, 0)\nc = aten.squeeze.dim(a, 0)\nd = aten.zero_(c)\noutput y = b\n",
