@@ -29839,10 +29839,10 @@ NPU__COLD static bool npu__is_made_dense(const npu_graph *g, uint32_t root, uint
         const npu__value *v = &g->values[queue[--num]];
         const npu__op *o = &g->ops[v->producer];
         npu_op_info info = o->def ? npu__view_info(g, o, args) : none;
-        bool is_packed = (npu_op_has(&info, "memory_format") && npu_op_int(&info, "memory_format", 1) == 0) ||
-                         npu__is_line(g->specs[v->spec]) || (o->def && npu__is_new(o->def));
-        /* these have the strides of what is written over, whatever is written */
+        /* these have the strides of what is written over, gaps and all, whatever is written */
         bool is_written = o->def && (o->def->kind == NPU_ATEN_COPY || o->def->kind == NPU_ATEN_AS_STRIDED_SCATTER);
+        bool is_packed = (npu_op_has(&info, "memory_format") && npu_op_int(&info, "memory_format", 1) == 0) ||
+                         (!is_written && npu__is_line(g->specs[v->spec])) || (o->def && npu__is_new(o->def));
         if (o->def && !is_written && npu__makes_strides(o->def)) {
             return false;
         }

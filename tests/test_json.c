@@ -872,6 +872,10 @@ static void test_print_storage(void)
 #define SQUARE "t = aten.t(x)\nm = aten.mm(x, t)\ne = aten.new_empty_strided(x, [2, 2], [2, 1])\n"
         { NPU_OK, SQUARE "c = aten.copy(e, m)\ny = aten.as_strided(c, [2], [1])\n" },
         { NPU_OK, SQUARE "c = aten.as_strided_scatter(e, m, [2, 2], [2, 1])\ny = aten.as_strided(c, [2], [1])\n" },
+        { NPU_ERR_UNSUPPORTED, "s = aten.select.int(x, 1, 0)\nz = aten.relu(s)\nc = aten.copy(s, z)\n"
+                               "y = aten.as_strided(c, [2], [1])\n" },
+        { NPU_OK, "f = aten.new_zeros(x, [6])\nt = aten.permute(x, [1, 0])\n"
+                  "s = aten.as_strided_scatter(f, t, [3, 2], [2, 1])\ny = aten.as_strided(s, [2, 3], [3, 1])\n" },
         { NPU_ERR_UNSUPPORTED, SQUARE "c = aten.copy(m, e)\ny = aten.as_strided(c, [2], [1])\n" },
         { NPU_OK, "y = aten.resize(x, [2, 2])\n" },
         { NPU_ERR_UNSUPPORTED, "v = aten.view(x, [6])\ny = aten.resize(v, [2])\n" }, /* as reading is */
