@@ -44,7 +44,8 @@ extern "C" {
    says "not filled yet" is 0 or NULL.
 
    Where an op has runtime dims (info.dynamic), prepare runs before each launch, for the dims of that
-   launch, and what it made is forgotten afterwards. A kernel needs to do nothing about it, unless its results'
+   launch, and what it made is forgotten afterwards, but for what it shares (npu_prepare_share): that is made while the
+   program is, for the largest dims. A kernel needs to do nothing about it, unless its results'
    sizes are more than the type rule finds from the operands' data: then launch says them in `dims`.
    -------------------------------------------------------------------------------------------------------- */
 
@@ -92,7 +93,8 @@ typedef struct npu_prepare_key {
 } npu_prepare_key;
 /* As npu_prepare_alloc, but ops with equal keys and sizes have one memory, those of programs that
    npu_plan_desc.weights_of names, too. *is_made: it holds what the key says; else it is zero, and the caller fills it
-   before anything can fail. Nobody writes to it after. */
+   before anything can fail. Nobody writes to it after. Where the op has runtime dims, a launch whose dims want another
+   key than the largest ones has it for itself, as from npu_prepare_alloc. */
 NPU_IR_API void *npu_prepare_share(npu_prepare *p, const npu_prepare_key *key, size_t size, bool *is_made);
 
 typedef struct npu_launch {
@@ -669,6 +671,7 @@ typedef bool (*npu__ref_takes_fn)(const npu_op_info *op, uint32_t operand, const
     NPU__REF_ROW(kind, "ops", 5, npu__ref_ops_supported, npu__ref_ops_prepare, npu__ref_composite_launch)
 
 static bool npu__ref_ops_supported(const npu_op_info *op);
+static bool npu__ref_is_measured(const npu_prepare *p);
 static npu_status npu__ref_ops_prepare(npu_prepare *p);
 static npu_status npu__ref_composite_launch(const npu_launch *l, uint32_t part, uint32_t parts);
 
@@ -9222,8 +9225,9 @@ static npu_status npu__ref_gemm_pack(npu_prepare *p, npu__ref_product *g)
                             { g->n, g->k, g->b.row, g->b.col, g->b.dtype, g->a.dtype, tile->cols, g->pairs } };
     bool is_made;
     char *packed;
+    bool has_rows = !npu__ref_gemm_is_vector(g) && g->m != 0; /* or may have them in a run */
     g->packed_b = NULL;
-    if (npu__ref_gemm_is_naive(g) || npu__ref_gemm_is_vector(g) || g->m == 0 || g->n == 0) {
+    if (npu__ref_gemm_is_naive(g) || g->n == 0 || !(has_rows || (g->n > 1 && npu__ref_is_measured(p)))) {
         return NPU_OK;
     }
     if (!npu_size_mul(size, (size_t)npu__ref_gemm_depth(g), &bytes) ||
@@ -9237,7 +9241,7 @@ static npu_status npu__ref_gemm_pack(npu_prepare *p, npu__ref_product *g)
     if (!is_made) {
         npu__ref_gemm_pack_panels(g, tile->cols, 0, panels, packed);
     }
-    g->packed_b = packed;
+    g->packed_b = has_rows ? packed : NULL;
     return NPU_OK;
 }
 
@@ -11845,12 +11849,19 @@ static npu_status npu__ref_conv_late(npu_prepare *p, npu__ref_conv_state *state,
     return npu_size_add(state->packed_bytes, (bytes + 63) / 64 * 64, &state->packed_bytes) ? NPU_OK : NPU_ERR_OVERFLOW;
 }
 
+/* In the scratch of an op with runtime dims, for weights that smaller dims want in another form than the largest ones.
+   false = there is no memory. */
+static bool npu__ref_leave_room(npu_prepare *p, size_t bytes)
+{
+    return !npu__ref_is_measured(p) || npu_prepare_alloc(p, bytes);
+}
+
 /* Weights as panels for tiles of pixels: those that are known once. Pieces of an image share them, and so do ops that
    read them whole; which taps a phase of a transposed convolution has, no other op needs to agree with. */
 static npu_status npu__ref_conv_pack_panels(npu_prepare *p, npu__ref_conv_state *state, npu__ref_conv_blocked *s)
 {
     const npu__ref_conv_shape *c = s->conv;
-    const void *from = p->op->in_data && !p->op->dynamic ? p->op->in_data[1] : NULL;
+    const void *from = p->op->in_data ? p->op->in_data[1] : NULL;
     npu_prepare_key key = { from, "panels of pixels",
                             { c->groups, c->out_channels, s->depth, s->pixels->channels, c->dtype, c->in_channels,
                               s->is_cut, 0 } };
@@ -11870,7 +11881,7 @@ static npu_status npu__ref_conv_pack_panels(npu_prepare *p, npu__ref_conv_state 
         return npu__ref_conv_late(p, state, s, bytes);
     }
     to = (char *)(c->transposed ? npu_prepare_alloc(p, bytes) : npu_prepare_share(p, &key, bytes, &is_made));
-    s->weights = to;
+    s->weights = npu__ref_leave_room(p, bytes) ? to : NULL;
     if (to && !is_made) {
         npu__ref_conv_make_panels(s, from, to);
     }
@@ -11997,14 +12008,14 @@ static bool npu__ref_conv_fills_pixels(const npu__ref_conv_shape *c)
     return npu__ref_ceil_div(c->out_channels, width) * width <= c->out_channels / 3 * 4;
 }
 
-/* Those take known weights of an op with fixed dims, which are packed once, and, in pieces of an image, all others, so
-   that sums have the same order. */
+/* Those take known weights, which are packed once, and, in pieces of an image, all others, so that sums have the same
+   order. */
 NPU__REF_COLD static void npu__ref_conv_choose(const npu_prepare *p, npu__ref_conv_blocked *s)
 {
     const npu__ref_conv_shape *c = s->conv;
     const npu__ref_pixel_loops *loops = npu__ref_conv_pixel_loops(c);
     const npu__ref_conv_axis *d = s->dim;
-    bool is_known = p->op->in_data && p->op->in_data[1] && !p->op->dynamic;
+    bool is_known = p->op->in_data && p->op->in_data[1];
     bool is_whole = c->dtype == NPU_F32 && d[0].taps * d[1].taps * d[2].taps == 1;
     for (uint32_t i = 0; i < 3; i++) {
         is_whole = is_whole && d[i].step == 1 && d[i].first == 0 && d[i].out == d[i].in;
@@ -12613,12 +12624,15 @@ NPU__REF_COLD static npu_status npu__ref_conv_prepare_pointwise(npu_prepare *p)
     int64_t places = npu__ref_volume(c.out), width = loops->channels;
     npu__ref_pointwise *s = npu_prepare_alloc(p, sizeof *s);
     int64_t filled = npu__ref_ceil_div(c.out_channels, width) * width;
-    bool by_pixels = c.dtype == NPU_F32 && p->op->in_data && p->op->in_data[1] && !p->op->dynamic && places > 1 &&
+    bool by_pixels = c.dtype == NPU_F32 && p->op->in_data && p->op->in_data[1] && places > 1 &&
                      (places <= NPU__REF_POINTWISE ? filled <= c.out_channels / 3 * 4
                                                    : loops->is_for_large && filled <= c.out_channels / 8 * 9 &&
                                                          c.in_channels >= width);
     npu_status status;
     if (!s) {
+        return NPU_ERR_NO_MEMORY;
+    }
+    if (!npu__ref_leave_room(p, (size_t)filled * (size_t)c.in_channels * sizeof(float))) {
         return NPU_ERR_NO_MEMORY;
     }
     s->launch = by_pixels ? npu__ref_conv_launch : npu__ref_matmul_launch;
@@ -12907,6 +12921,7 @@ static npu_status npu__ref_winograd_weights(npu_prepare *p, npu__ref_winograd *s
     }
     key.data = p->op->in_data[1];
     s->weights = to = (float *)npu_prepare_share(p, &key, bytes, &is_made);
+    to = npu__ref_leave_room(p, bytes) ? to : NULL;
     if (to && !is_made) {
         npu__ref_winograd_pack(s, (const float *)p->op->in_data[1], to);
     }
@@ -34472,19 +34487,23 @@ typedef struct npu__ref_link {
     size_t bytes;
 } npu__ref_link;
 
-NPU_IR_API void *npu_prepare_alloc(npu_prepare *p, size_t size)
+static void *npu__ref_add_block(const npu_allocator *a, void **blocks, size_t size)
 {
     size_t total;
-    char *block =
-        npu_size_add(size, NPU__REF_ALIGN, &total) ? (char *)npu__ref_alloc(p->allocator, total) : NULL;
+    char *block = npu_size_add(size, NPU__REF_ALIGN, &total) ? (char *)npu__ref_alloc(a, total) : NULL;
     if (!block) {
         return NULL;
     }
     memset(block, 0, total);
-    ((npu__ref_link *)(void *)block)->next = p->blocks;
+    ((npu__ref_link *)(void *)block)->next = *blocks;
     ((npu__ref_link *)(void *)block)->bytes = total;
-    p->blocks = block;
+    *blocks = block;
     return block + NPU__REF_ALIGN;
+}
+
+NPU_IR_API void *npu_prepare_alloc(npu_prepare *p, size_t size)
+{
+    return npu__ref_add_block(p->allocator, &p->blocks, size);
 }
 
 NPU_IR_API npu_status npu_launch_fail(const npu_launch *l, npu_status status, const char *format, ...)
@@ -34513,10 +34532,19 @@ typedef struct npu__ref_shared {
 } npu__ref_shared;
 
 typedef struct npu__ref_shares {
-    const npu_group *group;     /* while it is compiled: the programs beside it */
+    const npu_group *group;     /* while it is compiled: the programs beside it; then NULL, and nothing is added */
+    const npu_allocator *allocator;
+    void *blocks;               /* the memory of all entries, for as long as the program lives */
     npu__ref_shared *entries;
     size_t num, room;           /* room: 0 or a power of two */
 } npu__ref_shares;
+
+/* Does p tell what an op with runtime dims takes, which will run with others? */
+static bool npu__ref_is_measured(const npu_prepare *p)
+{
+    const npu__ref_shares *t = (const npu__ref_shares *)p->shared;
+    return p->op->dynamic && t && t->group;
+}
 
 static size_t npu__ref_shared_hash(const npu_prepare_key *key)
 {
@@ -34575,17 +34603,19 @@ NPU_IR_API void *npu_prepare_share(npu_prepare *p, const npu_prepare_key *key, s
     npu__ref_shares *t = (npu__ref_shares *)p->shared;
     npu__ref_shared *e;
     *is_made = false;
-    if (!t) {
-        return npu_prepare_alloc(p, size);
+    if (!t || !t->group) { /* of an op with runtime dims that runs: what its largest ones shared, or its own */
+        void *found = t && t->room ? npu__ref_shared_find(t, key, size)->memory : NULL;
+        *is_made = found != NULL;
+        return found ? found : npu_prepare_alloc(p, size);
     }
-    if (4 * (t->num + 1) > 3 * t->room && !npu__ref_shares_grow(t, p->allocator)) {
+    if (4 * (t->num + 1) > 3 * t->room && !npu__ref_shares_grow(t, t->allocator)) {
         return NULL;
     }
     e = npu__ref_shared_find(t, key, size);
     if (!e->memory) {
         void *beside = npu__ref_shared_beside(t->group, key, size);
         *is_made = beside != NULL;
-        e->memory = beside ? beside : npu_prepare_alloc(p, size);
+        e->memory = beside ? beside : npu__ref_add_block(t->allocator, &t->blocks, size);
         e->key = *key;
         e->size = size;
         t->num += e->memory != NULL;
@@ -34969,6 +34999,7 @@ static void npu__ref_release(void *ctx, void *program)
     }
     a = p->allocator;
     npu__ref_free_blocks(&a, p->blocks);
+    npu__ref_free_blocks(&a, p->shares.blocks);
     npu__ref_free(&a, p->shares.entries);
     npu__ref_free(&a, p->ops);
     npu__ref_free(&a, p->refs);
@@ -35327,7 +35358,7 @@ static void npu__ref_unready(const npu_allocator *a, npu__ref_ready *r)
 }
 
 static npu_status npu__ref_make_ready(const npu__ref *ref, const npu_op_info *op, const npu_allocator *a,
-                                      npu__ref_ready *r)
+                                      npu__ref_shares *shares, npu__ref_ready *r)
 {
     bool kind_known;
     npu_status status;
@@ -35345,7 +35376,7 @@ static npu_status npu__ref_make_ready(const npu__ref *ref, const npu_op_info *op
             memcpy(r->dims[i - op->num_in], r->tensors[i].dims, sizeof r->tensors[i].dims);
         }
     }
-    status = npu__ref_prepare(ref, r->kernel, op, r->tensors, a, &r->prepare, NULL, NULL);
+    status = npu__ref_prepare(ref, r->kernel, op, r->tensors, a, &r->prepare, NULL, shares);
     r->own = npu__ref_round_up(r->prepare.workspace);
     if (status == NPU_OK && (!npu_size_mul(npu__ref_round_up(r->prepare.worker_workspace),
                                             r->prepare.parts ? r->prepare.parts : 1, &own) ||
@@ -35358,17 +35389,17 @@ static npu_status npu__ref_make_ready(const npu__ref *ref, const npu_op_info *op
 
 #define NPU__REF_MISFIT_ROOM 8192u /* bytes for an op that cannot be measured; the rest comes from the heap */
 
-/* Bytes that an op takes when it runs at its largest dims, which fit together. */
-static npu_status npu__ref_measure(const npu__ref *ref, const npu_op_info *op, const npu_allocator *heap,
-                                   size_t *bytes)
+/* Bytes that an op takes when it runs at its largest dims, which fit together. Weights that it packs are the program's,
+   for the runs, too. */
+static npu_status npu__ref_measure(const npu__ref *ref, const npu_op_info *op, npu__ref_shares *shares, size_t *bytes)
 {
     npu__ref_arena arena = { NULL, 0, 0, { NULL, NULL } };
     npu_allocator a = { NULL, npu__ref_arena_resize };
     npu__ref_ready ready;
     npu_status status;
-    arena.heap = *heap;
+    arena.heap = *shares->allocator;
     a.ctx = &arena;
-    status = npu__ref_make_ready(ref, op, &a, &ready);
+    status = npu__ref_make_ready(ref, op, &a, shares, &ready);
     npu__ref_unready(&a, &ready);
     *bytes = arena.used;
     return status == NPU_ERR_NO_MEMORY ? status : NPU_OK;
@@ -35496,7 +35527,7 @@ static npu_status npu__ref_prepare_op(const npu__ref *ref, npu__ref_program *p, 
         prepare.workspace = NPU__REF_MISFIT_ROOM;
         status = op->dynamic & NPU_DYNAMIC_MISFIT
                      ? NPU_OK
-                     : npu__ref_measure(ref, op, &p->allocator, &prepare.workspace);
+                     : npu__ref_measure(ref, op, &p->shares, &prepare.workspace);
     } else {
         status = npu__ref_prepare(ref, *kernel, op, tensors, &p->allocator, &prepare, p->blocks, &p->shares);
         p->blocks = prepare.blocks;
@@ -35844,6 +35875,7 @@ static npu_status npu__ref_compile(void *ctx, const npu_group *group, npu_compil
     memset(&likes, 0, sizeof likes);
     if (p) {
         p->shares.group = group;
+        p->shares.allocator = &p->allocator;
         p->ref = *ref;
         p->ref.isa = npu__ref_isa(ref);
         ref = &p->ref;
@@ -35879,7 +35911,7 @@ static npu_status npu__ref_compile(void *ctx, const npu_group *group, npu_compil
     out->scratches = p->scratches;
     out->num_inplace = p->num_inplace;
     out->inplace = p->inplace;
-    out->prepared = npu__ref_sum_blocks(p->blocks);
+    out->prepared = npu__ref_sum_blocks(p->blocks) + npu__ref_sum_blocks(p->shares.blocks);
     out->num_views = p->num_views;
     out->views = p->views;
     out->variants = p->variants;
@@ -36096,7 +36128,7 @@ NPU__REF_APART static npu_status npu__ref_run_dynamic(const npu__ref_program *p,
     arena.size = o->scratch ? (size_t)p->scratches[o->scratch - 1].bytes : 0;
     arena.heap = p->allocator;
     a.ctx = &arena;
-    status = npu__ref_make_ready(&p->ref, info, &a, &ready);
+    status = npu__ref_make_ready(&p->ref, info, &a, (npu__ref_shares *)(uintptr_t)&p->shares, &ready);
     if (status == NPU_OK) {
         npu__ref_launch_of(&l, o, ready.tensors, table);
         l.worker_workspace = NULL;

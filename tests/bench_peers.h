@@ -434,6 +434,7 @@ static void bench_model(const char *path, const ort_table *ort)
     npu_onnx_desc desc = { .backend = npu_ref_backend() };
     const npu_backend *cpu = desc.backend;
     const npu_optimize_desc integer = { .backends = &cpu, .num_backends = 1, .passes = 1u << NPU_PASS_INTEGER };
+    const npu_optimize_desc all = { .backends = &cpu, .num_backends = 1 }; /* what is constant is computed by it */
     npu_graph *read = NULL, *quantised = NULL, *g = NULL;
     npu_diag diag = { 0 };
     npu_map file;
@@ -444,7 +445,7 @@ static void bench_model(const char *path, const ort_table *ort)
     }
     npu_status status = npu_onnx_read(&read, file.bytes.data, file.bytes.size, &desc, &diag);
     status = status ? status : npu_graph_optimize(&quantised, read, &integer, NULL, &diag);
-    status = status ? status : npu_graph_optimize(&g, quantised, NULL, NULL, &diag);
+    status = status ? status : npu_graph_optimize(&g, quantised, &all, NULL, &diag);
     bool fits = !status && npu_graph_num_inputs(g) <= BENCH_MAX_PORTS;
     for (uint32_t i = 0; fits && i < npu_graph_num_inputs(g); i++) {
         const npu_spec *spec = npu_value_spec(g, npu_graph_input(g, i));

@@ -1322,6 +1322,76 @@ static void test_runs_do_not_allocate(void)
     NPU_CHECK_EQ(counter.live_bytes, 0);
 }
 
+/* One run at n rows and images of r x r, whose results are appended to y; returns how many there are then. */
+static size_t packed_run(npu_exec *exec, int64_t n, int64_t r, const float *x, float *y, size_t len)
+{
+    NPU_CHECK_STATUS(npu_test_input_dims(exec, "x", 2, DIMS(n, 96), x), NPU_OK);
+    NPU_CHECK_STATUS(npu_test_input_dims(exec, "i", 4, DIMS(1, 32, r, r), x), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
+    for (uint32_t i = 0; i < 3; i++) {
+        size_t size = 0;
+        const float *from = (const float *)npu_exec_output(exec, i, &size);
+        memcpy(y + len, from, from ? size : 0);
+        len += size / sizeof *y;
+    }
+    return len;
+}
+
+/* Weights are packed with the program, not in each run, which allocates nothing, whatever variant its dims want; the
+   bits are those of fixed dims. `symbol` says what bounds n. */
+static void check_packed(const char *symbol, bool is_bounded)
+{
+    static float x[32 * 40 * 40], w[96 * 80], k[48 * 32 * 9], y[2][48 * 40 * 40 * 3 + 200000];
+    static const int64_t sizes[][2] = { { 1, 40 }, { 7, 3 }, { 40, 16 }, { 2, 7 }, { 40, 40 } };
+    const char *const names[] = { "n", "r" };
+    npu_alloc_counter counter = { 0 };
+    npu_allocator a = npu_allocator_counting(&counter);
+    npu_ref_desc ref_desc = { .allocator = &a };
+    npu_backend *cpu = NULL;
+    npu_memory memory;
+    npu_text text = npu_text_init(NULL);
+    uint64_t before = 0;
+    NPU_CHECK_STATUS(npu_ref_create(&cpu, &ref_desc), NPU_OK);
+    npu_text_printf(&text, "graph main\n%s\nsymbol r 3 40\ninput x : f32[n,96]\ninput i : f32[1,32,r,r]\n"
+                           "param w : f32[80,96]\nparam k : f32[48,32,3,3]\nparam p : f32[48,32,1,1]\n"
+                           "y = aten.linear.default(x, w)\nz = aten.conv2d.default(i, k, none, [1, 1], [1, 1])\n"
+                           "u = aten.conv2d.default(i, p)\noutput y = y\noutput z = z\noutput u = u\n", symbol);
+    rig r = rig_text(text.data, 0);
+    fill(x, sizeof x / sizeof *x, 3), fill(w, sizeof w / sizeof *w, 5), fill(k, sizeof k / sizeof *k, 7);
+    NPU_CHECK_STATUS(npu_graph_bind_param(r.graph, "w", w, sizeof w), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_bind_param(r.graph, "k", k, sizeof k), NPU_OK);
+    NPU_CHECK_STATUS(npu_graph_bind_param(r.graph, "p", k, 48 * 32 * sizeof *k), NPU_OK);
+    r.backends[0] = cpu, r.desc.allocator = &a, r.exec_desc.allocator = &a;
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    NPU_CHECK_STATUS(npu_plan_memory(npu_program_plan(r.program), 0, &memory), NPU_OK);
+    NPU_CHECK_THAT(memory.prepared >= sizeof w + sizeof k, "%s: %llu bytes", symbol, (unsigned long long)memory.prepared);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        rig fixed = { .desc = { .num_backends = 1 } };
+        before = i ? before : counter.num_calls;
+        size_t len = packed_run(r.exec, sizes[i][0], sizes[i][1], x, y[0], 0);
+        NPU_CHECK_THAT(!is_bounded || counter.num_calls == before, "%d rows, %d pixels: %d calls", (int)sizes[i][0],
+                       (int)sizes[i][1], (int)(counter.num_calls - before));
+        NPU_CHECK_STATUS(npu_graph_specialize(&fixed.graph, r.graph, names, sizes[i], 2, NULL), NPU_OK);
+        fixed.backends[0] = cpu;
+        NPU_CHECK_STATUS(rig_make(&fixed), NPU_OK);
+        NPU_CHECK_EQ(packed_run(fixed.exec, sizes[i][0], sizes[i][1], x, y[1], 0), len);
+        NPU_CHECK_THAT(memcmp(y[0], y[1], len * sizeof y[0][0]) == 0, "%d rows, %d pixels differ", (int)sizes[i][0],
+                       (int)sizes[i][1]);
+        rig_end(&fixed);
+        before = counter.num_calls;
+    }
+    npu_text_free(&text);
+    rig_end(&r);
+    npu_ref_destroy(cpu);
+    NPU_CHECK_EQ(counter.live_bytes, 0);
+}
+
+static void test_packed_once(void)
+{
+    check_packed("symbol n 1 40", true);
+    check_packed("symbol n 1 0", false);
+}
+
 /* Sizes among attributes are symbols, too: they keep their meaning where symbols get other numbers or values. */
 static void test_sizes_of_symbols(void)
 {
@@ -1457,6 +1527,7 @@ int main(void)
     NPU_RUN(test_unbounded_split);
     NPU_RUN(test_planned_bytes);
     NPU_RUN(test_runs_do_not_allocate);
+    NPU_RUN(test_packed_once);
     NPU_RUN(test_symbols);
     NPU_RUN(test_rejected_shapes);
     NPU_RUN(test_given_symbols);
