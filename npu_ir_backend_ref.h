@@ -36984,6 +36984,21 @@ NPU__REF_COLD static npu_status npu__ref_composite_place(npu_prepare *p, const n
     return NPU_OK;
 }
 
+/* Where a step's weights may be shared: not under the address of what the expansion made, which, where the op has
+   runtime dims, is forgotten after a launch, so that something else may come to lie there. */
+static void *npu__ref_composite_shares(const npu_prepare *p, const void *const *data, uint32_t num)
+{
+    bool are_given = true;
+    for (uint32_t i = 0; p->op->dynamic && i < num; i++) {
+        bool is_given = !data[i];
+        for (uint32_t k = 0; p->op->in_data && k < p->op->num_in; k++) {
+            is_given = is_given || p->op->in_data[k] == data[i];
+        }
+        are_given = are_given && is_given;
+    }
+    return are_given ? p->shared : NULL;
+}
+
 NPU__REF_COLD static npu_status npu__ref_composite_step_of(npu_prepare *p, const npu_graph *g, npu__ref_composite *s,
                                                            npu_op op, const npu_op_info *info)
 {
@@ -37010,7 +37025,8 @@ NPU__REF_COLD static npu_status npu__ref_composite_step_of(npu_prepare *p, const
         data[i] = s->values[v.id].data;
     }
     known.in_data = data;
-    status = npu__ref_prepare(&ref, kernel, &known, step->tensors, p->allocator, &sub, p->blocks, p->shared);
+    status = npu__ref_prepare(&ref, kernel, &known, step->tensors, p->allocator, &sub, p->blocks,
+                              npu__ref_composite_shares(p, data, info->num_in));
     p->blocks = sub.blocks;
     memcpy(p->text, sub.text, sizeof p->text);
     s->most = n > s->most ? n : s->most;
