@@ -19025,21 +19025,32 @@ static void npu__ref_normalize_f64(const npu_launch *l, size_t first, size_t n, 
     }
 }
 
+static float npu__ref_norm_scale(const npu_launch *l, npu__ref_stats m, size_t w)
+{
+    const npu__ref_norm *norm = (const npu__ref_norm *)l->state;
+    return (float)(m.rstd * (npu__ref_has(l, norm->weight) ? npu__ref_element(l, norm->weight, w) : 1.0));
+}
+
+static float npu__ref_norm_shift(const npu_launch *l, size_t w)
+{
+    const npu__ref_norm *norm = (const npu__ref_norm *)l->state;
+    return npu__ref_has(l, norm->bias) ? (float)npu__ref_element(l, norm->bias, w) : 0.0f;
+}
+
 /* All elements of the run share a weight. */
 static void npu__ref_normalize_channel_f32(const npu_launch *l, size_t first, size_t n, npu__ref_stats m,
                                            size_t w)
 {
     const npu__ref_norm *norm = (const npu__ref_norm *)l->state;
     const npu__ref_floats *f = norm->floats;
-    double scale = m.rstd * (npu__ref_has(l, norm->weight) ? npu__ref_element(l, norm->weight, w) : 1.0);
-    double shift = npu__ref_has(l, norm->bias) ? npu__ref_element(l, norm->bias, w) : 0.0;
+    float scale = npu__ref_norm_scale(l, m, w), shift = npu__ref_norm_shift(l, w);
     float strip[NPU__REF_FLOAT_STRIP];
     for (size_t i = 0; i < n; i += NPU__REF_FLOAT_STRIP) {
         size_t len = n - i < NPU__REF_FLOAT_STRIP ? n - i : NPU__REF_FLOAT_STRIP;
         int64_t at = (int64_t)(first + i);
         const float *x = npu__ref_floats_at(f, strip, l->x[0], l->in[0].dtype, at, 1, len);
         float *y = npu__ref_floats_to(strip, l->y[0], l->out[0].dtype, at);
-        f->affine(y, x, len, (float)m.mean, (float)scale, (float)shift);
+        f->affine(y, x, len, (float)m.mean, scale, shift);
         npu__ref_floats_put(f, l->y[0], l->out[0].dtype, at, y, len);
     }
 }
@@ -19111,7 +19122,8 @@ static void npu__ref_save_running(const npu_launch *l, size_t channel, npu__ref_
     }
 }
 
-static void npu__ref_normalize_channel(const npu_launch *l, size_t channel)
+/* Of a channel, over all rows; those that are results are stored. */
+static npu__ref_stats npu__ref_channel_stats(const npu_launch *l, size_t channel)
 {
     const npu__ref_norm *norm = (const npu__ref_norm *)l->state;
     size_t step = norm->channels * norm->run;
@@ -19125,8 +19137,41 @@ static void npu__ref_normalize_channel(const npu_launch *l, size_t channel)
     }
     npu__ref_save_moments(l, channel, m);
     npu__ref_save_running(l, channel, m, norm->rows * norm->run);
+    return m;
+}
+
+static void npu__ref_normalize_channel(const npu_launch *l, size_t channel)
+{
+    const npu__ref_norm *norm = (const npu__ref_norm *)l->state;
+    size_t step = norm->channels * norm->run;
+    npu__ref_stats m = npu__ref_channel_stats(l, channel);
     for (size_t row = 0; row < norm->rows; row++) {
         npu__ref_normalize_run(l, row * step + channel * norm->run, norm->run, m, channel, false);
+    }
+}
+
+/* Channels first .. first + n, at most a strip, of rows that have one number of each: those lie side by side. The bits
+   are those of a channel by itself. */
+static void npu__ref_normalize_columns_f32(const npu_launch *l, size_t first, size_t n)
+{
+    const npu__ref_norm *norm = (const npu__ref_norm *)l->state;
+    const npu__ref_floats *f = norm->floats;
+    float mean[NPU__STRIP], scale[NPU__STRIP], shift[NPU__STRIP], strip[NPU__STRIP];
+    for (size_t i = 0; i < n; i++) {
+        npu__ref_stats m = npu__ref_channel_stats(l, first + i);
+        mean[i] = (float)m.mean;
+        scale[i] = npu__ref_norm_scale(l, m, first + i);
+        shift[i] = npu__ref_norm_shift(l, first + i);
+    }
+    for (size_t row = 0; row < norm->rows; row++) {
+        int64_t at = (int64_t)(row * norm->channels + first);
+        const float *x = npu__ref_floats_at(f, strip, l->x[0], l->in[0].dtype, at, 1, n);
+        float *y = npu__ref_floats_to(strip, l->y[0], l->out[0].dtype, at);
+        for (size_t i = 0; i < n; i++) {
+            strip[i] = x[i] - mean[i];
+        }
+        f->affine_each(y, strip, n, 0.0f, 1.0f, scale, shift);
+        npu__ref_floats_put(f, l->y[0], l->out[0].dtype, at, y, n);
     }
 }
 
@@ -19146,9 +19191,13 @@ static npu_status npu__ref_norm_launch(const npu_launch *l, uint32_t part, uint3
 {
     const npu__ref_norm *norm = (const npu__ref_norm *)l->state;
     size_t begin, end;
+    bool are_columns = norm->floats && norm->over_rows && norm->run == 1;
     npu__ref_share(norm->over_rows ? norm->channels : norm->rows, part, parts, &begin, &end);
-    for (size_t i = begin; i < end; i++) {
-        if (norm->over_rows) {
+    for (size_t i = begin, n; i < end; i += n) {
+        n = !are_columns ? 1 : end - i < NPU__STRIP ? end - i : NPU__STRIP;
+        if (are_columns) {
+            npu__ref_normalize_columns_f32(l, i, n);
+        } else if (norm->over_rows) {
             npu__ref_normalize_channel(l, i);
         } else {
             npu__ref_normalize_row(l, i);

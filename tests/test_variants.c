@@ -154,6 +154,9 @@ static const row norm_rows[] = {
       "y = aten.batch_norm.default(x, a, b, m, v, false, 0.1, 10.0, true)", 1 },
     { X("[50,300]") "input m : @[300]\ninput v : @[300]\n",
       "y = aten.batch_norm.default(x, none, none, m, v, false, 0.1, 10.0, true)", 1 },
+    { X("[9,300,1]") PARAMS("300") "input m : @[300]\ninput v : @[300]\n",
+      "y = aten.batch_norm.default(x, a, b, m, v, false, 0.1, 10.0, true)", 1 },
+    { X("[50,70]") PARAMS("70"), "y, z, w = aten.native_batch_norm.default(x, a, b, none, none, true, 0.1, 1e-05)", 3 },
     { X("[5,12,33]") PARAMS("12"), "y = aten.batch_norm.default(x, a, b, none, none, true, 0.1, 1e-05, true)", 1 },
     { X("[0]") PARAMS("0") "input m : @[0]\ninput v : @[0]\n", /* no channels either */
       "y = aten.batch_norm.default(x, a, b, m, v, false, 0.1, 1e-05, true)", 1 },
