@@ -6304,8 +6304,9 @@ NPU_IR_API void npu_plan_print_slots(const npu_plan *plan, npu_text *text);
    Symbols among the dims get their values in each run: those of inputs from npu_exec_set_input, those
    of results when their op is reached. Such an op, or one with a dynamic attribute, is deduced and
    prepared anew in every run, which costs half a microsecond or more, and no allocation; weights are packed with the
-   program, unless a kernel takes smaller dims in another way than the largest. All others run as ever. A value that nothing bounds has a buffer of its own, named after
-   it, which grows when a run needs more than any run before: the one thing that a run allocates.
+   program, unless a kernel takes smaller dims in another way than the largest. All others run as ever. A value that
+   nothing bounds has a buffer of its own, named after it, which grows when a run needs more than any run before: the
+   one thing that a run allocates.
    -------------------------------------------------------------------------------------------------------- */
 
 typedef struct npu_program npu_program;

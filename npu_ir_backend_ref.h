@@ -12111,9 +12111,10 @@ static void npu__ref_plane_fetch(const float *from, int64_t n)
     }
 }
 
-/* A band of `rows` rows, from `row` on, of the planes of `count` channels from `channel` on among those of all images. */
-static void npu__ref_conv_plane_band(const npu__ref_conv_blocked *s, const npu_launch *l, int64_t channel, int64_t count,
-                                     int64_t row, int64_t rows)
+/* A band of `rows` rows, from `row` on, of the planes of `count` channels from `channel` on among those of all
+   images. */
+static void npu__ref_conv_plane_band(const npu__ref_conv_blocked *s, const npu_launch *l, int64_t channel,
+                                     int64_t count, int64_t row, int64_t rows)
 {
     const npu__ref_conv_shape *c = s->conv;
     const float *limits = npu__ref_limits(l->epilogue);
