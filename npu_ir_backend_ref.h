@@ -11880,8 +11880,10 @@ static npu_status npu__ref_conv_pack_panels(npu_prepare *p, npu__ref_conv_state 
     if (!from) {
         return npu__ref_conv_late(p, state, s, bytes);
     }
-    to = (char *)(c->transposed ? npu_prepare_alloc(p, bytes) : npu_prepare_share(p, &key, bytes, &is_made));
-    s->weights = npu__ref_leave_room(p, bytes) ? to : NULL;
+    to = (char *)(!npu__ref_leave_room(p, bytes) ? NULL
+                  : c->transposed                ? npu_prepare_alloc(p, bytes)
+                                                 : npu_prepare_share(p, &key, bytes, &is_made));
+    s->weights = to;
     if (to && !is_made) {
         npu__ref_conv_make_panels(s, from, to);
     }
@@ -12179,7 +12181,7 @@ NPU__REF_COLD static npu_status npu__ref_conv_prepare_part(npu_prepare *p, npu__
     npu__ref_conv_gemm(s);
     npu__ref_conv_choose(p, s);
     if (npu__ref_conv_is_plane(s)) {
-        s->bands = s->gemm.n < NPU__REF_PLANE_LARGE || s->plane.is_pair ? 1 : 2;
+        s->bands = s->gemm.n < NPU__REF_PLANE_LARGE || s->plane.is_pair || s->conv->out[1] < 2 ? 1 : 2;
         s->band = npu__ref_ceil_div(s->conv->out[1], s->bands);
         s->items = state->items = state->conv.images * state->conv.groups * s->bands;
         return npu__ref_conv_prepare_plane(p, s, &state->part_bytes);
@@ -12921,8 +12923,8 @@ static npu_status npu__ref_winograd_weights(npu_prepare *p, npu__ref_winograd *s
         return NPU_OK;
     }
     key.data = p->op->in_data[1];
-    s->weights = to = (float *)npu_prepare_share(p, &key, bytes, &is_made);
-    to = npu__ref_leave_room(p, bytes) ? to : NULL;
+    to = npu__ref_leave_room(p, bytes) ? (float *)npu_prepare_share(p, &key, bytes, &is_made) : NULL;
+    s->weights = to;
     if (to && !is_made) {
         npu__ref_winograd_pack(s, (const float *)p->op->in_data[1], to);
     }
@@ -44058,7 +44060,9 @@ NPU__REF_COLD static npu_status npu__ref_plan_moved(npu_planned_writer *w, const
     }
     if (left == 0) { /* a border of nothing, a dim of one turned round */
         npu_planned_copy_words s;
-        npu__ref_plan_copy(op, &s);
+        if (!npu__ref_plan_copy(op, &s)) {
+            return NPU_ERR_UNSUPPORTED;
+        }
         s.dims[4] = (uint32_t)npu__ref_plan_len(y);
         s.x_steps[4] = s.y_steps[4] = 1;
         return npu__ref_plan_emit_copy(w, &s, 0);
