@@ -9572,7 +9572,7 @@ NPU_IR_API const npu_bound_arg *npu_op_arg(const npu_op_info *op, const char *na
 {
     for (uint32_t i = 0; op && name && i < op->num_args; i++) {
         const npu_bound_arg *arg = npu_op_arg_at(op, i);
-        if (strcmp(arg->name, name) == 0) {
+        if (arg->name[0] == name[0] && strcmp(arg->name, name) == 0) { /* few begin alike: most need no call */
             return arg;
         }
     }
@@ -12785,10 +12785,30 @@ static npu_status npu__storage_reserve_known(const npu_graph *g, npu_op_storage 
     return s->num_known < specs || s->blob_size < bytes ? NPU_ERR_NO_MEMORY : NPU_OK;
 }
 
-/* Binds a copy of the op's blob, in which sizes that are symbols have their values. */
+/* True for an op with numbers among its attributes read from values: it has more operands than tensors. */
+static bool npu__takes_numbers(const npu_schema *schema, const uint32_t *groups, uint32_t num_operands)
+{
+    uint32_t tensors = 0, lists = 0;
+    for (uint32_t i = 0; i < schema->num_args; i++) {
+        if (npu__is_operand(&schema->args[i])) {
+            tensors += schema->args[i].type.list ? groups[lists++] : 1;
+        }
+    }
+    return num_operands > tensors;
+}
+
+/* Binds a copy of the op's blob, in which sizes that are symbols have their values, where there are such sizes or
+   numbers that are read from values. */
 static npu_status npu__info_sizes_at(const npu_graph *g, const npu_schema *schema, const uint32_t *groups,
                                      const npu__sizes *at, npu_op_info *info, npu_op_storage *s)
 {
+    bool is_bound = info->args == s->args && !npu__takes_numbers(schema, groups, info->num_in);
+    for (uint32_t a = 0; a < info->num_args && is_bound; a++) {
+        is_bound = !npu__arg_has_symbols(&info->args[a]);
+    }
+    if (is_bound) { /* and nothing to be written */
+        return NPU_OK;
+    }
     if (info->attrs_size) {
         memcpy(s->blob, info->attrs, info->attrs_size);
     }
@@ -12802,18 +12822,6 @@ static npu_status npu__info_sizes_at(const npu_graph *g, const npu_schema *schem
     info->attrs = info->attrs_size ? s->blob : (const uint8_t *)"";
     info->args = s->args;
     return npu_blob_bind(schema, info->attrs, info->attrs_size, groups, info->num_in, s->args, NULL);
-}
-
-/* True for an op with numbers among its attributes read from values: it has more operands than tensors. */
-static bool npu__takes_numbers(const npu_schema *schema, const uint32_t *groups, uint32_t num_operands)
-{
-    uint32_t tensors = 0, lists = 0;
-    for (uint32_t i = 0; i < schema->num_args; i++) {
-        if (npu__is_operand(&schema->args[i])) {
-            tensors += schema->args[i].type.list ? groups[lists++] : 1;
-        }
-    }
-    return num_operands > tensors;
 }
 
 static bool npu__has_dynamic_args(const npu_graph *g, const npu__op *o)

@@ -11563,14 +11563,18 @@ static void npu__ref_conv_offsets(npu__ref_conv_blocked *s)
 {
     const npu__ref_conv_axis *d = s->dim;
     int64_t plane = s->is_in_place ? npu__ref_volume(s->conv->in) : s->rows * s->row;
-    int64_t taps = d[0].taps * d[1].taps * d[2].taps, in_channels = s->conv->in_channels;
+    int64_t taps = d[0].taps * d[1].taps * d[2].taps, channels = s->conv->in_channels;
+    int64_t phases = d[1].phases * d[2].phases;
     bool by_taps = npu__ref_conv_is_by_taps(s);
-    for (int64_t i = 0; i < in_channels * taps; i++) {
-        int64_t tap = by_taps ? i / in_channels : i % taps, channel = by_taps ? i % in_channels : i / taps;
+    for (int64_t tap = 0; tap < taps; tap++) {
         int64_t k0 = tap / d[2].taps / d[1].taps, k1 = tap / d[2].taps % d[1].taps, k2 = tap % d[2].taps;
-        int64_t phase = ((channel * d[0].taps + k0) * d[1].phases + k1 % d[1].period) * d[2].phases + k2 % d[2].period;
-        s->offsets[i] = (ptrdiff_t)(phase * plane + k1 * d[1].dilation / d[1].step * s->row +
-                                    (d[2].is_apart ? 0 : k2 * d[2].dilation / d[2].step));
+        int64_t phase = (k0 * d[1].phases + k1 % d[1].period) * d[2].phases + k2 % d[2].period;
+        int64_t at = phase * plane + k1 * d[1].dilation / d[1].step * s->row +
+                     (d[2].is_apart ? 0 : k2 * d[2].dilation / d[2].step);
+        for (int64_t channel = 0; channel < channels; channel++) {
+            s->offsets[by_taps ? tap * channels + channel : channel * taps + tap] =
+                (ptrdiff_t)(at + channel * d[0].taps * phases * plane);
+        }
     }
 }
 
@@ -12258,21 +12262,28 @@ NPU__REF_COLD static double npu__ref_conv_cost(const npu__ref_conv_cuts *cuts)
     return sum * (cuts->whole.high - cuts->whole.low);
 }
 
+/* Whether a tap of any output lies beside the input. */
+static bool npu__ref_conv_is_padded(const npu__ref_conv_axis *d)
+{
+    return d->first > 0 || (d->out - 1) * d->step + (d->taps - 1) * d->dilation - d->first >= d->in;
+}
+
 /* The cheapest way to cut, where it saves a fifth; false: there is none. Its frame is not that of who goes on. */
 NPU__REF_APART static bool npu__ref_conv_find_cuts(const npu__ref_conv_shape *c, npu__ref_conv_cuts *best)
 {
     npu__ref_conv_axis d[3];
     double least = 0, cost;
-    bool is_cut = false;
+    bool is_cut = false, is_padded = false;
     for (uint32_t i = 0; i < 3; i++) {
         d[i] = npu__ref_conv_dim(c, i);
+        is_padded = is_padded || npu__ref_conv_is_padded(&d[i]);
         if (d[i].out > INT32_MAX || d[i].taps > INT32_MAX) {
             return false;
         }
         least = (i ? least : 0.8) * (double)d[i].taps;
     }
     least *= (double)npu__ref_ceil_div(d[1].out * d[2].out, NPU__REF_CONV_TILE);
-    for (int32_t way = 0; way < 4; way++) {
+    for (int32_t way = 0; is_padded && way < 4; way++) {
         npu__ref_conv_cuts cuts;
         npu__ref_conv_find_spans(&d[0], &cuts.whole, 1);
         cuts.num_rows = npu__ref_conv_find_spans(&d[1], cuts.rows, way % 2 ? NPU__REF_CONV_SPANS : 1);
