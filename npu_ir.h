@@ -6304,9 +6304,9 @@ NPU_IR_API void npu_plan_print_slots(const npu_plan *plan, npu_text *text);
    Symbols among the dims get their values in each run: those of inputs from npu_exec_set_input, those
    of results when their op is reached. Such an op, or one with a dynamic attribute, is deduced and
    prepared anew in every run, which costs half a microsecond or more, and no allocation; weights are packed with the
-   program, unless a kernel takes smaller dims in another way than the largest. All others run as ever. A value that
-   nothing bounds has a buffer of its own, named after it, which grows when a run needs more than any run before: the
-   one thing that a run allocates.
+   program, unless a kernel takes smaller dims in another way than the largest. All others run as ever. Values that
+   nothing bounds lie in buffers that grow when a run needs more than any run before: the one thing that a run
+   allocates. Those that do not live at the same time share one.
    -------------------------------------------------------------------------------------------------------- */
 
 typedef struct npu_program npu_program;
@@ -6440,8 +6440,8 @@ NPU_IR_API npu_status npu_exec_set_output_tensor_at(npu_exec *exec, uint32_t ind
 /* Type and dims of an output after the last run that succeeded; with symbols before. NULL for a bad index. Of
    the exec; valid until the next run. */
 NPU_IR_API const npu_spec *npu_exec_output_spec(const npu_exec *exec, uint32_t index);
-/* The buffers of values that nothing bounds, in the order of their ops: the value's name, its backend and
-   the bytes it has now. NULL past the last one. */
+/* The buffers of values that nothing bounds, by backend, each in the order in which values need them: the name of the
+   first value that lies in it, the backend and the bytes that it has now. NULL past the last one. */
 NPU_IR_API const char *npu_exec_unbounded(const npu_exec *exec, uint32_t i, uint32_t *backend, uint64_t *bytes);
 /* The result of the last run and its bytes: in the caller's memory where it was bound, else in the exec's own,
    until the next run. NULL before the first run or for a bad index. */
@@ -43869,6 +43869,7 @@ struct npu_plan {
     /* of everything in the arena: the region's, or more where a scratch needs it */
     uint32_t alignment[NPU__PLAN_BACKENDS];
     npu__room room[NPU__PLAN_BACKENDS][NPU__MAX_REGIONS];
+    uint32_t num_grown[NPU__PLAN_BACKENDS]; /* buffers for values that nothing bounds */
     /* Weights that runs upload: per value a bit for each backend, NULL = none; and bytes of them for a group. */
     uint32_t *streamed;
     uint64_t stream_room[NPU__PLAN_BACKENDS];
@@ -47138,7 +47139,7 @@ enum {
     NPU__BOUND_INPUT,    /* the caller's or the exec's memory, used in place by a host backend */
     NPU__BOUND_OUTPUT,
     NPU__WEIGHT,
-    NPU__GROWN,          /* without a bound: a buffer of its own in the exec, which grows */
+    NPU__GROWN,          /* without a bound: in a buffer of the exec that grows; as offset its number */
     NPU__OWN_WEIGHT,     /* nowhere: the programs that use it have made it their own */
     NPU__LENT_WEIGHT     /* in the weights of another program */
 };
@@ -47545,15 +47546,16 @@ static bool npu__slice_offset(const npu_op_info *info, uint64_t before, uint64_t
     return true;
 }
 
-/* Where a result begins in the root of operand 0, behind those before it; false when it cannot lie there. */
-static bool npu__view_offset(const npu_plan *plan, const npu_op_info *info, uint32_t to, uint64_t before, uint32_t root,
+/* Where a result begins in operand 0, behind those before it; false when it cannot lie there. */
+static bool npu__view_offset(const npu_plan *plan, const npu_op_info *info, uint32_t to, uint64_t before, uint32_t from,
                              uint64_t *offset)
 {
+    uint32_t kind = npu__is_unbounded(plan->graph, plan->storage[from].value) ? NPU__GROWN : NPU__ARENA;
     *offset = 0;
-    return to != NPU_NO_INDEX && plan->storage[to].kind == NPU__ARENA && plan->storage[to].parent == to &&
+    return to != NPU_NO_INDEX && plan->storage[to].kind == kind && plan->storage[to].parent == to &&
         !npu__form_of(plan, plan->storage[to].value, plan->storage[to].backend) &&
         (!(info->traits & NPU_SLICE) || (NPU__HAS_SLICES && npu__slice_offset(info, before, offset))) &&
-        *offset <= plan->storage[root].size && plan->storage[to].size <= plan->storage[root].size - *offset;
+        *offset <= plan->storage[from].size && plan->storage[to].size <= plan->storage[from].size - *offset;
 }
 
 /* All results of an op become views or none, since a kernel that runs writes all of them. */
@@ -47564,12 +47566,13 @@ static void npu__share_view(npu_plan *plan, const npu_op_info *info, uint32_t ba
     uint32_t x = o->num_operands == 1 ? g->uses[o->first_operand].value : 0;
     uint32_t from = x ? npu__storage_find(plan, x, backend) : NPU_NO_INDEX, root;
     uint64_t base, offset, before = 0;
-    if (from == NPU_NO_INDEX || plan->storage[from].size == 0 || plan->storage[from].alias == NPU__STRIDED ||
-        npu__form_of(plan, x, backend)) {
+    if (from == NPU_NO_INDEX || plan->storage[from].alias == NPU__STRIDED || npu__form_of(plan, x, backend) ||
+        (plan->storage[from].size == 0 && !npu__is_unbounded(g, x))) {
         return;
     }
     root = npu__storage_root(plan, from, &base);
-    if (plan->storage[root].kind != NPU__ARENA && plan->storage[root].kind != NPU__BOUND_INPUT) {
+    if (plan->storage[root].kind != NPU__ARENA && plan->storage[root].kind != NPU__BOUND_INPUT &&
+        plan->storage[root].kind != NPU__GROWN) {
         return;
     }
     for (uint32_t r = 0; r < o->num_results; r++) {
@@ -47667,7 +47670,8 @@ static bool npu__inplace_is_safe(const npu_plan *plan, const npu__op *o, uint32_
 static bool npu__sizes_agree(const npu_graph *g, uint32_t a, uint32_t b)
 {
     const npu_spec *x = g->specs[g->values[a].spec], *y = g->specs[g->values[b].spec];
-    return (npu_spec_is_static(x) && npu_spec_is_static(y)) || npu__same_dims(x, y);
+    return (npu_spec_is_static(x) && npu_spec_is_static(y)) ||
+        (npu__same_dims(x, y) && npu_dtype_bits((npu_dtype)x->dtype) == npu_dtype_bits((npu_dtype)y->dtype));
 }
 
 /* A result that may take an operand's memory; npu__check_pairs has looked at the pair. */
@@ -47684,8 +47688,9 @@ static void npu__share_inplace(npu_plan *plan, const npu_step *s, const npu_inpl
     to = npu__storage_find(plan, o->first_result + pair->result, s->backend);
     root = npu__storage_root(plan, from, &delta);
     if (to == NPU_NO_INDEX || !npu__sizes_agree(g, x, o->first_result + pair->result) ||
-        plan->storage[to].parent != to || plan->storage[to].kind != NPU__ARENA ||
-        plan->storage[root].kind != NPU__ARENA || plan->storage[root].until != plan->storage[to].first ||
+        plan->storage[to].parent != to || plan->storage[to].kind != plan->storage[root].kind ||
+        (plan->storage[to].kind != NPU__ARENA && plan->storage[to].kind != NPU__GROWN) ||
+        plan->storage[root].until != plan->storage[to].first ||
         plan->storage[from].size != plan->storage[to].size || delta % plan->alignment[s->backend] != 0) {
         return;
     }
@@ -47976,16 +47981,16 @@ static uint64_t npu__peak(const npu__packer *p, uint64_t *live, uint32_t num_tic
     return peak;
 }
 
-/* Entries of one backend's arena in order of first tick (counting sort). `count` has num_ticks + 1 zeroed
-   entries. */
-static void npu__pack_order(npu__packer *p, uint32_t backend, uint32_t num_ticks, uint32_t *count)
+/* Entries of one backend that are of a kind, in order of first tick (counting sort). `count` has num_ticks + 1 entries.
+   */
+static void npu__pack_order(npu__packer *p, uint32_t kind, uint32_t backend, uint32_t num_ticks, uint32_t *count)
 {
     const npu_plan *plan = p->plan;
     p->num = 0;
     memset(count, 0, ((size_t)num_ticks + 1) * sizeof *count);
     for (uint32_t i = 0; i < plan->num_storage; i++) {
         const npu__storage *s = &plan->storage[i];
-        if (s->kind == NPU__ARENA && s->backend == backend && s->parent == i) {
+        if (s->kind == kind && s->backend == backend && s->parent == i) {
             count[s->first + 1]++;
             p->num++;
         }
@@ -47995,7 +48000,7 @@ static void npu__pack_order(npu__packer *p, uint32_t backend, uint32_t num_ticks
     }
     for (uint32_t i = 0; i < plan->num_storage; i++) {
         const npu__storage *s = &plan->storage[i];
-        if (s->kind == NPU__ARENA && s->backend == backend && s->parent == i) {
+        if (s->kind == kind && s->backend == backend && s->parent == i) {
             p->order[count[s->first]++] = i;
         }
     }
@@ -48201,7 +48206,7 @@ static bool npu__pack_backend(npu__packer *p, uint32_t backend, uint32_t num_tic
     uint32_t order[NPU__MAX_REGIONS] = { 0 }, num = npu__num_regions(plan->backends[backend]);
     bool ok = true;
     npu__region_order(plan->backends[backend], order);
-    npu__pack_order(p, backend, num_ticks, p->ends);
+    npu__pack_order(p, NPU__ARENA, backend, num_ticks, p->ends);
     m->lower_bound = npu__peak(p, live, num_ticks, false);
     m->values_bound = m->scratch ? npu__peak(p, live, num_ticks, true) : m->lower_bound;
     for (uint32_t i = 0; ok && i < num && (i == 0 || p->num); i++) {
@@ -48216,6 +48221,65 @@ static bool npu__pack_backend(npu__packer *p, uint32_t backend, uint32_t num_tic
         }
     }
     NPU_IR_ASSERT(!ok || (p->num == 0 && m->activations >= m->lower_bound));
+    return ok;
+}
+
+/* How large a value is among others: its bytes at a sample of the symbols, of hundreds each. */
+static uint64_t npu__typical_size(const npu_graph *g, uint32_t value)
+{
+    static const npu__sizes typical = { NULL, NULL, NULL, 0, 2 };
+    npu_spec spec = npu__spec_at(g, &typical, g->specs[g->values[value].spec]);
+    size_t size = 0;
+    npu_spec_size(&spec, &size);
+    return size;
+}
+
+/* Of `unused` buffers the smallest that has room, else the largest; of equal ones that which was used last. */
+static uint32_t npu__grown_fit(const uint32_t *unused, uint32_t num, const uint64_t *rooms, uint64_t size)
+{
+    uint32_t best = NPU_NO_INDEX;
+    for (uint32_t i = num; i-- > 0;) {
+        uint64_t room = rooms[unused[i]], most = best == NPU_NO_INDEX ? 0 : rooms[unused[best]];
+        bool is_better = most < size ? room > most : room >= size && room < most;
+        best = best == NPU_NO_INDEX || is_better ? i : best;
+    }
+    return best;
+}
+
+/* Buffers for values that nothing bounds: one is taken again when all that lies in it has been read. Where work goes on
+   behind the caller's back each value has its own, as one that grows gives its memory back. */
+static bool npu__share_grown(npu__packer *p, uint32_t backend, uint32_t num_ticks)
+{
+    npu_plan *plan = p->plan;
+    const npu_backend *b = plan->backends[backend];
+    bool is_taken_again = npu__on_host(b) && !b->wait, ok;
+    uint32_t *unused, num_unused = 0, tick = 0, num = 0;
+    npu__pack_order(p, NPU__GROWN, backend, num_ticks, p->ends);
+    memset(p->ends, 0, num_ticks * sizeof *p->ends);
+    unused = (uint32_t *)npu__alloc(&plan->allocator, p->num * sizeof *unused);
+    ok = unused != NULL;
+    for (uint32_t i = 0; ok && i < p->num; i++) {
+        npu__storage *s = &plan->storage[p->order[i]];
+        uint64_t *rooms = p->offsets, size = npu__typical_size(plan->graph, s->value);
+        uint32_t best;
+        for (; is_taken_again && tick < s->first; tick++) {
+            for (uint32_t e = p->ends[tick]; e; e = p->chain[e - 1]) {
+                unused[num_unused++] = (uint32_t)plan->storage[p->order[e - 1]].offset;
+            }
+        }
+        best = npu__grown_fit(unused, num_unused, rooms, size);
+        s->offset = best == NPU_NO_INDEX ? num : unused[best];
+        rooms[s->offset] = best == NPU_NO_INDEX || size > rooms[s->offset] ? size : rooms[s->offset];
+        if (best == NPU_NO_INDEX) {
+            num++;
+        } else {
+            memmove(unused + best, unused + best + 1, (--num_unused - best) * sizeof *unused);
+        }
+        p->chain[i] = p->ends[s->until];
+        p->ends[s->until] = i + 1;
+    }
+    npu__free(&plan->allocator, unused, p->num * sizeof *unused);
+    plan->num_grown[backend] = num;
     return ok;
 }
 
@@ -48312,7 +48376,8 @@ static bool npu__pack_all(npu_plan *plan, uint32_t num_ticks)
     ok = live && p.order && p.offsets && p.chain && p.ends;
     for (uint32_t b = 0; ok && b < npu__num_backends(plan); b++) {
         p.alignment = plan->alignment[b];
-        ok = npu__pack_backend(&p, b, num_ticks, live) && npu__place_weights(plan, b);
+        ok = (!NPU__HAS_SYMBOLS || npu__share_grown(&p, b, num_ticks)) && npu__pack_backend(&p, b, num_ticks, live) &&
+            npu__place_weights(plan, b);
     }
     npu__free(a, live, ((size_t)num_ticks + 1) * sizeof *live);
     npu__free(a, p.order, plan->num_storage * sizeof *p.order);
@@ -49714,6 +49779,9 @@ static bool npu__overwrites_state(const npu_plan *plan, uint32_t root)
     return next != NPU_NO_INDEX && npu__storage_root(plan, next, &delta) == root && delta == 0;
 }
 
+/* Bytes of a storage, and 1 of what grows: all of it lies at one place. */
+static uint64_t npu__proof_bytes(const npu__storage *s) { return s->kind == NPU__GROWN ? 1 : s->size; }
+
 /* What takes an operand's memory begins when nobody reads the operand any more. */
 static npu_status npu__prove_inplace(npu__proof *v)
 {
@@ -49724,14 +49792,14 @@ static npu_status npu__prove_inplace(npu__proof *v)
         uint32_t root = npu__storage_root(plan, i, &delta), newest = v->newest[root];
         old = newest ? &plan->storage[newest - 1] : NULL;
         if (s->parent != i && !s->alias && plan->storage[root].kind != NPU__ARENA &&
-            !npu__overwrites_state(plan, root)) {
+            plan->storage[root].kind != NPU__GROWN && !npu__overwrites_state(plan, root)) {
             return npu__invalid(v, plan->graph->values[s->value].producer, "overwrites what is no temporary",
                                 plan->storage[root].value);
         }
         if (old) {
             npu__storage_root(plan, newest - 1, &at);
-            if (!s->alias && !old->alias && s->parent != i && old->last > s->first && at < delta + s->size &&
-                delta < at + old->size) {
+            if (!s->alias && !old->alias && s->parent != i && old->last > s->first &&
+                at < delta + npu__proof_bytes(s) && delta < at + npu__proof_bytes(old)) {
                 return npu__invalid(v, plan->graph->values[s->value].producer, "overwrites what is still read",
                                     old->value);
             }
@@ -49743,10 +49811,17 @@ static npu_status npu__prove_inplace(npu__proof *v)
 
 
 typedef struct npu__interval {
-    uint64_t begin, end;         /* bytes */
+    uint64_t begin, end;         /* bytes; of what grows, the buffer */
     uint32_t storage, first, until;
-    uint32_t arena;              /* backend and region */
+    uint32_t arena;              /* backend and region, or behind these the buffers of a backend that grow */
 } npu__interval;
+
+static bool npu__is_past_arena(const npu_plan *plan, const npu__interval *i)
+{
+    const uint32_t num = NPU__PLAN_BACKENDS * NPU__MAX_REGIONS;
+    return i->arena < num &&
+        i->end > plan->room[i->arena / NPU__MAX_REGIONS][i->arena % NPU__MAX_REGIONS].activations;
+}
 
 /* By arena, then by place. */
 static int npu__interval_compare(const void *a, const void *b)
@@ -49811,7 +49886,7 @@ static npu_status npu__prove_apart(npu__proof *v, npu__interval *all, npu__event
         if (!events[k].is_end) {
             from = npu__interval_find(all, num, arena, 0);
             to = npu__interval_find(all, num, arena, all[i].end);
-            if (all[i].end > v->plan->room[arena / NPU__MAX_REGIONS][arena % NPU__MAX_REGIONS].activations) {
+            if (npu__is_past_arena(v->plan, &all[i])) {
                 return npu__invalid(v, 0, "lies outside its arena", value);
             }
             if (npu__largest_end(ends, num, from, to) > all[i].begin) {
@@ -49839,14 +49914,15 @@ static npu_status npu__prove_memory(npu__proof *v)
     uint32_t num = 0;
     for (uint32_t i = 0; i < plan->num_storage && status == NPU_OK; i++) {
         const npu__storage *s = &plan->storage[i];
-        if (s->kind == NPU__ARENA && s->parent == i && s->size) {
+        if ((s->kind == NPU__ARENA || s->kind == NPU__GROWN) && s->parent == i && npu__proof_bytes(s)) {
             npu__interval one = { 0, 0, 0, 0, 0, 0 };
             one.begin = s->offset;
-            one.end = s->offset + s->size;
+            one.end = s->offset + npu__proof_bytes(s);
             one.storage = i;
             one.first = s->first;
             one.until = s->until;
-            one.arena = (uint32_t)s->backend * NPU__MAX_REGIONS + s->region;
+            one.arena = s->kind == NPU__GROWN ? NPU__PLAN_BACKENDS * NPU__MAX_REGIONS + s->backend
+                                              : (uint32_t)s->backend * NPU__MAX_REGIONS + s->region;
             all[num++] = one;
         }
     }
@@ -50207,7 +50283,7 @@ typedef struct npu__move {
 /* Caller's memory that a host backend uses in place, or an unbounded buffer. */
 typedef struct npu__bound {
     uint32_t value, backend, index;      /* index: of the buffer in the backend's table */
-    bool grows;
+    bool grows;                          /* value: the first that lies in it */
 } npu__bound;
 
 /* A group that its backend can never compile, for npu_program_save. */
@@ -51288,26 +51364,45 @@ static uint32_t npu__num_region_buffers(const npu_plan *plan, uint32_t b)
     return (plan->desc.weights_of ? 3 : 2) * npu__num_regions(plan->backends[b]);
 }
 
+/* NULL = out of memory. */
+static npu__bound *npu__add_bound(npu_program *p, uint32_t value, uint32_t backend, bool grows)
+{
+    npu__bound *bound = NPU__RESERVE(p, bound, 1) ? &p->bound[p->num_bound++] : NULL;
+    if (bound) {
+        bound->value = value;
+        bound->backend = backend;
+        bound->index = p->num_buffers[backend]++;
+        bound->grows = grows;
+    }
+    return bound;
+}
+
+/* Behind the buffers of regions those that grow, as the planner has numbered them, then what is bound. */
 static bool npu__number_bound(npu_program *p)
 {
     npu_plan *plan = p->plan;
+    uint32_t first[NPU__PLAN_BACKENDS];
     for (uint32_t b = 0; b < npu__num_backends(plan); b++) {
+        first[b] = p->num_bound;
         p->num_buffers[b] = npu__num_region_buffers(plan, b);
+        for (uint32_t i = 0; i < plan->num_grown[b]; i++) {
+            if (!npu__add_bound(p, 0, b, true)) {
+                return false;
+            }
+        }
     }
     for (uint32_t i = 0; i < plan->num_storage; i++) {
         npu__storage *s = &plan->storage[i];
+        bool is_bound = s->kind == NPU__BOUND_INPUT || s->kind == NPU__BOUND_OUTPUT;
         npu__bound *bound;
-        if (s->kind != NPU__BOUND_INPUT && s->kind != NPU__BOUND_OUTPUT && s->kind != NPU__GROWN) {
+        if (!is_bound && (s->kind != NPU__GROWN || s->parent != i)) {
             continue;
         }
-        if (!NPU__RESERVE(p, bound, 1)) {
+        bound = is_bound ? npu__add_bound(p, s->value, s->backend, false) : &p->bound[first[s->backend] + s->offset];
+        if (!bound) {
             return false;
         }
-        bound = &p->bound[p->num_bound++];
-        bound->value = s->value;
-        bound->backend = s->backend;
-        bound->index = p->num_buffers[s->backend]++;
-        bound->grows = s->kind == NPU__GROWN;
+        bound->value = bound->value ? bound->value : s->value;
         s->offset = bound->index;
     }
     return true;
@@ -52744,12 +52839,12 @@ static npu_status npu__check_output_size(npu_exec *e, uint32_t index, size_t byt
 }
 
 /* The buffer of a value that nothing bounds holds at least `bytes` afterwards; what it held is lost. Half as
-   much more than is asked for, so that sizes that creep up do not allocate every time. */
+   much more than is asked for once a run has ended well, so that those that creep up do not allocate every time. */
 static npu_status npu__grow(npu_exec *e, uint32_t value, uint32_t backend, npu_buffer *buffer, uint64_t bytes)
 {
     const npu_plan *plan = e->program->plan;
     const npu_backend *b = plan->backends[backend];
-    uint64_t room = bytes > INT64_MAX / 2 ? bytes : bytes + (buffer->size ? bytes / 2 : 0);
+    uint64_t room = bytes > INT64_MAX / 2 ? bytes : bytes + (e->ran ? bytes / 2 : 0);
     npu_status status;
     char label[16];
     if (buffer->size && buffer->bytes >= bytes) {
@@ -52771,7 +52866,7 @@ static npu_status npu__reserve_value(npu_exec *e, uint32_t value, uint32_t backe
     const npu_plan *plan = e->program->plan;
     uint32_t i = npu__storage_find(plan, value, backend);
     uint32_t kind = i == NPU_NO_INDEX ? 0 : plan->storage[i].kind;
-    if (kind == NPU__GROWN) {
+    if (kind == NPU__GROWN && plan->storage[i].parent == i) { /* else its memory is another's, and there */
         npu_buffer *buffer = npu__exec_buffer(e, backend, (uint32_t)plan->storage[i].offset);
         return npu__grow(e, value, backend, buffer, bytes);
     }

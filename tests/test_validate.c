@@ -157,6 +157,7 @@ static void p_read(npu_plan *p)
     a->last = a->until = 9;
     b->parent = a->parent, b->delta = 0;
 }
+static void p_shared_buffer(npu_plan *p) { place(p, 3, 0)->offset = place(p, 2, 0)->offset; }
 static void p_capacity(npu_plan *p) { p->room[0][0].weights = 2000; }
 
 static const struct { void (*damage)(npu_plan *p); const char *words; } plan_damages[] = {
@@ -188,6 +189,31 @@ static void test_plans(void)
         NPU_CHECK_THAT(!plan_damages[i].words || strstr(diag.message, plan_damages[i].words), "damage %u: '%s'",
                        (unsigned)i, diag.message);
         NPU_CHECK_STATUS(npu_plan_validate(r.plan, NULL), expected);
+        rig_end(&r);
+    }
+}
+
+/* Values that nothing bounds: the third lies where the first did. */
+static void test_grown(void)
+{
+    static const struct { void (*damage)(npu_plan *p); const char *words; } rows[] = {
+        { p_nothing, NULL }, { p_shared_buffer, "lies in the memory of another: value" },
+        { p_read, "overwrites what is still read: value a" }
+    };
+    static const char text[] = "graph g\nsymbol n 0 0\ninput x : f32[n,3]\na = aten.relu.default(x)\n"
+                               "b = aten.neg.default(a)\nc = aten.relu.default(b)\nd = aten.neg.default(c)\noutput d = d\n";
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        npu_diag diag;
+        rig r = rig_start(NULL, 0);
+        npu_graph_destroy(r.graph);
+        NPU_CHECK_STATUS(npu_graph_parse(&r.graph, text, sizeof text - 1, npu_test_graph_desc(), NULL), NPU_OK);
+        NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
+        NPU_CHECK_EQ(r.plan->num_grown[0], 2);
+        NPU_CHECK_EQ(place(r.plan, 4, 0)->offset, place(r.plan, 2, 0)->offset);
+        rows[i].damage(r.plan);
+        NPU_CHECK_STATUS(npu_plan_validate(r.plan, &diag), rows[i].words ? NPU_ERR_INTERNAL : NPU_OK);
+        NPU_CHECK_THAT(!rows[i].words || strstr(diag.message, rows[i].words), "damage %u: '%s'", (unsigned)i,
+                       diag.message);
         rig_end(&r);
     }
 }
@@ -249,6 +275,7 @@ int main(void)
 {
     NPU_RUN(test_graphs);
     NPU_RUN(test_plans);
+    NPU_RUN(test_grown);
     NPU_RUN(test_effects);
     NPU_RUN(test_invariants_are_stated);
     return npu_test_done();
