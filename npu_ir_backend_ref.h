@@ -35015,9 +35015,9 @@ typedef struct npu__ref_op {
     uint32_t scratch;           /* index + 1 of that which it works in; 0 = it needs none */
     uint32_t id;                /* of the op in the graph */
     bool is_dynamic;            /* it has runtime dims: nothing of it is prepared */
-    bool takes_epilogue;
+    bool takes_epilogue, follows; /* with runtime dims: at the planned ones */
     bool joins;                 /* its parts, where there is one thread */
-    bool leads;                 /* the next op is its epilogue */
+    bool leads;                 /* the next op is its epilogue; with runtime dims, where both can at those of a run */
 } npu__ref_op;
 
 #define NPU__REF_IN_SCRATCH (NPU_NO_INDEX - 1u) /* the buffer of a place that compile chose itself */
@@ -35452,9 +35452,12 @@ static npu_status npu__ref_make_ready(const npu__ref *ref, const npu_op_info *op
 
 #define NPU__REF_MISFIT_ROOM 8192u /* bytes for an op that cannot be measured; the rest comes from the heap */
 
-/* Bytes that an op takes when it runs at its largest dims, which fit together. Weights that it packs are the program's,
-   for the runs, too. */
-static npu_status npu__ref_measure(const npu__ref *ref, const npu_op_info *op, npu__ref_shares *shares, size_t *bytes)
+static bool npu__ref_can_follow(npu__ref_launch_op_fn launch, const npu_op_info *op, const npu_prepare *prepare);
+
+/* Bytes that an op takes when it runs at its largest dims, which fit together, and whether it leads or follows there.
+   Weights that it packs are the program's, for the runs, too. */
+static npu_status npu__ref_measure(const npu__ref *ref, const npu_op_info *op, npu__ref_shares *shares, size_t *bytes,
+                                   npu__ref_op *o)
 {
     npu__ref_arena arena = { NULL, 0, 0, { NULL, NULL } };
     npu_allocator a = { NULL, npu__ref_arena_resize };
@@ -35463,6 +35466,8 @@ static npu_status npu__ref_measure(const npu__ref *ref, const npu_op_info *op, n
     arena.heap = *shares->allocator;
     a.ctx = &arena;
     status = npu__ref_make_ready(ref, op, &a, shares, &ready);
+    o->takes_epilogue = status == NPU_OK && ready.prepare.takes_epilogue;
+    o->follows = status == NPU_OK && npu__ref_can_follow(ready.kernel->launch, op, &ready.prepare);
     npu__ref_unready(&a, &ready);
     *bytes = arena.used;
     return status == NPU_ERR_NO_MEMORY ? status : NPU_OK;
@@ -35590,10 +35595,12 @@ static npu_status npu__ref_prepare_op(const npu__ref *ref, npu__ref_program *p, 
         prepare.workspace = NPU__REF_MISFIT_ROOM;
         status = op->dynamic & NPU_DYNAMIC_MISFIT
                      ? NPU_OK
-                     : npu__ref_measure(ref, op, &p->shares, &prepare.workspace);
+                     : npu__ref_measure(ref, op, &p->shares, &prepare.workspace, o);
     } else {
         status = npu__ref_prepare(ref, *kernel, op, tensors, &p->allocator, &prepare, p->blocks, &p->shares);
         p->blocks = prepare.blocks;
+        o->takes_epilogue = prepare.takes_epilogue;
+        o->follows = status == NPU_OK && npu__ref_can_follow((*kernel)->launch, op, &prepare);
     }
     if (status) {
         snprintf(text, 96, "%.60s: cannot be prepared", op->name);
@@ -35610,7 +35617,7 @@ static npu_status npu__ref_prepare_op(const npu__ref *ref, npu__ref_program *p, 
     o->num_in = op->num_in;
     o->num_out = op->num_out;
     o->parts = prepare.parts ? prepare.parts : 1;
-    o->takes_epilogue = prepare.takes_epilogue && !o->is_dynamic && op->num_out == 1;
+    o->takes_epilogue = o->takes_epilogue && op->num_out == 1;
     o->joins = prepare.joins && !o->is_dynamic;
     room->bytes = prepare.workspace;
     room->worker_bytes = prepare.worker_workspace;
@@ -35837,31 +35844,43 @@ static const npu__ref_follower npu__ref_followers[] = {
 };
 
 /* NULL = it cannot run by pieces. */
-static const npu__ref_follower *npu__ref_follower_of(const npu__ref_op *o)
+static const npu__ref_follower *npu__ref_follower_of(npu__ref_launch_op_fn launch, const void *state)
 {
-    for (size_t i = 0; o->launch && i < NPU__REF_COUNT(npu__ref_followers); i++) {
-        if (o->launch == npu__ref_followers[i].launch) {
-            return npu__ref_followers[i].takes(o->state) ? &npu__ref_followers[i] : NULL;
+    for (size_t i = 0; launch && i < NPU__REF_COUNT(npu__ref_followers); i++) {
+        if (launch == npu__ref_followers[i].launch) {
+            return npu__ref_followers[i].takes(state) ? &npu__ref_followers[i] : NULL;
         }
     }
     return NULL;
+}
+
+static bool npu__ref_can_follow(npu__ref_launch_op_fn launch, const npu_op_info *op, const npu_prepare *prepare)
+{
+    return op->num_out == 1 && op->out[0]->dtype == NPU_F32 && !prepare->before &&
+           npu__ref_follower_of(launch, prepare->state);
+}
+
+/* Whether op `next`, with operands and results as described, is element by element on y, which it reads as `value`. */
+static bool npu__ref_is_onto(const npu__ref_program *p, const npu_tensor *y, const npu__ref_op *next,
+                             const npu_tensor *tensors, uint32_t value)
+{
+    if (npu__ref_len(y) == 0 || npu__ref_len(&tensors[next->num_in]) != npu__ref_len(y)) {
+        return false;
+    }
+    for (uint32_t k = 0; k < next->num_in; k++) {
+        if (p->refs[next->first_ref + k] == value) {
+            return npu__ref_is_dense(&tensors[k]) && npu__ref_len(&tensors[k]) == npu__ref_len(y);
+        }
+    }
+    return false;
 }
 
 /* Whether the ops from o on are such a pair: the second reads `value`, which nothing else does, as it lies. */
 static bool npu__ref_may_lead(const npu__ref_program *p, const npu__ref_op *o, uint32_t value)
 {
     const npu__ref_op *next = o + 1;
-    const npu_tensor *y = o->tensors + o->num_in;
-    if (next->is_dynamic || !npu__ref_follower_of(next) || next->before || next->num_out != 1 || npu__ref_len(y) == 0 ||
-        next->tensors[next->num_in].dtype != NPU_F32 || npu__ref_len(&next->tensors[next->num_in]) != npu__ref_len(y)) {
-        return false;
-    }
-    for (uint32_t k = 0; k < next->num_in; k++) {
-        if (p->refs[next->first_ref + k] == value) {
-            return npu__ref_is_dense(&next->tensors[k]) && npu__ref_len(&next->tensors[k]) == npu__ref_len(y);
-        }
-    }
-    return false;
+    return next->follows && next->is_dynamic == o->is_dynamic &&
+           npu__ref_is_onto(p, o->tensors + o->num_in, next, next->tensors, value);
 }
 
 static npu_status npu__ref_find_leads(npu__ref_program *p, const npu_group *group)
@@ -35883,6 +35902,9 @@ static npu_status npu__ref_find_leads(npu__ref_program *p, const npu_group *grou
         uint32_t value = o->takes_epilogue ? p->refs[o->first_ref + o->num_in] : 0;
         o->leads = o->takes_epilogue && readers[value] == 1 && group->values[value]->role == NPU_GROUP_INNER &&
                    npu__ref_may_lead(p, o, value);
+        if (o->leads && o->is_dynamic) { /* both are prepared at the turn of the first */
+            p->scratches[o->scratch - 1].bytes += p->scratches[o[1].scratch - 1].bytes;
+        }
     }
     npu__ref_free(&p->allocator, readers);
     return NPU_OK;
@@ -36169,68 +36191,116 @@ NPU__REF_COLD static void npu__ref_explain(const npu_launch *l)
     }
 }
 
-NPU__REF_APART static npu_status npu__ref_run_dynamic(const npu__ref_program *p, const npu__ref_op *o,
-                                                      const npu_binding *b, void **table)
+/* The epilogue of launch l: the op whose launch `e` has, by its own loops. */
+static void npu__ref_lead(npu_epilogue *e, npu_launch *l, const npu__ref_follower *follower)
 {
-    const npu_dynamic *dynamic = b->dynamic;
-    npu__ref_arena arena = { NULL, 0, 0, { NULL, NULL } };
-    npu_allocator a = { NULL, npu__ref_arena_resize };
-    npu__ref_op now = *o;
-    npu__ref_ready ready;
-    npu__ref_workers workers = { 0 };
-    npu_launch l;
-    const npu_op_info *info;
-    npu_status status;
-    npu__ref_addresses(p, o, b, table, 0);
-    status = dynamic->describe(dynamic->ctx, o->id, (const void *const *)table, &info);
-    if (status || (o->num_out && p->places[p->refs[o->first_ref + o->num_in]].alias)) {
-        return status;
-    }
-    npu__ref_addresses(p, o, b, table, 0); /* results may have moved to more room */
-    arena.base = (char *)npu__ref_workspace(p, o, b, table);
-    arena.size = o->scratch ? (size_t)p->scratches[o->scratch - 1].bytes : 0;
-    arena.heap = p->allocator;
-    a.ctx = &arena;
-    status = npu__ref_make_ready(&p->ref, info, &a, (npu__ref_shares *)(uintptr_t)&p->shares, &ready);
-    if (status == NPU_OK) {
-        npu__ref_launch_of(&l, o, ready.tensors, table);
-        l.worker_workspace = NULL;
-        l.epilogue = NULL;
-        l.state = ready.prepare.state;
-        l.workspace = ready.workspace;
-        l.isa = ready.prepare.isa;
-        l.dims = info->dynamic & NPU_DYNAMIC_RESULTS ? ready.dims : NULL;
-        npu__ref_heard_by(&l, b);
-        now.launch = ready.kernel->launch;
-        now.before = ready.prepare.before;
-        now.before_parts = 1; /* memory of threads is there for as many parts as launch has */
-        now.parts = ready.prepare.parts ? ready.prepare.parts : 1;
-        workers.own = (char *)ready.workspace + ready.own;
-        workers.step = npu__ref_round_up(ready.prepare.worker_workspace);
-        workers.is_by_part = true;
-        status = npu__ref_run_parts(&now, &l, &workers, b->parallel);
-        if (status == NPU_ERR_RANGE) {
-            npu__ref_explain(&l);
-        }
-    }
-    if (status == NPU_OK && (info->dynamic & NPU_DYNAMIC_RESULTS)) {
-        status = dynamic->set_result_dims(dynamic->ctx, o->id, (const int64_t(*)[NPU_MAX_RANK])ready.dims);
-    }
-    npu__ref_unready(&a, &ready);
-    return status;
-}
-
-/* `next` as the epilogue of launch l. */
-static void npu__ref_lead(npu_epilogue *e, const npu_launch *l, const npu__ref_op *next, void *const *table)
-{
-    const npu__ref_follower *follower = npu__ref_follower_of(next);
-    e->launch = *l;
-    npu__ref_launch_of(&e->launch, next, next->tensors, table);
-    e->launch.state = next->state;
     e->from = l->y[0];
     e->run = follower->run;
     e->limits = e->addend = NULL;
     follower->says(e);
+    l->epilogue = e;
+}
+
+/* An op with runtime dims, described and prepared for those of this run. */
+typedef struct npu__ref_turn {
+    npu__ref_ready ready;
+    npu_launch launch;
+    bool tells_dims; /* of its results */
+} npu__ref_turn;
+
+/* `table` has room for its addresses. */
+static npu_status npu__ref_take_turn(const npu__ref_program *p, const npu__ref_op *o, const npu_binding *b,
+                                     const npu_allocator *a, void **table, uint32_t first, npu__ref_turn *t)
+{
+    const npu_op_info *info;
+    npu_status status;
+    npu__ref_addresses(p, o, b, table, first);
+    status = b->dynamic->describe(b->dynamic->ctx, o->id, (const void *const *)(table + first), &info);
+    memset(&t->ready, 0, sizeof t->ready);
+    if (status || (o->num_out && p->places[p->refs[o->first_ref + o->num_in]].alias)) {
+        return status;
+    }
+    npu__ref_addresses(p, o, b, table, first); /* results may have moved to more room */
+    status = npu__ref_make_ready(&p->ref, info, a, (npu__ref_shares *)(uintptr_t)&p->shares, &t->ready);
+    if (status == NPU_OK) {
+        npu_launch *l = &t->launch;
+        npu__ref_launch_of(l, o, t->ready.tensors, table + first);
+        l->worker_workspace = NULL;
+        l->epilogue = NULL;
+        l->state = t->ready.prepare.state;
+        l->workspace = t->ready.workspace;
+        l->isa = t->ready.prepare.isa;
+        t->tells_dims = (info->dynamic & NPU_DYNAMIC_RESULTS) != 0;
+        l->dims = t->tells_dims ? t->ready.dims : NULL;
+        npu__ref_heard_by(l, b);
+    }
+    return status;
+}
+
+/* Whether the op after o, which both have their turn, can be its epilogue at the dims of this run. */
+static bool npu__ref_lead_turn(const npu__ref_program *p, const npu__ref_op *o, npu__ref_turn *t,
+                               const npu__ref_turn *next, npu_epilogue *after)
+{
+    const npu_kernel *kernel = next->ready.kernel;
+    const npu__ref_follower *follower = kernel ? npu__ref_follower_of(kernel->launch, next->ready.prepare.state) : NULL;
+    bool leads = follower && !next->ready.prepare.before && t->ready.prepare.takes_epilogue && !t->tells_dims &&
+                 npu__ref_is_onto(p, t->launch.out, o + 1, next->ready.tensors, p->refs[o->first_ref + o->num_in]);
+    if (leads) {
+        after->launch = next->launch;
+        npu__ref_lead(after, &t->launch, follower);
+    }
+    return leads;
+}
+
+static npu_status npu__ref_run_turn(const npu__ref_op *o, const npu__ref_turn *t, const npu_binding *b)
+{
+    const npu__ref_ready *r = &t->ready;
+    npu__ref_op now = *o;
+    npu__ref_workers workers = { 0 };
+    uint32_t width = b->parallel && b->parallel->width > 1 ? b->parallel->width : 1;
+    npu_status status;
+    now.launch = r->kernel->launch;
+    now.before = r->prepare.before;
+    now.before_parts = 1; /* memory of threads is there for as many parts as launch has */
+    now.parts = r->prepare.parts && !(width == 1 && r->prepare.joins && !now.before) ? r->prepare.parts : 1;
+    workers.own = (char *)r->workspace + r->own;
+    workers.step = npu__ref_round_up(r->prepare.worker_workspace);
+    workers.num = r->prepare.parts;
+    workers.is_by_part = width > r->prepare.parts;
+    status = npu__ref_run_parts(&now, &t->launch, &workers, b->parallel);
+    if (status == NPU_ERR_RANGE) {
+        npu__ref_explain(&t->launch);
+    }
+    if (status == NPU_OK && t->tells_dims) {
+        status = b->dynamic->set_result_dims(b->dynamic->ctx, o->id, (const int64_t(*)[NPU_MAX_RANK])r->dims);
+    }
+    return status;
+}
+
+/* Op o, and the next one with it where that is its epilogue: *leads says whether it was. */
+NPU__REF_APART static npu_status npu__ref_run_dynamic(const npu__ref_program *p, const npu__ref_op *o,
+                                                      const npu_binding *b, void **table, bool *leads)
+{
+    npu__ref_arena arena = { NULL, 0, 0, { NULL, NULL } };
+    npu_allocator a = { NULL, npu__ref_arena_resize };
+    npu__ref_turn turn, next;
+    npu_epilogue after;
+    npu_status status;
+    arena.base = (char *)npu__ref_workspace(p, o, b, table);
+    arena.size = o->scratch ? (size_t)p->scratches[o->scratch - 1].bytes : 0;
+    arena.heap = p->allocator;
+    a.ctx = &arena;
+    status = npu__ref_take_turn(p, o, b, &a, table, 0, &turn);
+    if (status == NPU_OK && *leads) {
+        status = npu__ref_take_turn(p, o + 1, b, &a, table, o->num_in + o->num_out, &next);
+        *leads = status == NPU_OK && npu__ref_lead_turn(p, o, &turn, &next, &after);
+        status = status == NPU_OK && turn.ready.kernel ? npu__ref_run_turn(o, &turn, b) : status;
+        npu__ref_unready(&a, &next.ready);
+    } else if (status == NPU_OK && turn.ready.kernel) {
+        status = npu__ref_run_turn(o, &turn, b);
+    }
+    npu__ref_unready(&a, &turn.ready);
+    return status;
 }
 
 static npu_status npu__ref_submit(void *ctx, void *program, const npu_binding *b, npu_fence *fence)
@@ -36268,16 +36338,19 @@ static npu_status npu__ref_submit(void *ctx, void *program, const npu_binding *b
             workers.step = npu__ref_round_up((size_t)own->worker_bytes);
         }
         l.worker_workspace = workers.own; /* not read where there is none */
-        if (o->leads) {
+        bool is_dynamic = NPU__REF_HAS_SYMBOLS && o->is_dynamic, leads = o->leads;
+        if (leads && !is_dynamic) {
             npu__ref_addresses(p, o + 1, b, table, o->num_in + o->num_out);
-            npu__ref_lead(&after, &l, o + 1, table + o->num_in + o->num_out);
-            l.epilogue = &after;
+            after.launch = l;
+            npu__ref_launch_of(&after.launch, o + 1, o[1].tensors, table + o->num_in + o->num_out);
+            after.launch.state = o[1].state;
+            npu__ref_lead(&after, &l, npu__ref_follower_of(o[1].launch, o[1].state));
         }
         begin = b->op_done ? b->clock() : 0;
         bool at_once = (o->parts == 1 || (o->joins && !threads)) && !o->before;
-        status = NPU__REF_HAS_SYMBOLS && o->is_dynamic ? npu__ref_run_dynamic(p, o, b, table)
-                 : at_once                             ? o->launch(&l, 0, 1)
-                                                       : npu__ref_run_parts(o, &l, &workers, b->parallel);
+        status = is_dynamic ? npu__ref_run_dynamic(p, o, b, table, &leads)
+                 : at_once  ? o->launch(&l, 0, 1)
+                            : npu__ref_run_parts(o, &l, &workers, b->parallel);
         if (b->op_done) {
             b->op_done(b->op_done_ctx, o->id, begin, b->clock());
         }
@@ -36287,7 +36360,7 @@ static npu_status npu__ref_submit(void *ctx, void *program, const npu_binding *b
         if (status == NPU_ERR_RANGE && !o->is_dynamic) {
             npu__ref_explain(&l);
         }
-        i += o->leads;
+        i += leads;
     }
     if (fence) {
         *fence = 0;

@@ -1385,6 +1385,98 @@ static void check_packed(const char *symbol, bool is_bounded)
     NPU_CHECK_EQ(counter.live_bytes, 0);
 }
 
+/* The ops that a run took time for: one that ran on pieces of another's result is not among them. */
+static uint32_t timed_ops(const npu_exec *exec, uint32_t ops[64])
+{
+    uint32_t count = 0, num = 0;
+    const npu_profile_step *steps = npu_exec_profile(exec, &count);
+    for (uint32_t i = 0; i < count && num < 64; i++) {
+        if (steps[i].op) {
+            ops[num++] = steps[i].op;
+        }
+    }
+    return num;
+}
+
+static const char *const net_text =
+    "input i : f32[n,8,r,r]\nparam k : f32[16,8,3,3]\nparam p : f32[8,16,1,1]\nparam d : f32[8,1,3,3]\n"
+    "param q : f32[8,8]\nc = aten.conv2d.default(i, k, none, [1, 1], [1, 1])\na = aten.relu.default(c)\n"
+    "e = aten.conv2d.default(a, p)\ns = aten.add.Tensor(e, i)\n"
+    "f = aten.conv2d.default(s, d, none, [1, 1], [1, 1], [1, 1], 8)\nh = aten.hardtanh.default(f, 0.0, 6.0)\n"
+    "v = aten.flatten.using_ints(h, 2)\nt = aten.transpose.int(v, 1, 2)\nl = aten.linear.default(t, q)\n"
+    "g = aten.gelu.default(l)\nm = aten.mul.Tensor(g, t)\nu = aten.softmax.int(m, -1)\nz = aten.mul.Tensor(u, u)\n"
+    "b = aten.mul.Tensor(z, m)\noutput b = b\noutput h = h\n";
+
+static rig net_make(npu_graph *g, const float *w)
+{
+    static const struct { const char *name; size_t len; } params[] = {
+        { "k", 16 * 8 * 9 }, { "p", 16 * 8 }, { "d", 8 * 9 }, { "q", 64 }
+    };
+    rig r = { .graph = g, .desc = { .num_backends = 1 }, .exec_desc = { .profile = true } };
+    r.backends[0] = npu_ref_backend();
+    for (size_t i = 0; i < sizeof params / sizeof params[0]; i++) {
+        NPU_CHECK_STATUS(npu_graph_bind_param(g, params[i].name, w, params[i].len * sizeof *w), NPU_OK);
+    }
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    return r;
+}
+
+static size_t net_run(npu_exec *exec, int64_t n, int64_t r, const float *x, float *y)
+{
+    size_t len = 0, size = 0;
+    NPU_CHECK_STATUS(npu_test_input_dims(exec, "i", 4, DIMS(n, 8, r, r), x), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
+    for (uint32_t i = 0; i < 2; i++) {
+        const float *from = (const float *)npu_exec_output(exec, i, &size);
+        memcpy(y + len, from, from ? size : 0);
+        len += size / sizeof *y;
+    }
+    return len;
+}
+
+/* With open sizes a net has the bits, and the ops on pieces of others' results, that it has with fixed ones; and values
+   that nothing bounds share buffers. */
+static void test_open_net(void)
+{
+    static const struct { const char *sizes; uint32_t num_grown; } nets[] = {
+        { "symbol n 0 5\nsymbol r 3 20\n", 0 }, { "symbol n 0 0\nsymbol r 3 20\n", 2 }, { "symbol n 0 0\nsymbol r 3 0\n", 2 }
+    };
+    static const int64_t rows[][2] = { { 2, 12 }, { 1, 3 }, { 5, 20 }, { 0, 8 }, { 1, 20 }, { 4, 5 } };
+    static float x[5 * 8 * 20 * 20], w[16 * 8 * 9], y[2][5 * 8 * 20 * 20 * 2];
+    const char *const names[] = { "n", "r" };
+    fill(x, sizeof x / sizeof *x, 3), fill(w, sizeof w / sizeof *w, 5);
+    for (size_t k = 0; k < sizeof nets / sizeof nets[0]; k++) {
+        npu_text text = npu_text_init(NULL);
+        npu_graph *g = NULL, *now = NULL;
+        uint32_t backend, num_grown = 0;
+        uint64_t bytes;
+        npu_text_printf(&text, "graph main\n%s%s", nets[k].sizes, net_text);
+        NPU_CHECK_STATUS(npu_graph_parse(&g, text.data, text.len, NULL, NULL), NPU_OK);
+        rig open = net_make(g, w);
+        NPU_CHECK_STATUS(npu_plan_validate(npu_program_plan(open.program), NULL), NPU_OK);
+        for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+            uint32_t ops[2][64], num;
+            NPU_CHECK_STATUS(npu_graph_specialize(&now, g, names, rows[i], 2, NULL), NPU_OK);
+            rig fixed = net_make(now, w);
+            size_t len = net_run(open.exec, rows[i][0], rows[i][1], x, y[0]);
+            NPU_CHECK_EQ(net_run(fixed.exec, rows[i][0], rows[i][1], x, y[1]), len);
+            NPU_CHECK_THAT(memcmp(y[0], y[1], len * sizeof y[0][0]) == 0, "%s%d x %d differs", nets[k].sizes,
+                           (int)rows[i][0], (int)rows[i][1]);
+            num = timed_ops(open.exec, ops[0]);
+            NPU_CHECK(num > 0 && (num < 14 || rows[i][0] == 0));
+            NPU_CHECK_EQ(timed_ops(fixed.exec, ops[1]), num);
+            NPU_CHECK(memcmp(ops[0], ops[1], num * sizeof ops[0][0]) == 0);
+            rig_end(&fixed);
+        }
+        while (npu_exec_unbounded(open.exec, num_grown, &backend, &bytes)) {
+            num_grown++;
+        }
+        NPU_CHECK_EQ(num_grown, nets[k].num_grown);
+        npu_text_free(&text);
+        rig_end(&open);
+    }
+}
+
 static void test_packed_once(void)
 {
     check_packed("symbol n 1 40", true);
@@ -1527,6 +1619,7 @@ int main(void)
     NPU_RUN(test_planned_bytes);
     NPU_RUN(test_runs_do_not_allocate);
     NPU_RUN(test_packed_once);
+    NPU_RUN(test_open_net);
     NPU_RUN(test_symbols);
     NPU_RUN(test_rejected_shapes);
     NPU_RUN(test_given_symbols);
