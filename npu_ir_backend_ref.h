@@ -35643,7 +35643,8 @@ static npu_status npu__ref_compile_op(const npu__ref *ref, npu__ref_program *p, 
         npu__ref_describe(&tensors[op->num_in + i], op->out[i]);
     }
     status = tensors ? npu__ref_prepare_op(ref, p, op, o, tensors, &room, &kernel, text) : NPU_ERR_NO_MEMORY;
-    status = status ? status : npu__ref_add_scratch(p, index, room.bytes, room.worker_bytes, &o->scratch);
+    status = status ? status
+                    : npu__ref_add_scratch(p, index, (size_t)room.bytes, (size_t)room.worker_bytes, &o->scratch);
     if (status) {
         return status;
     }
