@@ -51,6 +51,15 @@ extern "C" {
 
 struct npu_launch;
 struct npu_kernel_table;
+/* An op that can make some planes of result 0 alone, those of its dims 0 and 1 as one (of dim 0 without a batch). */
+typedef struct npu_planes {
+    /* n planes from `first` on, all of one image, in worker_workspace, with launch's bits; NULL = it cannot */
+    npu_status (*launch)(const struct npu_launch *l, int64_t first, int64_t n);
+    int64_t num, of_image;
+    int64_t step;  /* the fewest that are worth a call */
+    bool is_apart; /* of operand 0 it reads the same planes, and no others */
+} npu_planes;
+
 typedef struct npu_prepare {
     /* during prepare only; op->in_data of weights lives as long as the program, the rest is NULL */
     const npu_op_info *op;
@@ -78,6 +87,7 @@ typedef struct npu_prepare {
     bool takes_epilogue;
     /* set it: one thread may launch all parts as part 0 of 1, with the same bits; false before the call */
     bool joins;
+    npu_planes planes;      /* set it: zero before the call */
     void *blocks;           /* of npu_prepare_alloc */
     void *shared;           /* of npu_prepare_share; NULL = nothing is shared */
 } npu_prepare;
@@ -12348,6 +12358,15 @@ NPU__REF_COLD static npu_status npu__ref_conv_make_parts(npu_prepare *p, npu__re
     return NPU_OK;
 }
 
+/* Of a convolution that sums each plane from one. */
+static npu_status npu__ref_conv_planes_apart(const npu_launch *l, int64_t first, int64_t n)
+{
+    npu__ref_conv_blocked s = ((const npu__ref_conv_state *)l->state)->parts[0];
+    s.bands = 1, s.band = s.conv->out[1];
+    npu__ref_conv_planes_of(&s, l, first, first + n);
+    return NPU_OK;
+}
+
 NPU__REF_COLD static npu_status npu__ref_conv_prepare(npu_prepare *p)
 {
     npu__ref_conv_state *state = npu_prepare_alloc(p, sizeof *state);
@@ -12372,6 +12391,10 @@ NPU__REF_COLD static npu_status npu__ref_conv_prepare(npu_prepare *p)
     work = work * (state->conv.in_channels == 1 ? 16 : 4) / NPU__REF_GEMM_GRAIN; /* planes are mostly moved */
     p->parts = (uint32_t)npu__ref_max(npu__ref_min(state->items, work < 64 ? (int64_t)work : 64), 1);
     p->workspace = state->packed_bytes, p->worker_workspace = state->part_bytes;
+    if (state->num_parts == 1 && state->parts[0].plane.masks && state->conv.out_channels == 1) {
+        p->planes = (npu_planes){ npu__ref_conv_planes_apart, state->conv.images * state->conv.groups,
+                                  state->conv.groups, 1, true };
+    }
     return NPU_OK;
 }
 
@@ -12623,6 +12646,43 @@ typedef struct npu__ref_pointwise {
     npu__ref_launch_op_fn before;
 } npu__ref_pointwise;
 
+enum { NPU__REF_PLANES_NEAR = 384 << 10 }; /* bytes of planes that stay near until they are read */
+
+/* The rows of C that are some planes. */
+static npu_status npu__ref_conv_planes_pointwise(const npu_launch *l, int64_t first, int64_t n)
+{
+    const npu__ref_matmul *s = (const npu__ref_matmul *)((const npu__ref_pointwise *)l->state)->state;
+    int64_t image = first / s->gemm.m, row = first % s->gemm.m;
+    npu__ref_product g = s->gemm;
+    g.m = n;
+    g.a.x = (const float *)(s->spread_a ? s->spread_a : l->x[s->a_index]) + row * g.a.row;
+    g.b.x = (const float *)l->x[s->b_index] + npu__ref_batch_start(&s->b, image);
+    g.bias.x = s->bias_index == NPU_NO_INDEX ? NULL : (const float *)l->x[s->bias_index] + row;
+    g.c = (float *)l->y[0] + first * g.n;
+    g.workspace = l->worker_workspace;
+    g.epilogue = l->epilogue;
+    npu__ref_gemm(&g, 0, 1);
+    return NPU_OK;
+}
+
+/* As many planes at a time as stay near, in whole tiles; the last time some more. */
+static void npu__ref_conv_cut_planes(npu_prepare *p, const npu__ref_matmul *s, int64_t images)
+{
+    npu__ref_product g = s->gemm;
+    int64_t rows = npu__ref_tile(&g)->rows, most = NPU__REF_PLANES_NEAR / (int64_t)sizeof(float) / npu__ref_max(g.n, 1);
+    int64_t step = npu__ref_max(most / rows, 1) * rows;
+    if (p->before || g.a.dtype != NPU_F32 || g.b.dtype != NPU_F32 || g.c_dtype != NPU_F32 || g.onto || g.k == 0 ||
+        npu__ref_gemm_is_naive(&g) || g.m < 2 * step || g.n < 2) {
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        g.m = i ? step + s->gemm.m % step : step;
+        size_t bytes = npu__ref_gemm_workspace(&g);
+        p->worker_workspace = bytes > p->worker_workspace ? bytes : p->worker_workspace;
+    }
+    p->planes = (npu_planes){ npu__ref_conv_planes_pointwise, images * s->gemm.m, s->gemm.m, step, false };
+}
+
 static npu_status npu__ref_conv_before_pointwise(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_pointwise *s = (const npu__ref_pointwise *)l->state;
@@ -12651,6 +12711,9 @@ NPU__REF_COLD static npu_status npu__ref_conv_prepare_pointwise(npu_prepare *p)
     }
     s->launch = by_pixels ? npu__ref_conv_launch : npu__ref_matmul_launch;
     status = by_pixels ? npu__ref_conv_prepare(p) : npu__ref_conv_prepare_matmul(p);
+    if (status == NPU_OK && !by_pixels) {
+        npu__ref_conv_cut_planes(p, (const npu__ref_matmul *)p->state, c.images);
+    }
     s->state = p->state, s->before = p->before;
     p->state = s, p->before = p->before ? npu__ref_conv_before_pointwise : NULL;
     return status;
@@ -35018,6 +35081,10 @@ typedef struct npu__ref_op {
     bool takes_epilogue, follows; /* with runtime dims: at the planned ones */
     bool joins;                 /* its parts, where there is one thread */
     bool leads;                 /* the next op is its epilogue; with runtime dims, where both can at those of a run */
+    bool streams;               /* the next op takes its planes as they come, and they lie nowhere; not its epilogue */
+    bool is_streamed;           /* that epilogue */
+    npu_planes planes;
+    uint32_t index;             /* in the group */
 } npu__ref_op;
 
 #define NPU__REF_IN_SCRATCH (NPU_NO_INDEX - 1u) /* the buffer of a place that compile chose itself */
@@ -35157,7 +35224,7 @@ static npu__ref_program *npu__ref_program_new(const npu_allocator *a, const npu_
     p->refs = (uint32_t *)npu__ref_array(a, num_refs, sizeof *p->refs);
     p->data = (const void **)npu__ref_array(a, num_values, sizeof *p->data);
     p->places = (npu_place *)npu__ref_array(a, num_values, sizeof *p->places);
-    p->views = (npu_inplace *)npu__ref_array(a, num_views, sizeof *p->views);
+    p->views = (npu_inplace *)npu__ref_array(a, num_views + group->num_ops, sizeof *p->views);
     p->variants = (const char **)npu__ref_array(a, group->num_ops, sizeof *p->variants);
     if (num_refs > UINT32_MAX / 2 || !p->ops || !p->refs || !p->data || !p->places || !p->views || !p->variants) {
         npu__ref_release(NULL, p);
@@ -35619,6 +35686,8 @@ static npu_status npu__ref_prepare_op(const npu__ref *ref, npu__ref_program *p, 
     o->parts = prepare.parts ? prepare.parts : 1;
     o->takes_epilogue = o->takes_epilogue && op->num_out == 1;
     o->joins = prepare.joins && !o->is_dynamic;
+    o->planes = prepare.planes;
+    o->planes.launch = o->is_dynamic ? NULL : o->planes.launch;
     room->bytes = prepare.workspace;
     room->worker_bytes = prepare.worker_workspace;
     return NPU_OK;
@@ -35651,6 +35720,8 @@ static npu_status npu__ref_compile_op(const npu__ref *ref, npu__ref_program *p, 
     o->first_ref = p->num_refs;
     o->id = op->op;
     o->takes_epilogue = o->takes_epilogue && views;
+    o->planes.launch = views ? o->planes.launch : NULL;
+    o->index = index;
     if (views) {
         p->variants[index] = kernel->variant;
     }
@@ -35674,6 +35745,7 @@ static npu_status npu__ref_repeat_op(npu__ref_program *p, const npu_group_op *op
     *o = *from;
     o->first_ref = p->num_refs;
     o->id = info->op;
+    o->index = index;
     if (info->num_in) {
         memcpy(p->refs + p->num_refs, op->in, info->num_in * sizeof *op->in);
     }
@@ -35884,19 +35956,26 @@ static bool npu__ref_may_lead(const npu__ref_program *p, const npu__ref_op *o, u
            npu__ref_is_onto(p, o->tensors + o->num_in, next, next->tensors, value);
 }
 
-static npu_status npu__ref_find_leads(npu__ref_program *p, const npu_group *group)
+/* Per value how often it is read; NULL = out of memory. */
+static uint32_t *npu__ref_count_readers(const npu__ref_program *p)
 {
     uint32_t *readers = (uint32_t *)npu__ref_array(&p->allocator, (size_t)p->num_values + p->num_inner,
                                                    sizeof *readers);
-    if (!readers) {
-        return NPU_ERR_NO_MEMORY;
-    }
-    for (uint32_t i = 0; i < p->num_ops; i++) {
+    for (uint32_t i = 0; readers && i < p->num_ops; i++) {
         const npu__ref_op *o = &p->ops[i];
         for (uint32_t k = 0; k < o->num_in; k++) {
             uint32_t value = p->refs[o->first_ref + k];
             readers[value == NPU_NO_INDEX ? 0 : value] += value != NPU_NO_INDEX;
         }
+    }
+    return readers;
+}
+
+static npu_status npu__ref_find_leads(npu__ref_program *p, const npu_group *group)
+{
+    uint32_t *readers = npu__ref_count_readers(p);
+    if (!readers) {
+        return NPU_ERR_NO_MEMORY;
     }
     for (uint32_t i = 0; i + 1 < p->num_ops; i++) {
         npu__ref_op *o = &p->ops[i];
@@ -35911,28 +35990,155 @@ static npu_status npu__ref_find_leads(npu__ref_program *p, const npu_group *grou
     return NPU_OK;
 }
 
+/* ---- planes that an op takes as they come from the one before it ----
+
+   What a convolution of one tap makes of an image is often many times as large as the cache, and the next op, which
+   sums each plane from one, waits for it to come back. Both run together instead, some planes at a time, in memory of
+   the thread: the planner hears that the results between them are views of the first op's operand, which therefore
+   lives until the second has run, and have no memory. The bits are those of the two ops one after the other. */
+
+enum { NPU__REF_STREAM_LEAST = 1 << 20 }; /* bytes of an image's planes that are worth it */
+
+/* The op that takes the planes of o, NULL = none. */
+static npu__ref_op *npu__ref_stream_to(const npu__ref_program *p, const npu_group *group, const uint32_t *readers,
+                                       const npu__ref_op *o)
+{
+    const npu__ref_op *last = o->leads ? o + 1 : o, *end = p->ops + p->num_ops;
+    npu__ref_op *to = (npu__ref_op *)(uintptr_t)(last + 1);
+    const npu_tensor *y = o->tensors + o->num_in;
+    uint32_t value = p->refs[last->first_ref + last->num_in];
+    if (!o->planes.launch || to >= end || !to->planes.launch || !to->planes.is_apart || o->before || to->before ||
+        to->planes.num != o->planes.num || to->planes.of_image != o->planes.of_image || last->num_in > 3 ||
+        (last != o && last->num_in != 1) || readers[value] != 1 || group->values[value]->role != NPU_GROUP_INNER ||
+        npu__ref_len(y) / (o->planes.num / o->planes.of_image) < NPU__REF_STREAM_LEAST / (int64_t)sizeof(float) ||
+        p->refs[to->first_ref] != value || !npu__ref_is_dense(&to->tensors[0]) ||
+        group->values[p->refs[o->first_ref]]->role == NPU_GROUP_WEIGHT ||
+        (o->scratch && p->scratches[o->scratch - 1].bytes)) {
+        return NULL;
+    }
+    for (uint32_t i = 1; i < o->num_in; i++) { /* they may be gone by the turn of `to`, but for weights */
+        uint32_t x = p->refs[o->first_ref + i];
+        if (x != NPU_NO_INDEX && !p->data[x]) {
+            return NULL;
+        }
+    }
+    return to;
+}
+
+static void npu__ref_add_stream_view(npu__ref_program *p, const npu__ref_op *o)
+{
+    npu_inplace *view = &p->views[p->num_views++];
+    view->size = (uint32_t)sizeof *view;
+    view->op = o->index; /* operand 0, result 0 */
+}
+
+/* A scratch for an op that has none, among those of the others. */
+static bool npu__ref_insert_scratch(npu__ref_program *p, npu__ref_op *o)
+{
+    uint32_t at = p->num_scratches;
+    void *all = p->scratches;
+    if (!npu__ref_grow(&p->allocator, &all, p->num_scratches, &p->room_scratches, sizeof *p->scratches)) {
+        return false;
+    }
+    p->scratches = (npu_scratch *)all;
+    for (; at > 0 && p->scratches[at - 1].op > o->index; at--) {
+        p->scratches[at] = p->scratches[at - 1];
+    }
+    p->num_scratches++;
+    memset(&p->scratches[at], 0, sizeof p->scratches[at]);
+    p->scratches[at].size = (uint32_t)sizeof *p->scratches;
+    p->scratches[at].op = o->index;
+    p->scratches[at].alignment = NPU__REF_ALIGN;
+    for (uint32_t i = 0; i < p->num_ops; i++) {
+        p->ops[i].scratch += p->ops[i].scratch > at;
+    }
+    o->scratch = at + 1;
+    return true;
+}
+
+/* Bytes of the planes that o makes at a time, at most. */
+static size_t npu__ref_stream_bytes(const npu__ref_op *o)
+{
+    const npu_planes *s = &o->planes;
+    int64_t most = s->step + s->of_image % s->step;
+    return npu__ref_round_up((size_t)(npu__ref_len(&o->tensors[o->num_in]) / s->num * most) * sizeof(float));
+}
+
+/* A thread's memory for a stream: the planes, what the first op works in, what the second does. */
+static size_t npu__ref_stream_own(const npu__ref_program *p, const npu__ref_op *o)
+{
+    return npu__ref_stream_bytes(o) +
+           npu__ref_round_up(o->scratch ? (size_t)p->scratches[o->scratch - 1].worker_bytes : 0);
+}
+
+static npu_status npu__ref_find_streams(npu__ref_program *p, const npu_group *group)
+{
+    uint32_t *readers = npu__ref_count_readers(p);
+    npu_status status = readers ? NPU_OK : NPU_ERR_NO_MEMORY;
+    for (uint32_t i = 0; status == NPU_OK && i < p->num_ops; i += 1 + p->ops[i].leads) {
+        npu__ref_op *o = &p->ops[i], *to = npu__ref_stream_to(p, group, readers, o);
+        if (!to) {
+            continue;
+        }
+        if (!to->scratch && !npu__ref_insert_scratch(p, to)) {
+            status = NPU_ERR_NO_MEMORY;
+            continue;
+        }
+        o->streams = true;
+        npu__ref_add_stream_view(p, o);
+        if (o->leads) {
+            o[1].is_streamed = true;
+            npu__ref_add_stream_view(p, o + 1);
+        }
+        p->scratches[to->scratch - 1].worker_bytes =
+            npu__ref_round_up((size_t)p->scratches[to->scratch - 1].worker_bytes) + npu__ref_stream_own(p, o);
+    }
+    npu__ref_free(&p->allocator, readers);
+    return status;
+}
+
 static bool npu__ref_same_place(const npu_place *a, const npu_place *b)
 {
     return a->buffer == b->buffer && a->offset == b->offset && a->buffer != NPU_NO_INDEX;
 }
 
-/* The result of the second op is to lie where that of the first does, or where an operand does that the first does not
-   read: that memory is there before the second op's turn. */
-static bool npu__ref_place_epilogue(const npu__ref_program *p, const npu__ref_op *o)
+/* Whether op o reads no value but `value`, by its name or as a view, from operand `first` on. */
+static bool npu__ref_reads_other(const npu__ref_program *p, const npu__ref_op *o, uint32_t first, uint32_t value)
 {
-    const uint32_t *x = &p->refs[o->first_ref], *then = &p->refs[o[1].first_ref];
+    const uint32_t *x = &p->refs[o->first_ref];
+    bool is_other = true;
+    for (uint32_t i = first; is_other && i < o->num_in; i++) {
+        is_other = x[i] == NPU_NO_INDEX || (x[i] != value && !p->places[x[i]].alias);
+    }
+    return is_other;
+}
+
+/* The result of the second op is to lie where that of the first does, or where an operand does that the first does not
+   read, nor `from`, whose planes it takes: that memory is there before the second op's turn. */
+static bool npu__ref_place_epilogue(const npu__ref_program *p, const npu__ref_op *o, const npu__ref_op *from)
+{
+    const uint32_t *then = &p->refs[o[1].first_ref];
     const npu_place *result = &p->places[then[o[1].num_in]];
     for (uint32_t k = 0; k < o[1].num_in; k++) {
         bool ok = then[k] != NPU_NO_INDEX && npu__ref_same_place(&p->places[then[k]], result) &&
-                  !p->places[then[k]].alias;
-        for (uint32_t i = 0; ok && i < o->num_in; i++) {
-            ok = x[i] == NPU_NO_INDEX || (x[i] != then[k] && !p->places[x[i]].alias);
-        }
+                  !p->places[then[k]].alias && npu__ref_reads_other(p, o, from != NULL, then[k]) &&
+                  (!from || npu__ref_reads_other(p, from, 0, then[k]));
         if (ok) {
             return true;
         }
     }
     return false;
+}
+
+/* Behind the last op that has its turn with op i. */
+static uint32_t npu__ref_turn_end(const npu__ref_program *p, uint32_t i)
+{
+    uint32_t last = i + p->ops[i].leads;
+    if (p->ops[i].streams) {
+        last++;
+        last += p->ops[last].leads;
+    }
+    return last + 1;
 }
 
 /* What is known when all ops are: addresses of as many operands and results as are needed at once, and places of
@@ -35941,8 +36147,10 @@ static npu_status npu__ref_lay_out(npu__ref_program *p)
 {
     size_t most = 0;
     for (uint32_t i = 0; i < p->num_ops; i++) {
-        const npu__ref_op *o = &p->ops[i];
-        size_t num = (size_t)o->num_in + o->num_out + (o->leads ? (size_t)o[1].num_in + o[1].num_out : 0);
+        size_t num = 0;
+        for (uint32_t k = i, end = npu__ref_turn_end(p, i); k < end; k++) {
+            num += (size_t)p->ops[k].num_in + p->ops[k].num_out;
+        }
         most = num > most ? num : most;
     }
     p->table_size = npu__ref_round_up(most * sizeof(void *));
@@ -35984,6 +36192,7 @@ static npu_status npu__ref_compile(void *ctx, const npu_group *group, npu_compil
     }
     npu__ref_views_free(&views, &a);
     status = status ? status : npu__ref_find_leads(p, group);
+    status = status ? status : npu__ref_find_streams(p, group);
     status = status ? status : npu__ref_lay_out(p);
     if (status) {
         npu__ref_release(NULL, p);
@@ -36008,6 +36217,7 @@ static npu_status npu__ref_compile(void *ctx, const npu_group *group, npu_compil
 static npu_status npu__ref_place(void *ctx, void *program, const npu_places *places)
 {
     npu__ref_program *p = (npu__ref_program *)program;
+    const npu__ref_op *from = NULL;
     uint32_t kept = 0;
     (void)ctx;
     if (places->num_values != p->num_values || places->num_scratches != p->num_scratches) {
@@ -36022,14 +36232,17 @@ static npu_status npu__ref_place(void *ctx, void *program, const npu_places *pla
     for (uint32_t i = 0; i < p->num_ops; i++) {
         npu__ref_op *o = &p->ops[i];
         uint32_t aliases = 0;
-        o->leads = o->leads && npu__ref_place_epilogue(p, o);
+        bool is_streamed = o->streams || o->is_streamed;
+        o->leads = o->leads && (o->streams || npu__ref_place_epilogue(p, o, from));
         for (uint32_t r = 0; r < o->num_out; r++) {
             NPU_IR_ASSERT(p->refs[o->first_ref + o->num_in + r] < p->num_values + p->num_inner);
             aliases += p->places[p->refs[o->first_ref + o->num_in + r]].alias;
         }
-        if (o->num_out == 0 || aliases < o->num_out || o->is_dynamic) { /* dims are still to be told */
+        /* dims are still to be told; what streams makes its result all the same */
+        if (o->num_out == 0 || aliases < o->num_out || o->is_dynamic || is_streamed) {
             p->ops[kept++] = *o;
         }
+        from = o->streams ? &p->ops[kept - 1] : is_streamed ? from : NULL; /* where it is kept */
     }
     p->num_ops = kept;
     return NPU_OK;
@@ -36304,6 +36517,88 @@ NPU__REF_APART static npu_status npu__ref_run_dynamic(const npu__ref_program *p,
     return status;
 }
 
+/* Two ops, each with the epilogue that it may have, the second of which takes the planes of the first as they come. */
+typedef struct npu__ref_stream {
+    const npu__ref_op *from, *to;
+    npu_launch first, second;
+    npu_epilogue first_after, second_after;
+    size_t planes_at, own_at; /* in the memory of a thread: the planes, and what the first op works in */
+    npu_status status;
+} npu__ref_stream;
+
+enum { NPU__REF_STREAM_OPERANDS = 4 };
+
+/* Parts are steps of planes. Addresses are as if the first plane of the part lay where the thread has it. */
+static npu_status npu__ref_stream_part(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    const npu__ref_stream *s = (const npu__ref_stream *)l->state;
+    const npu_planes *planes = &s->from->planes;
+    int64_t steps = planes->of_image / planes->step, at = part % steps;
+    int64_t first = part / steps * planes->of_image + at * planes->step;
+    int64_t n = at + 1 < steps ? planes->step : planes->of_image - at * planes->step;
+    uintptr_t plane = (uintptr_t)npu__ref_len(s->first.out) / (uintptr_t)planes->num * sizeof(float);
+    char *own = (char *)l->worker_workspace;
+    void *y = (void *)((uintptr_t)own + s->planes_at - (uintptr_t)first * plane);
+    const void *x[NPU__REF_STREAM_OPERANDS] = { y };
+    npu_launch one = s->first, two = s->second;
+    npu_epilogue after = s->first_after;
+    npu_status status;
+    (void)parts;
+    one.y = &y, one.worker_workspace = own + s->own_at;
+    if (one.epilogue) {
+        after.launch.x = x, after.launch.y = &y;
+        npu__ref_lead(&after, &one, npu__ref_follower_of(s->from[1].launch, s->from[1].state));
+    }
+    status = planes->launch(&one, first, n);
+    memcpy(x + 1, two.x + 1, (two.num_in - 1) * sizeof *x);
+    two.x = x, two.worker_workspace = own;
+    return status ? status : s->to->planes.launch(&two, first, n);
+}
+
+/* The launch of an op with prepared state, with addresses in `table` from `first` on. */
+static uint32_t npu__ref_launch_at(const npu__ref_program *p, const npu__ref_op *o, const npu_binding *b, void **table,
+                                   uint32_t first, npu_launch *l)
+{
+    npu__ref_addresses(p, o, b, table, first);
+    npu__ref_launch_of(l, o, o->tensors, table + first);
+    l->state = o->state;
+    l->epilogue = NULL;
+    return first + o->num_in + o->num_out;
+}
+
+/* `l` is the launch of o so far, `workers` the memory of threads for any op. */
+NPU__REF_APART static npu_status npu__ref_run_stream(const npu__ref_program *p, const npu__ref_op *o,
+                                                     const npu_binding *b, void **table, const npu_launch *l,
+                                                     npu__ref_workers workers)
+{
+    npu__ref_op turn = *o;
+    npu__ref_stream s;
+    npu_launch all = *l;
+    uint32_t at = npu__ref_launch_at(p, o, b, table, 0, &all);
+    const npu_scratch *own;
+    s.from = o, s.to = o + 1 + o->leads;
+    s.first = s.second = s.first_after.launch = s.second_after.launch = all;
+    if (o->leads) {
+        at = npu__ref_launch_at(p, o + 1, b, table, at, &s.first_after.launch);
+        s.first.epilogue = &s.first_after;
+    }
+    at = npu__ref_launch_at(p, s.to, b, table, at, &s.second);
+    s.second.workspace = npu__ref_workspace(p, s.to, b, table);
+    if (s.to->leads) {
+        npu__ref_launch_at(p, s.to + 1, b, table, at, &s.second_after.launch);
+        npu__ref_lead(&s.second_after, &s.second, npu__ref_follower_of(s.to[1].launch, s.to[1].state));
+    }
+    own = &p->scratches[s.to->scratch - 1];
+    s.planes_at = (size_t)own->worker_bytes - npu__ref_stream_own(p, o);
+    s.own_at = s.planes_at + npu__ref_stream_bytes(o);
+    workers.own = (char *)s.second.workspace + npu__ref_round_up((size_t)own->bytes);
+    workers.step = npu__ref_round_up((size_t)own->worker_bytes);
+    all.state = &s;
+    turn.launch = npu__ref_stream_part, turn.before = NULL;
+    turn.parts = (uint32_t)(o->planes.num / o->planes.of_image * (o->planes.of_image / o->planes.step));
+    return npu__ref_run_parts(&turn, &all, &workers, b->parallel);
+}
+
 static npu_status npu__ref_submit(void *ctx, void *program, const npu_binding *b, npu_fence *fence)
 {
     const npu__ref_program *p = (const npu__ref_program *)program;
@@ -36328,11 +36623,8 @@ static npu_status npu__ref_submit(void *ctx, void *program, const npu_binding *b
     npu__ref_heard_by(&l, b);
     for (uint32_t i = 0; i < p->num_ops && status == NPU_OK; i++) {
         const npu__ref_op *o = &p->ops[i];
-        npu__ref_addresses(p, o, b, table, 0);
-        npu__ref_launch_of(&l, o, o->tensors, table);
-        l.state = o->state;
+        npu__ref_launch_at(p, o, b, table, 0, &l);
         l.workspace = npu__ref_workspace(p, o, b, table);
-        l.epilogue = NULL;
         if (o->scratch) {
             const npu_scratch *own = &p->scratches[o->scratch - 1];
             workers.own = (char *)l.workspace + npu__ref_round_up((size_t)own->bytes);
@@ -36340,18 +36632,17 @@ static npu_status npu__ref_submit(void *ctx, void *program, const npu_binding *b
         }
         l.worker_workspace = workers.own; /* not read where there is none */
         bool is_dynamic = NPU__REF_HAS_SYMBOLS && o->is_dynamic, leads = o->leads;
-        if (leads && !is_dynamic) {
-            npu__ref_addresses(p, o + 1, b, table, o->num_in + o->num_out);
+        if (leads && !is_dynamic && !o->streams) {
             after.launch = l;
-            npu__ref_launch_of(&after.launch, o + 1, o[1].tensors, table + o->num_in + o->num_out);
-            after.launch.state = o[1].state;
+            npu__ref_launch_at(p, o + 1, b, table, o->num_in + o->num_out, &after.launch);
             npu__ref_lead(&after, &l, npu__ref_follower_of(o[1].launch, o[1].state));
         }
         begin = b->op_done ? b->clock() : 0;
         bool at_once = (o->parts == 1 || (o->joins && !threads)) && !o->before;
-        status = is_dynamic ? npu__ref_run_dynamic(p, o, b, table, &leads)
-                 : at_once  ? o->launch(&l, 0, 1)
-                            : npu__ref_run_parts(o, &l, &workers, b->parallel);
+        status = is_dynamic  ? npu__ref_run_dynamic(p, o, b, table, &leads)
+                 : o->streams ? npu__ref_run_stream(p, o, b, table, &l, workers)
+                 : at_once    ? o->launch(&l, 0, 1)
+                              : npu__ref_run_parts(o, &l, &workers, b->parallel);
         if (b->op_done) {
             b->op_done(b->op_done_ctx, o->id, begin, b->clock());
         }
@@ -36361,7 +36652,7 @@ static npu_status npu__ref_submit(void *ctx, void *program, const npu_binding *b
         if (status == NPU_ERR_RANGE && !o->is_dynamic) {
             npu__ref_explain(&l);
         }
-        i += leads;
+        i += is_dynamic ? leads : npu__ref_turn_end(p, i) - i - 1;
     }
     if (fence) {
         *fence = 0;

@@ -1,5 +1,6 @@
-/* test_views.c - results that are read where their operand is, at strides: random views under random readers. The same
-   graph with the view among its outputs, where it has to be made, is what results are compared with. */
+/* test_views.c - results without memory: those that are read where their operand is, at strides (random views under
+   random readers), and those whose planes the next op takes as they come. The same graph with such a result among its
+   outputs, where it has to be made, is what results are compared with. */
 #include "../npu_ir_backend_ref.h"
 #include "npu_test.h"
 
@@ -364,9 +365,149 @@ static void test_huge_steps(void)
     }
 }
 
+/* ---- planes that are taken as they come ---- */
+
+typedef struct stream {
+    const char *first;            /* after the convolution of one tap, which makes c; its result is m */
+    int64_t images, from, to, side, taps, stride, pad;
+    const char *behind;           /* after the second one, which makes d; its result is y */
+    bool streams;
+} stream;
+
+/* Weights of both convolutions and their sums, n of them. */
+static float *random_floats(size_t n)
+{
+    float *x = (float *)malloc((n + 1) * sizeof *x);
+    for (size_t i = 0; x && i < n; i++) {
+        x[i] = (float)((int32_t)below(2001) - 1000) / 500;
+    }
+    return x;
+}
+
+/* The graph: x of i, c = one tap of x, m = that or its clamp, d = a sum of each plane of m, y what is behind it. */
+static npu_graph *stream_graph(const stream *s, bool shows, float *const w[4])
+{
+    static const char *const names[] = { "k", "b", "p", "q" };
+    size_t sizes[] = { (size_t)(s->from * s->to), (size_t)s->to, (size_t)(s->to * s->taps * s->taps), (size_t)s->to };
+    npu_text text = npu_text_init(NULL);
+    npu_graph *g = NULL;
+    npu_diag diag;
+    npu_text_printf(&text, "graph main\ninput i : f32[%lld,%lld,%lld,%lld]\nparam k : f32[%lld,%lld,1,1]\n"
+                           "param b : f32[%lld]\nparam p : f32[%lld,1,%lld,%lld]\nparam q : f32[%lld]\n",
+                    (long long)s->images, (long long)s->from, (long long)s->side, (long long)s->side, (long long)s->to,
+                    (long long)s->from, (long long)s->to, (long long)s->to, (long long)s->taps, (long long)s->taps,
+                    (long long)s->to);
+    npu_text_printf(&text, "x = aten.neg.default(i)\nc = aten.conv2d.default(x, k, b)\n%s\n"
+                           "d = aten.conv2d.default(m, p, q, [%lld, %lld], [%lld, %lld], [1, 1], %lld)\n%s\noutput y = y\n%s",
+                    s->first, (long long)s->stride, (long long)s->stride, (long long)s->pad, (long long)s->pad,
+                    (long long)s->to, s->behind, shows ? "output m = m\n" : "");
+    NPU_CHECK_STATUS(npu_graph_parse(&g, text.data, text.len, npu_test_graph_desc(), &diag), NPU_OK);
+    for (int i = 0; g && i < 4; i++) {
+        NPU_CHECK_STATUS(npu_graph_bind_param(g, names[i], w[i], sizes[i] * sizeof(float)), NPU_OK);
+    }
+    npu_text_free(&text);
+    return g;
+}
+
+/* Runs g on `cpu`, twice where two runs have to be the same; its y goes to *y. Returns bytes that are planned, outputs among
+   them. */
+static uint64_t stream_run(npu_graph *g, const npu_backend *cpu, uint32_t planned, npu_parallel *threads, const float *x,
+                           size_t size, float **y, size_t *len, bool *has_place)
+{
+    npu_plan_desc desc = { .backends = &cpu, .num_backends = 1, .num_workers = planned };
+    npu_exec_desc exec_desc = { .parallel = threads };
+    npu_program *program = NULL;
+    npu_exec *exec = NULL;
+    npu_plan *plan = NULL;
+    npu_memory memory;
+    size_t bytes = 0;
+    NPU_CHECK_STATUS(npu_plan_create(&plan, g, &desc, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_program_create(&program, plan, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_plan_validate(npu_program_plan(program), NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_create(&exec, program, &exec_desc, NULL), NPU_OK);
+    for (int run = 0; run < 2; run++) {
+        NPU_CHECK_STATUS(npu_test_input_at(exec, 0, x, size), NPU_OK);
+        NPU_CHECK_STATUS(npu_exec_run(exec), NPU_OK);
+    }
+    const void *got = npu_exec_output(exec, 0, &bytes);
+    *y = (float *)malloc(bytes + 1), *len = bytes / sizeof **y;
+    memcpy(*y, got, bytes);
+    *has_place = npu_exec_value_address(exec, npu_graph_find(g, "m"), 0) != NULL;
+    NPU_CHECK_STATUS(npu_plan_memory(npu_program_plan(program), 0, &memory), NPU_OK);
+    npu_exec_destroy(exec);
+    npu_program_destroy(program);
+    npu_plan_destroy(plan);
+    return memory.activations + memory.outputs;
+}
+
+static void check_stream(const stream *s, const npu_backend *cpu, const char *isa)
+{
+    size_t n = (size_t)(s->images * s->from * s->side * s->side), len[2];
+    float *w[4] = { random_floats((size_t)(s->from * s->to)), random_floats((size_t)s->to),
+                    random_floats((size_t)(s->to * s->taps * s->taps)), random_floats((size_t)s->to) };
+    float *x = random_floats(n), *y[2];
+    npu_graph *shown = stream_graph(s, true, w), *hidden = stream_graph(s, false, w);
+    bool has_place;
+    uint64_t most = stream_run(shown, cpu, 1, NULL, x, n * sizeof *x, &y[0], &len[0], &has_place);
+    NPU_CHECK(has_place);
+    for (uint32_t width = 1; width <= 4; width++) { /* memory for two threads is planned, and for others not */
+        npu_parallel *threads = NULL;
+        if (width > 1) {
+            NPU_CHECK_STATUS(npu_threads_create(&threads, &(npu_threads_desc){ .width = width }), NPU_OK);
+        }
+        uint64_t bytes = stream_run(hidden, cpu, width < 2 ? 1 : 2, threads, x, n * sizeof *x, &y[1], &len[1],
+                                    &has_place);
+        bool same = len[0] == len[1] && memcmp(y[0], y[1], len[0] * sizeof *y[0]) == 0;
+        NPU_CHECK_THAT(same, "%s, %u threads: %lld x %lld of %lld pixels, %s, %s", isa, (unsigned)width,
+                       (long long)s->images, (long long)s->to, (long long)s->side, s->first, s->behind);
+        if (strncmp(isa, "avx", 3) == 0) { /* which has loops for planes */
+            NPU_CHECK_THAT(has_place != s->streams, "%s: %s, %s", isa, s->first, s->behind);
+            NPU_CHECK_THAT(!s->streams || width > 1 || bytes < most, "%llu bytes, with the planes %llu",
+                           (unsigned long long)bytes, (unsigned long long)most);
+        }
+        free(y[1]);
+        npu_threads_destroy(threads);
+    }
+    for (int i = 0; i < 4; i++) {
+        free(w[i]);
+    }
+    free(x), free(y[0]);
+    npu_graph_destroy(shown);
+    npu_graph_destroy(hidden);
+}
+
+static void test_streams(void)
+{
+#define CLAMP "m = aten.hardtanh.default(c, -2.0, 6.0)"
+#define LAST "y = aten.relu.default(d)"
+    static const stream rows[] = {
+        { CLAMP, 1, 16, 96, 112, 3, 2, 1, LAST, true },
+        { CLAMP, 1, 24, 145, 57, 3, 1, 1, "y = aten.hardswish.default(d)", true },
+        { "m = aten.silu.default(c)", 3, 5, 50, 80, 5, 2, 2, LAST, true },
+        { "m = aten.hardswish.default(c)", 2, 8, 73, 64, 3, 1, 0, LAST, true },
+        /* the second one's sum with what the first one reads */
+        { CLAMP, 2, 64, 64, 70, 3, 1, 1, "y = aten.add.Tensor(d, x)", true },
+        { CLAMP, 2, 64, 64, 70, 3, 1, 1, "s = aten.add.Tensor(x, d)\ny = aten.neg.default(s)", true },
+        { CLAMP, 1, 64, 64, 70, 3, 1, 1, "s = aten.mul.Tensor(d, x)\ny = aten.add.Tensor(s, x)", true },
+        /* another reader, few planes, no plane by itself, small planes */
+        { CLAMP, 1, 16, 96, 112, 3, 2, 1, "u = aten.sum.default(m)\ny = aten.add.Tensor(d, u)", false },
+        { CLAMP, 1, 16, 96, 40, 3, 1, 1, LAST, false },
+        { "a = aten.relu.default(c)\nm = aten.tanh.default(a)", 1, 16, 96, 112, 3, 2, 1, LAST, false },
+    };
+    for (uint32_t k = 0; npu_ref_isa(k); k++) {
+        npu_backend *cpu = NULL;
+        NPU_CHECK_STATUS(npu_ref_create(&cpu, &(npu_ref_desc){ .isa = npu_ref_isa(k) }), NPU_OK);
+        for (size_t i = 0; cpu && i < COUNT(rows); i++) {
+            check_stream(&rows[i], cpu, npu_ref_isa(k));
+        }
+        npu_ref_destroy(cpu);
+    }
+}
+
 int main(void)
 {
     seed = npu_test_seed();
+    NPU_RUN(test_streams);
     NPU_RUN(test_random);
     NPU_RUN(test_kept);
     NPU_RUN(test_bound_memory);
