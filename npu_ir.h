@@ -5729,8 +5729,8 @@ NPU_IR_API bool npu_op_may_alias(const npu_op_info *op, uint32_t result, uint32_
 NPU_IR_API npu_status npu_graph_check_alias(const npu_graph *g, npu_op op, uint32_t result, uint32_t operand,
                                             npu_diag *diag);
 
-/* Errors: VERSION (another API, or smaller than that of 0.2: says which came and what to do), INVALID_ARGUMENT (a
-   required slot is NULL, no region, wrong alignment). */
+/* Errors: VERSION (another API, or smaller than that of 0.2: says which came and what to do), INVALID_ARGUMENT (no
+   backend, a required slot is NULL, no region, wrong alignment). */
 NPU_IR_API npu_status npu_backend_check(const npu_backend *backend, npu_diag *diag);
 /* Does a backend have a kernel for the op that a file with this name gets ("aten.relu_" and "aten.add.out" are relu
    and add)? Outside any graph: specs and attributes may still be more than it takes. */
@@ -35230,16 +35230,21 @@ NPU_IR_API npu_status npu_graph_check_alias(const npu_graph *g, npu_op op, uint3
 
 static npu_status npu__backend_check_version(const npu_backend *b, const char *name, npu_diag *diag)
 {
-    unsigned needed = NPU__SIZE_0_2(npu_backend, op_call);
-    if (b->api_version > NPU_BACKEND_API) {
+    unsigned needed = NPU__SIZE_0_2(npu_backend, op_call), api = b->api_version;
+    if (api == 0 || api > 0xffff) {
+        return npu__fail(diag, NPU_ERR_VERSION,
+                         "backend: made for backend API %u, but %u is needed: zero the struct, then set size to "
+                         "sizeof(npu_backend) and api_version to NPU_BACKEND_API", api, NPU_BACKEND_API);
+    }
+    if (api > NPU_BACKEND_API) {
         return npu__fail(diag, NPU_ERR_VERSION,
                          "%s: made for backend API %u, but this core has %u: compile the core with the newer npu_ir.h",
-                         name, (unsigned)b->api_version, NPU_BACKEND_API);
+                         name, api, NPU_BACKEND_API);
     }
-    if (b->api_version < NPU_BACKEND_API) {
+    if (api < NPU_BACKEND_API) {
         return npu__fail(diag, NPU_ERR_VERSION,
                          "%s: made for backend API %u, but %u is needed: compile it anew with this npu_ir.h, whose "
-                         "slots take structs (see BACKEND INTERFACE)", name, (unsigned)b->api_version, NPU_BACKEND_API);
+                         "slots take structs (see BACKEND INTERFACE)", name, api, NPU_BACKEND_API);
     }
     return b->size >= needed
         ? NPU_OK
@@ -35268,7 +35273,7 @@ NPU_IR_API npu_status npu_backend_check(const npu_backend *b, npu_diag *diag)
 {
     const char *name = b && b->size >= 16 && b->name ? b->name : "backend", *missing = NULL;
     npu_status status = b ? npu__backend_check_version(b, name, diag)
-                          : npu__fail(diag, NPU_ERR_VERSION, "backend: NULL");
+                          : npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "backend: NULL");
     if (status) {
         return status;
     }
@@ -46858,8 +46863,8 @@ static npu_status npu__plan_check(const npu_graph *g, const npu_plan_desc *desc,
     for (uint32_t i = 0; i < desc->num_backends; i++) {
         npu_status status;
         if (!desc->backends[i]) {
-            return npu__fail(diag, NPU_ERR_VERSION, "plan: backends[%u] of %u is NULL: was it created?", (unsigned)i,
-                             (unsigned)desc->num_backends);
+            return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "plan: backends[%u] of %u is NULL: was it created?",
+                             (unsigned)i, (unsigned)desc->num_backends);
         }
         status = npu_backend_check(desc->backends[i], diag);
         if (status) {

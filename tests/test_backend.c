@@ -160,7 +160,7 @@ static void test_check(void)
     NPU_ITEM("R1.17");
     memset(&diag, 0, sizeof diag);
     NPU_CHECK_STATUS(npu_backend_check(r.backends[0], NULL), NPU_OK);
-    NPU_CHECK_STATUS(npu_backend_check(NULL, NULL), NPU_ERR_VERSION);
+    NPU_CHECK_STATUS(npu_backend_check(NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
     npu_backend b;
 #define WITHOUT(slot, words) do { \
         b = *r.backends[0]; \
@@ -196,7 +196,7 @@ static void test_versions(void)
         { NPU_BACKEND_API, 0, 0, NPU_OK, "" },
         { NPU_BACKEND_API, 0, 64, NPU_OK, "" },
         { 1, 0, 0, NPU_ERR_VERSION, "API 1, but 2 is needed: compile it anew" },
-        { 0, 0, 0, NPU_ERR_VERSION, "API 0, but 2 is needed: compile it anew" },
+        { 0, 0, 0, NPU_ERR_VERSION, "API 0, but 2 is needed: zero the struct, then set size" },
         { 3, 0, 64, NPU_ERR_VERSION, "API 3, but this core has 2: compile the core" },
         { NPU_BACKEND_API, sizeof(npu_backend) - offsetof(npu_backend, op_call), 0, NPU_ERR_VERSION,
           "set it to sizeof(npu_backend)" },
@@ -213,7 +213,12 @@ static void test_versions(void)
         NPU_CHECK_STATUS(npu_backend_check(&b.backend, &diag), rows[i].status);
         NPU_CHECK(strstr(diag.message, rows[i].words));
     }
-    npu_backend b = *r.backends[0];
+    npu_backend b;
+    npu_diag diag = { 0 };
+    memset(&b, 0xcc, sizeof b); /* not zeroed: its name is no address */
+    NPU_CHECK_STATUS(npu_backend_check(&b, &diag), NPU_ERR_VERSION);
+    NPU_CHECK(strstr(diag.message, "API 3435973836, but 2 is needed: zero the struct"));
+    b = *r.backends[0];
     npu_region regions[2] = { b.regions[0], b.regions[0] };
     npu_abi abi = NPU_ABI(abi_rows);
     b.regions = regions;

@@ -1025,7 +1025,8 @@ static void test_op_call(void)
     NPU_CHECK_STATUS(call(NPU_ATEN_ADD, in, 2, out, 1, twice, 8, &diag), NPU_ERR_BAD_ATTR_SIZE);
     NPU_CHECK_STATUS(npu_op_call(npu_ref_backend(), NPU_TEST_CALL(NPU_ATEN_ADD, in, 2, out, 1, 5, twice, 9), &diag),
                      NPU_ERR_BAD_SCHEMA);
-    NPU_CHECK_STATUS(npu_op_call(NULL, NPU_TEST_CALL(NPU_ATEN_ADD, in, 2, out, 1, 0, twice, 9), &diag), NPU_ERR_VERSION);
+    NPU_CHECK_STATUS(npu_op_call(NULL, NPU_TEST_CALL(NPU_ATEN_ADD, in, 2, out, 1, 0, twice, 9), &diag),
+                     NPU_ERR_INVALID_ARGUMENT);
     NPU_CHECK_STATUS(call(NPU_ATEN_ADD, in, 1, out, 1, NULL, 0, &diag), NPU_ERR_ARITY);
     static const uint8_t last[9] = { 255, 255, 255, 255, 255, 255, 255, 255, 0 }; /* softmax: dim -1, no dtype */
     NPU_CHECK_STATUS(call(NPU_ATEN_SOFTMAX, in, 1, out, 1, last, 9, &diag), NPU_OK);

@@ -828,7 +828,7 @@ static const struct {
       { "linear: weight dim 1 is 31", "input 'x' f32[8,32]", "weight 'w2' f32[10,31]" } },
     { "rewrite of failed", rewrite_of_failed, NPU_ERR_GRAPH, true,
       { "linear: weight dim 1 is 31", "input 'x' f32[8,32]", "weight 'w2' f32[10,31]" } },
-    { "a backend that was not created", null_backend, NPU_ERR_VERSION, false, { "backends[1] of 2 is NULL" } },
+    { "a backend that was not created", null_backend, NPU_ERR_INVALID_ARGUMENT, false, { "backends[1] of 2 is NULL" } },
     { "no backends", no_backends, NPU_ERR_INVALID_ARGUMENT, false, { "0 backends, expected 1 to 32", "npu_ref_backend()" } },
     { "backend without slot", backend_without_slot, NPU_ERR_INVALID_ARGUMENT, false, { "submit" } },
     { "nobody takes", nobody_takes, NPU_ERR_NOT_IMPLEMENTED, true,
