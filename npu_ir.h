@@ -23914,6 +23914,11 @@ static npu_status npu__emit_deduce(npu_graph *g, const npu__emission *e, const n
     npu_deduce d;
     npu_diag diag;
     npu_status status = NPU_OK;
+    if (!e->def->rule && !e->num_given && e->def->schema->num_returns && !e->def->schema->returns[0].type.list) {
+        return npu__graph_fail(g, NPU_ERR_ARITY,
+                               "%s: its row has no type rule and no shapes, so its results must be given: "
+                               "npu_emit_typed", e->def->name);
+    }
     memset(&d, 0, sizeof d);
     d.op = info;
     d.def = e->def;

@@ -237,6 +237,25 @@ static void test_a_graph_freezes(void)
     npu_registry_destroy(registry);
 }
 
+/* An op that nothing says the results of is no op without results. */
+static void test_results_are_given(void)
+{
+    static const npu_op_row row = { KIND_MINE, 0, NULL, "f(Tensor x) -> Tensor", NULL, NULL };
+    npu_registry *registry = built_in();
+    NPU_CHECK_STATUS(npu_registry_add(registry, "mine", &row, NULL), NPU_OK);
+    npu_graph *g = npu_graph_create(&(npu_graph_desc){ .registry = registry });
+    npu_spec spec = npu_spec_tensor(NPU_F32, 1, (int64_t[]){ 3 });
+    npu_arg x = npu_arg_tensor("x", npu_input(g, "x", spec));
+    NPU_CHECK_EQ(npu_emit_name(g, "mine.f", &x, 1).id, 0);
+    NPU_CHECK_STATUS(npu_graph_status(g), NPU_ERR_ARITY);
+    NPU_CHECK(strstr(npu_graph_diag(g)->message, "mine.f: its row has no type rule and no shapes"));
+    npu_graph_clear_error(g);
+    npu_op op = npu_emit_typed(g, "mine.f", &x, 1, &spec, 1);
+    NPU_CHECK_EQ(npu_op_num_results(g, op), 1);
+    npu_graph_destroy(g);
+    npu_registry_destroy(registry);
+}
+
 static void test_chosen_tables(void)
 {
     static const npu_op_row rows[] = {
@@ -525,6 +544,7 @@ int main(void)
     NPU_RUN(test_custom_rows);
     NPU_RUN(test_rows_that_are_refused);
     NPU_RUN(test_a_graph_freezes);
+    NPU_RUN(test_results_are_given);
     NPU_RUN(test_chosen_tables);
     NPU_RUN(test_many_custom_rows);
     NPU_RUN(test_out_of_memory);
