@@ -24319,6 +24319,14 @@ static bool npu__has_word(const char *text, const char *word)
     return at != NULL;
 }
 
+/* What stands behind the namespace in a name of an op, "sofmax" of "aten.sofmax"; the name, where it has another one. */
+static const char *npu__behind_space(const char *name, const char *space)
+{
+    size_t len = strlen(space), of_torch = strncmp(name, "torch.ops.", 10) ? 0 : 10;
+    const char *at = name + of_torch;
+    return strncmp(at, space, len) == 0 && (at[len] == '.' || at[len] == ':') ? at + len + strspn(at + len, ".:") : name;
+}
+
 /* What an op that nobody knows may be: one of another overload or spelling, of its namespace first, then ATen's; else
    one of nearly its letters. */
 NPU__COLD static const char *npu__nearest_op(const npu_graph *g, const char *name, char hint[80])
@@ -24333,7 +24341,9 @@ NPU__COLD static const char *npu__nearest_op(const npu_graph *g, const char *nam
             nearest.distance = distance;
         } else if (!is_named) {
             npu__nearest_offer(&nearest, other->name, other->name);
+            nearest.wanted = npu__behind_space(name, other->space);
             npu__nearest_offer(&nearest, other->schema->name, other->name);
+            nearest.wanted = name;
         }
     }
     return npu__nearest_hint(&nearest, hint);

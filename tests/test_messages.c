@@ -220,6 +220,13 @@ static npu_status op_typo_bare(setup *s)
     return of_graph(s);
 }
 
+static npu_status op_typo_short(setup *s)
+{
+    npu_arg x = npu_arg_tensor("self", s->x);
+    npu_emit_name(HERE, "aten.sofmax", &x, 1);
+    return of_graph(s);
+}
+
 static npu_status attribute_typo(setup *s)
 {
     npu_arg args[2] = { npu_arg_tensor("self", s->x), npu_arg_float("negative_slop", 0.1) };
@@ -770,6 +777,8 @@ static const struct {
     { "op typo", op_typo, NPU_ERR_NOT_FOUND, true,
       { "'aten.leaky_rleu.default'", "did you mean 'aten.leaky_relu.default'?" } },
     { "op typo bare", op_typo_bare, NPU_ERR_NOT_FOUND, true, { "'sofmax'", "did you mean '", "softmax" } },
+    { "op typo without an overload", op_typo_short, NPU_ERR_NOT_FOUND, true,
+      { "'aten.sofmax'", "did you mean 'aten.softmax." } },
     { "attribute typo", attribute_typo, NPU_ERR_ATTRIBUTE, true,
       { "aten.leaky_relu has no 'negative_slop'", "did you mean 'negative_slope'?" } },
     { "attribute missing", attribute_missing, NPU_ERR_ATTRIBUTE, true,
