@@ -6069,8 +6069,8 @@ typedef struct npu_optimize_desc {
 /* One pass, for npu_graph_run_passes. desc (NULL = defaults; its `passes` and `skip` are not read) is
    borrowed. A number that is none gives a pass without a function. */
 NPU_IR_API npu_pass npu_pass_init(npu_pass_id id, const npu_optimize_desc *desc);
-/* Runs the passes that desc asks for, in the order of the table, and dead-code once more at the end; options (NULL =
-   none) as for npu_graph_run_passes. To find the pass that changes a result, leave them out one by one with `skip`.
+/* Runs the passes that desc asks for, in the order of the table, and dead-code, where it is one of them, once more at
+   the end; options (NULL = none) as for npu_graph_run_passes. To find the pass that changes a result, leave them out one by one with `skip`.
    A pass that would make known a size that some op then refuses leaves the graph as it is: its report says why.
    Errors: INVALID_ARGUMENT (desc is not zeroed, an unknown bit), those of the passes. */
 NPU_IR_API npu_status npu_graph_optimize(npu_graph **out, const npu_graph *g, const npu_optimize_desc *desc,
@@ -6759,7 +6759,8 @@ NPU_IR_API npu_status npu_tile_sync(npu_graph **out, const npu_graph *g, const n
 
        npu_quantize_desc desc = { .backends = &cpu, .num_backends = 1, .inputs = images, .num_samples = 32 };
        status = npu_graph_quantize(&q, g, &desc, &diag);
-       npu_optimize_desc integer = { .backends = &cpu, .num_backends = 1, .passes = 1u << NPU_PASS_INTEGER };
+       npu_optimize_desc integer = { .backends = &cpu, .num_backends = 1,
+                                     .passes = 1u << NPU_PASS_INTEGER | 1u << NPU_PASS_DEAD_CODE };
        status = status ? status : npu_graph_optimize(&q8, q, &integer, NULL, &diag);
 
    Batch norms are folded, layer norms and gelus made of their spellings, and constants computed first. Statistics are
@@ -41418,7 +41419,9 @@ NPU__COLD NPU_IR_API npu_status npu_graph_optimize(npu_graph **out, const npu_gr
 #undef NPU_X
     };
     npu_pass passes[NPU__COUNT(order) + 1];
+    const npu_pass dead_code = npu_pass_init(NPU_PASS_DEAD_CODE, desc);
     uint32_t num_passes = 0, all = 0, wanted = 0;
+    bool has_dead_code = false;
     for (size_t i = 0; i < NPU__COUNT(order); i++) {
         all |= 1u << order[i];
     }
@@ -41441,10 +41444,11 @@ NPU__COLD NPU_IR_API npu_status npu_graph_optimize(npu_graph **out, const npu_gr
     for (size_t i = 0; i < NPU__COUNT(order); i++) {
         if ((wanted & ~(desc ? desc->skip : 0)) >> order[i] & 1u) {
             passes[num_passes++] = npu_pass_init(order[i], desc);
+            has_dead_code = has_dead_code || order[i] == NPU_PASS_DEAD_CODE;
         }
     }
-    if (num_passes > 1 && passes[0].run == npu_pass_init(NPU_PASS_DEAD_CODE, desc).run) {
-        passes[num_passes++] = passes[0]; /* once more: what the others have left behind */
+    if (has_dead_code && passes[num_passes - 1].run != dead_code.run) {
+        passes[num_passes++] = dead_code; /* once more: what the others have left behind */
     }
     return npu_graph_run_passes(out, g, passes, num_passes, options, diag);
 }
