@@ -4571,7 +4571,8 @@ NPU_IR_API npu_value npu_state(npu_graph *g, const char *name, npu_spec spec);
 NPU_IR_API npu_status npu_update(npu_graph *g, npu_value state, npu_value next);
 /* Lists v as an output. name NULL = the value's name. Errors: DUPLICATE (name), INVALID_ARGUMENT. */
 NPU_IR_API npu_status npu_output(npu_graph *g, const char *name, npu_value v);
-NPU_IR_API npu_status npu_value_set_name(npu_graph *g, npu_value v, const char *name); /* DUPLICATE */
+/* Errors: DUPLICATE (another value has it), INVALID_ARGUMENT (no such value, or it has a name). */
+NPU_IR_API npu_status npu_value_set_name(npu_graph *g, npu_value v, const char *name);
 /* One more name by which npu_graph_find and npu_graph_bind_param know v, as weights have two in exported models: the
    placeholder's and the one in the state dict. Errors: DUPLICATE, INVALID_ARGUMENT. */
 NPU_IR_API npu_status npu_value_add_name(npu_graph *g, npu_value v, const char *name);
@@ -6070,7 +6071,8 @@ typedef struct npu_optimize_desc {
    borrowed. A number that is none gives a pass without a function. */
 NPU_IR_API npu_pass npu_pass_init(npu_pass_id id, const npu_optimize_desc *desc);
 /* Runs the passes that desc asks for, in the order of the table, and dead-code, where it is one of them, once more at
-   the end; options (NULL = none) as for npu_graph_run_passes. To find the pass that changes a result, leave them out one by one with `skip`.
+   the end; options (NULL = none) as for npu_graph_run_passes. To find the pass that changes a result, leave them out
+   one by one with `skip`.
    A pass that would make known a size that some op then refuses leaves the graph as it is: its report says why.
    Errors: INVALID_ARGUMENT (desc is not zeroed, an unknown bit), those of the passes. */
 NPU_IR_API npu_status npu_graph_optimize(npu_graph **out, const npu_graph *g, const npu_optimize_desc *desc,
@@ -12685,8 +12687,8 @@ NPU_IR_API int64_t npu_graph_add_symbol(npu_graph *g, const char *name, int64_t 
 {
     int64_t known;
     if (!g || min < 0 || (max && max < min) || !name || !name[0]) {
-        npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "symbol '%s': bounds %lld..%lld", npu__or_empty(name),
-                        (long long)min, (long long)max);
+        npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "symbol '%s': bounds %lld..%lld, expected a name and 0 <= min <= "
+                        "max, or max 0: unbounded", npu__or_empty(name), (long long)min, (long long)max);
         return 0;
     }
     known = npu__find_symbol(g, name);
@@ -23464,9 +23466,14 @@ NPU_IR_API npu_status npu_value_set_name(npu_graph *g, npu_value v, const char *
     if (npu__graph_edit(g)) {
         return npu_graph_status(g);
     }
-    if (!npu__value_at(g, v) || g->values[v.id].name) {
-        return npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "value %u does not exist or has a name",
-                               (unsigned)v.id);
+    if (!npu__value_at(g, v)) {
+        return npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "name '%.60s': value %u does not exist",
+                               npu__or_empty(name), (unsigned)v.id);
+    }
+    if (g->values[v.id].name) {
+        return npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "name '%.60s': the value is called '%.60s' already; "
+                               "npu_value_add_name gives it one more", npu__or_empty(name),
+                               g->names[g->values[v.id].name]);
     }
     return npu__value_name_set(g, v.id, name);
 }
@@ -24320,12 +24327,12 @@ static bool npu__has_word(const char *text, const char *word)
     return at != NULL;
 }
 
-/* What stands behind the namespace in a name of an op, "sofmax" of "aten.sofmax"; the name, where it has another one. */
+/* What stands behind the namespace in the name of an op, "sofmax" of "aten.sofmax"; all of it, if that is another. */
 static const char *npu__behind_space(const char *name, const char *space)
 {
-    size_t len = strlen(space), of_torch = strncmp(name, "torch.ops.", 10) ? 0 : 10;
-    const char *at = name + of_torch;
-    return strncmp(at, space, len) == 0 && (at[len] == '.' || at[len] == ':') ? at + len + strspn(at + len, ".:") : name;
+    const char *at = name + (strncmp(name, "torch.ops.", 10) ? 0 : 10);
+    size_t len = strncmp(at, space, strlen(space)) ? 0 : strlen(space);
+    return len && (at[len] == '.' || at[len] == ':') ? at + len + strspn(at + len, ".:") : name;
 }
 
 /* What an op that nobody knows may be: one of another overload or spelling, of its namespace first, then ATen's; else
@@ -41432,8 +41439,12 @@ NPU__COLD NPU_IR_API npu_status npu_graph_optimize(npu_graph **out, const npu_gr
     *out = NULL;
     if (desc && (desc->_canary || desc->rounding > NPU_ROUNDING_DOUBLE || ((desc->passes | desc->skip) & ~all) ||
                  desc->num_backends > NPU__MAX_BACKENDS)) {
-        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT,
-                         "optimize: the desc is not zeroed, has a bit that is no pass, or a rounding that is none");
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "optimise: %s",
+                         desc->_canary                             ? "the desc is not zeroed: its _canary is not 0"
+                         : desc->num_backends > NPU__MAX_BACKENDS  ? "more backends than 32"
+                         : desc->rounding > NPU_ROUNDING_DOUBLE    ? "rounding is no npu_rounding"
+                         : (desc->passes & ~all)                   ? "passes has a bit that is no pass"
+                                                                   : "skip has a bit that is no pass");
     }
     for (uint32_t i = 0; desc && i < desc->num_backends; i++) {
         npu_status status = npu_backend_check(desc->backends ? desc->backends[i] : NULL, diag);
@@ -46852,7 +46863,10 @@ NPU__COLD static void npu__plan_check_forced(const npu_graph *g, const char *nam
 static npu_status npu__plan_check(const npu_graph *g, const npu_plan_desc *desc, npu_diag *diag)
 {
     if (!g || !desc || desc->_canary) {
-        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "plan: needs a graph and a zeroed desc");
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "plan: %s",
+                         !g      ? "the graph is NULL"
+                         : !desc ? "the desc is NULL"
+                                 : "the desc is not zeroed: its _canary is not 0");
     }
     if (!desc->backends || desc->num_backends == 0 || desc->num_backends > NPU__MAX_BACKENDS) {
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT,
@@ -53282,7 +53296,10 @@ static npu_status npu__exec_make(npu_exec **out, npu_program *program, const npu
         *out = NULL;
     }
     if (!program || !out || (desc && desc->_canary)) {
-        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "exec: needs a program, a place for the exec, a zeroed desc");
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "exec: %s",
+                         !program ? "the program is NULL"
+                         : !out   ? "out is NULL"
+                                  : "the desc is not zeroed: its _canary is not 0");
     }
     if (desc && desc->parallel && desc->parallel->size < NPU__SIZE_0_2(npu_parallel, run)) {
         return npu__fail(diag, NPU_ERR_VERSION, "exec: parallel has size %u: set it to sizeof(npu_parallel)",
@@ -53446,7 +53463,7 @@ static npu_status npu__slot_bind(npu_exec *e, npu__slot *slot, bool is_output, u
     if ((size != slot->size && !slot->is_dynamic) || (!data && size)) {
         return npu__exec_fail(e, data || !size ? NPU_ERR_SHAPE : NPU_ERR_INVALID_ARGUMENT,
                               data || !size ? "%s: %llu bytes given, expected %llu for %s"
-                                            : "%s: data is NULL (%llu bytes given, expected %llu for %s)",
+                                            : "%s: data is NULL, of %llu bytes, expected %llu for %s",
                               npu__slot_label(e, is_output, index, label),
                               (unsigned long long)size, (unsigned long long)slot->size,
                               npu__value_spec_label(e, slot->value, spec));
@@ -60349,16 +60366,32 @@ NPU__COLD NPU_IR_API void npu_quantize_report_print(const npu_quantize_report *r
 
 /* ---- quantisation: the whole ---- */
 
+static npu_status npu__quant_check_members(const npu_quantize_desc *d, npu_diag *diag)
+{
+    npu_status bad = NPU_ERR_INVALID_ARGUMENT;
+    return !d || d->_canary
+        ? npu__fail(diag, bad, "quantise: the desc is %s", d ? "not zeroed: its _canary is not 0" : "NULL")
+        : !d->backends || !d->num_backends || d->num_backends > NPU__MAX_BACKENDS
+        ? npu__fail(diag, bad, "quantise: desc has %u backends, expected 1 to 32, as npu_ref_backend()",
+                    (unsigned)(d->backends ? d->num_backends : 0))
+        : d->form > NPU_QUANTIZE_WEIGHTS4
+        ? npu__fail(diag, bad, "quantise: form is %u, expected an npu_quantize_form", (unsigned)d->form)
+        : d->dtype && d->dtype != NPU_I8 && d->dtype != NPU_U8
+        ? npu__fail(diag, bad, "quantise: dtype is %s, expected i8 or u8", npu_dtype_name((npu_dtype)d->dtype))
+        : d->group && d->group != 32 && d->group != 64 && d->group != 128
+        ? npu__fail(diag, bad, "quantise: group is %u, expected 32, 64 or 128", (unsigned)d->group)
+        : !(d->percentile >= 0.0 && d->percentile <= 100.0)
+        ? npu__fail(diag, bad, "quantise: percentile is %g, expected 0 to 100", d->percentile)
+        : d->num_rules && !d->rules
+        ? npu__fail(diag, bad, "quantise: rules is NULL, and there are %u", (unsigned)d->num_rules)
+        : NPU_OK;
+}
+
 static npu_status npu__quant_check_desc(const npu_graph *g, const npu_quantize_desc *d, npu_diag *diag)
 {
     bool is_calibrated = d && (d->form == NPU_QUANTIZE_8BIT || d->num_measured);
-    if (!d || d->_canary || d->form > NPU_QUANTIZE_WEIGHTS4 || (d->dtype && d->dtype != NPU_I8 && d->dtype != NPU_U8) ||
-        (d->group && d->group != 32 && d->group != 64 && d->group != 128) || (d->num_rules && !d->rules) ||
-        !(d->percentile >= 0.0 && d->percentile <= 100.0) || !d->backends || !d->num_backends ||
-        d->num_backends > NPU__MAX_BACKENDS) {
-        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT,
-                         "quantise: the desc is not zeroed, has no backends, or has a form, dtype, group (expected "
-                         "32, 64 or 128) or percentile that is none");
+    if (npu__quant_check_members(d, diag)) {
+        return NPU_ERR_INVALID_ARGUMENT;
     }
     for (uint32_t i = 0; i < d->num_backends; i++) {
         npu_status status = npu_backend_check(d->backends[i], diag);
@@ -63573,19 +63606,36 @@ static npu_status npu__planned_write(npu_planned_writer *w, npu_text *file)
     return w->status;
 }
 
-static bool npu__planned_desc_ok(const npu_plan_write_desc *d)
+static bool npu__is_identifier(const char *name)
 {
-    const char *name = d && d->name ? d->name : "model";
-    bool ok = d && !d->_canary && d->libraries && d->num_libraries && d->alignment != 1 &&
-              (d->alignment == 0 || (d->alignment >= 8 && d->alignment <= 64 && !(d->alignment & (d->alignment - 1))));
+    bool ok = *name != 0;
     for (const char *c = name; *c; c++) {
         ok = ok && (*c == '_' || (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
                     (*c >= '0' && *c <= '9' && c > name));
     }
-    for (uint32_t i = 0; ok && i < d->num_libraries; i++) {
-        ok = d->libraries[i] && d->libraries[i]->size >= sizeof(npu_planned_library);
+    return ok;
+}
+
+static npu_status npu__planned_check_desc(const npu_plan_write_desc *d, npu_diag *diag)
+{
+    npu_status bad = NPU_ERR_INVALID_ARGUMENT;
+    if (!d || d->_canary) {
+        return npu__fail(diag, bad, "planned model: the desc is %s", d ? "not zeroed: its _canary is not 0" : "NULL");
     }
-    return ok && *name;
+    for (uint32_t i = 0; d->libraries && i < d->num_libraries; i++) {
+        if (!d->libraries[i] || d->libraries[i]->size < sizeof(npu_planned_library)) {
+            return npu__fail(diag, bad, "planned model: library %u of %u is NULL or has no size: set it to "
+                             "sizeof(npu_planned_library)", (unsigned)i, (unsigned)d->num_libraries);
+        }
+    }
+    return !d->libraries || !d->num_libraries
+        ? npu__fail(diag, bad, "planned model: the desc has no libraries, as npu_ref_planned()")
+        : d->alignment && (d->alignment < 8 || d->alignment > 64 || (d->alignment & (d->alignment - 1)))
+        ? npu__fail(diag, bad, "planned model: alignment is %u, expected a power of two, 8 to 64",
+                    (unsigned)d->alignment)
+        : d->name && !npu__is_identifier(d->name)
+        ? npu__fail(diag, bad, "planned model: the name '%.40s' is no identifier of C", d->name)
+        : NPU_OK;
 }
 
 static void npu__planned_writer_free(npu_planned_writer *w)
@@ -63621,12 +63671,12 @@ NPU__COLD NPU_IR_API npu_status npu_plan_write(const npu_plan *plan, const npu_p
            calls_before = desc && desc->calls ? desc->calls->len : 0;
     diag = diag ? diag : &local;
     memset(diag, 0, sizeof *diag);
-    if (!plan || !file || !npu__planned_desc_ok(desc)) {
-        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "planned model: %s",
-                         !plan   ? "plan is NULL"
-                         : !file ? "file is NULL"
-                                 : "the desc has no libraries, as npu_ref_planned(), an alignment other than 8 to 64, "
-                                   "a name that is no identifier, or is not zeroed");
+    if (!plan || !file) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "planned model: %s is NULL", plan ? "file" : "plan");
+    }
+    status = npu__planned_check_desc(desc, diag);
+    if (status) {
+        return status;
     }
     status = npu__planned_steps(&w, plan, desc, diag, NPU__PLANNED_ALL);
     parts = status ? 0 : w.parts;

@@ -338,6 +338,12 @@ static npu_status update_nothing(setup *s)
     return of_graph(s);
 }
 
+static npu_status named_twice(setup *s)
+{
+    npu_value_set_name(HERE, s->x, "image");
+    return of_graph(s);
+}
+
 static npu_status layer_heads(setup *s)
 {
     npu_model *m = npu_model_create(NULL);
@@ -805,6 +811,8 @@ static const struct {
     { "update shape", update_shape, NPU_ERR_SHAPE, true,
       { "update: state 'cache' is f32[4,32], its next value 'y' f32[8,32]" } },
     { "update input", update_input, NPU_ERR_INVALID_ARGUMENT, true, { "update: 'x' is no state", "npu_state" } },
+    { "named twice", named_twice, NPU_ERR_INVALID_ARGUMENT, true,
+      { "name 'image': the value is called 'x' already", "npu_value_add_name" } },
     { "update nothing", update_nothing, NPU_ERR_INVALID_ARGUMENT, true, { "update: there is no value 0", "failed" } },
     { "layer heads", layer_heads, NPU_ERR_SHAPE, false, { "attention att: 3 heads must divide 8 features" } },
     { "text op", text_op, NPU_ERR_NOT_FOUND, false,

@@ -1803,6 +1803,8 @@ static void test_refused_write_descs(void)
         memset(&diag, 0, sizeof diag);
         NPU_CHECK_STATUS(npu_plan_write(plan, &desc, &file, &diag), is_right ? NPU_OK : NPU_ERR_INVALID_ARGUMENT);
         NPU_CHECK_THAT((file.len == 0) != is_right && (diag.status == NPU_OK) == is_right, "desc %d", i);
+        NPU_CHECK_THAT(strstr(diag.message, is_right ? "" : i < 12 ? "no identifier" : i < 19 ? "alignment is" :
+                              i == 19 ? "_canary" : i < 22 ? "no libraries" : "library 0 of 1"), "desc %d: %s", i, diag.message);
         npu_text_free(&file);
     }
     NPU_CHECK_STATUS(npu_plan_write(plan, NULL, &file, &diag), NPU_ERR_INVALID_ARGUMENT);
