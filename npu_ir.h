@@ -11756,6 +11756,13 @@ static npu_status npu__graph_adopt(npu_graph *g, const npu_diag *diag)
     return d.status;
 }
 
+/* The same of a failure that one operand is to blame for. */
+static npu_status npu__graph_adopt_operand(npu_graph *g, npu_diag *diag, const char *operand)
+{
+    npu__copy_head(diag->operand, sizeof diag->operand, operand);
+    return npu__graph_adopt(g, diag);
+}
+
 #ifdef NPU_IR_NO_STRINGS
 static npu_status npu__graph_fail_with(npu_graph *g, npu_status status)
 {
@@ -23593,10 +23600,10 @@ static npu_status npu__emit_operands(npu_graph *g, const npu__emission *e, const
                                                          : 0;
         for (uint32_t i = 0; npu__is_operand(&schema->args[a]) && !hole_allowed && i < count; i++) {
             if (e->operands[args[a].first + i].id == 0) { /* a failed handle, unless the caller just forgot it */
-                return g->diag.status ? g->diag.status
-                                      : npu__graph_fail(g, NPU_ERR_ARITY,
-                                                        "%s: operand '%s' is missing: its handle has id 0",
-                                                        e->def->name, schema->args[a].name);
+                npu_diag diag = { 0 };
+                npu__fail(&diag, NPU_ERR_ARITY, "%s: operand '%s' is missing: its handle has id 0", e->def->name,
+                          schema->args[a].name);
+                return g->diag.status ? g->diag.status : npu__graph_adopt_operand(g, &diag, schema->args[a].name);
             }
         }
     }
@@ -24121,8 +24128,10 @@ static npu_status npu__collect_tensor(npu_graph *g, const npu_op_def *def, const
     } else if (value && value->form >= NPU_ARG_INT && value->form <= NPU_ARG_BOOL && !arg->type.list) {
         one = npu__number_operand(g, value);
     } else if (value && value->form != NPU_ARG_NONE && (value->form != NPU_ARG_TENSORS || !arg->type.list)) {
-        return npu__graph_fail(g, NPU_ERR_ATTRIBUTE, "%s: operand '%s' is not given as a %s", def->name,
-                               arg->name, arg->type.list ? "list of tensors" : "tensor");
+        npu_diag diag = { 0 };
+        npu__fail(&diag, NPU_ERR_ATTRIBUTE, "%s: operand '%s' is not given as a %s", def->name, arg->name,
+                  arg->type.list ? "list of tensors" : "tensor");
+        return npu__graph_adopt_operand(g, &diag, arg->name);
     }
     if (arg->type.list) {
         count = value && value->form == NPU_ARG_NONE ? 0 : value ? count : 0;
@@ -24144,11 +24153,13 @@ static npu_status npu__operand_missing(npu_graph *g, const npu_op_def *def, cons
                                        const npu_arg *values, uint32_t num_values)
 {
     const char *unknown = NULL;
+    npu_diag diag = { 0 };
     for (uint32_t i = 0; i < num_values && !unknown; i++) {
         unknown = values[i].name && npu_schema_find_arg(def->schema, values[i].name) < 0 ? values[i].name : NULL;
     }
-    return npu__graph_fail(g, NPU_ERR_ARITY, "%s: operand '%s' is missing%s%s%s", def->name, arg->name,
-                           unknown ? ", and there is no argument '" : "", npu__or_empty(unknown), unknown ? "'" : "");
+    npu__fail(&diag, NPU_ERR_ARITY, "%s: operand '%s' is missing%s%s%s", def->name, arg->name,
+              unknown ? ", and there is no argument '" : "", npu__or_empty(unknown), unknown ? "'" : "");
+    return npu__graph_adopt_operand(g, &diag, arg->name);
 }
 
 /* Pushes the values that an argument is read from, which is no operand itself. */

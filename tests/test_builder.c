@@ -505,15 +505,15 @@ static void test_emit_rejections(void)
     npu_graph *g = npu_graph_create(NULL);
     npu_value x = npu_input(g, "x", f32(2, 2, 3, 0, 0)), both[2];
     npu_arg tensor = npu_arg_tensor(NULL, x), list;
-    const struct { const char *name; npu_arg first, second; uint32_t num_args; npu_status status; } rows[] = {
-        { "aten.relu", npu_arg_none(NULL), npu_arg_none(NULL), 0, NPU_ERR_ARITY },
-        { "aten.relu", tensor, npu_arg_int("slope", 1), 2, NPU_ERR_ATTRIBUTE },
-        { "aten.softmax.int", tensor, npu_arg_none(NULL), 1, NPU_ERR_ATTRIBUTE },
-        { "aten.softmax.int", tensor, npu_arg_str("dim", "last"), 2, NPU_ERR_ATTRIBUTE },
-        { "aten.softmax.int", tensor, npu_arg_int("dim", 2), 2, NPU_ERR_AXIS },
-        { "aten.relu", npu_arg_str(NULL, "x"), npu_arg_none(NULL), 1, NPU_ERR_ATTRIBUTE },
-        { "aten.cat", npu_arg_int(NULL, 1), npu_arg_none(NULL), 1, NPU_ERR_ATTRIBUTE },
-        { "aten.relu", npu_arg_tensor("input", x), npu_arg_none(NULL), 1, NPU_ERR_ARITY } /* it is called self */
+    const struct { const char *name; npu_arg first, second; uint32_t num_args; npu_status status; const char *operand; } rows[] = {
+        { "aten.relu", npu_arg_none(NULL), npu_arg_none(NULL), 0, NPU_ERR_ARITY, "self" },
+        { "aten.relu", tensor, npu_arg_int("slope", 1), 2, NPU_ERR_ATTRIBUTE, "slope" },
+        { "aten.softmax.int", tensor, npu_arg_none(NULL), 1, NPU_ERR_ATTRIBUTE, "dim" },
+        { "aten.softmax.int", tensor, npu_arg_str("dim", "last"), 2, NPU_ERR_ATTRIBUTE, "dim" },
+        { "aten.softmax.int", tensor, npu_arg_int("dim", 2), 2, NPU_ERR_AXIS, "dim" },
+        { "aten.relu", npu_arg_str(NULL, "x"), npu_arg_none(NULL), 1, NPU_ERR_ATTRIBUTE, "self" },
+        { "aten.cat", npu_arg_int(NULL, 1), npu_arg_none(NULL), 1, NPU_ERR_ATTRIBUTE, "tensors" },
+        { "aten.relu", npu_arg_tensor("input", x), npu_arg_none(NULL), 1, NPU_ERR_ARITY, "self" } /* it is called self */
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         npu_arg args[2];
@@ -522,6 +522,7 @@ static void test_emit_rejections(void)
         npu_graph_clear_error(g);
         NPU_CHECK(!npu_emit_name(g, rows[i].name, args, rows[i].num_args).id);
         NPU_CHECK_STATUS(npu_graph_status(g), rows[i].status);
+        NPU_CHECK_STR(npu_graph_diag(g)->operand, rows[i].operand);
     }
     NPU_CHECK(strstr(npu_graph_diag(g)->message, "'self' is missing") && strstr(npu_graph_diag(g)->message, "'input'"));
     both[0] = x;
