@@ -68,7 +68,7 @@ conformance: $(BUILD)/conformance ## run ATen vectors: make conformance VECTORS=
 bench: $(BUILD)/bench ## measure executor, graphs, kernels beside PyTorch's, models: make bench [BENCH="kernels softmax" | peers | models]
 	@$(RUN) $(BUILD)/bench $(BENCH)
 
-ops: $(BUILD)/ops ## every op: name, category, schema, shapes, kernels, traits, dtypes, where it is tested: make ops [OP=conv]
+ops: $(BUILD)/ops ## every op: name, symbol, category, schema, shapes, kernels, traits, dtypes, where it is tested: make ops [OP=conv]
 	@$(RUN) $(BUILD)/ops $(OP:%=-o "%") $(wildcard tests/test_*.c)
 
 onnx: $(BUILD)/onnx_nodes ## the ONNX project's node tests through examples/onnx: make onnx [NODES=dir]

@@ -81,7 +81,7 @@
      spec     class (tensor, tile, scalar, none), dtype, rank, dims, optional memory reference, quantisation.
      symbol   a dim with a name and bounds instead of a number: of an input, or of a result whose size depends on
               data. Equal symbols are equal dims. Plans hold the largest; each run has its own (>>exec).
-     kind     namespace << 16 | number, permanent: NPU_ATEN_RELU, NPU_AICF_GEMM.
+     kind     namespace << 16 | number, permanent: NPU_ATEN_RELU, NPU_AICF_GEMM (`make ops OP=relu` lists them).
      row      the one place where an op is declared: number, symbol, traits, type rule, schema, documentation.
      level    of a graph: tensors, a tile program for the cores of a device (>>tiles), or scalars.
      graph -> plan (steps, reasons, transfers, byte offsets; pure data) -> program (compiled groups, weights;

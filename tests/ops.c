@@ -1,4 +1,5 @@
-/* ops.c - lists every registered op: name, category, schema, what it does, dtypes, kernels, where it is tested.
+/* ops.c - lists every registered op: name, symbol and number of its kind, category, schema, what it does, dtypes,
+   kernels, where it is tested.
 
        ops [-o PART] [TEST FILE...]     `make ops` gives all tests/test_*.c; PART: only ops with that in their name
 
@@ -195,7 +196,8 @@ static void print_op(const npu_op_def *def)
 {
     npu_text schema = npu_text_init(NULL);
     npu_schema_print(&schema, def->schema);
-    printf("%s  0x%08x  %s\n    %s\n    %s\n    ", def->name, (unsigned)def->kind, def->category, schema.data ? schema.data : "", def->doc);
+    printf("%s  %s 0x%08x  %s\n    %s\n    %s\n    ", def->name, symbol_of(def->kind), (unsigned)def->kind, def->category,
+           schema.data ? schema.data : "", def->doc);
     npu_text_free(&schema);
     if (def->shapes) {
         printf("shapes: %s\n    ", def->shapes);
