@@ -19,7 +19,7 @@ static const char help[] =
     "npu_run MODEL.json|MODEL.onnx|MODEL.txt [WEIGHTS.safetensors ...] [OPTION ...]\n"
     "  --input [NAME=]X.npy    an input, by name or in order; without any: numbers that are always the same\n"
     "  --known NAME=X.npy      an ONNX input that is known while the model is read\n"
-    "  --dim NAME=N            the size of a dim with a name (ONNX)\n"
+    "  --dim NAME=N            the size of a dim with a name\n"
     "  --f16-as-f32            f16 of an ONNX model is computed in f32, as ONNX Runtime's CPU does it\n"
     "  --output [NAME=]Y.npy   where an output goes, by name or in order\n"
     "  --verify [NAME=]Y.npy   what an output must be; --rtol X and --atol X, default 1e-4 and 1e-5\n"
@@ -338,14 +338,19 @@ static bool has_dim(const npu_bytes *b, const char *name)
     return has_text(b, 2, name, strlen(name)) || (is_numbered && has_text(b, 1, name, (size_t)(dot - name)));
 }
 
-/* Says which name of --dim or --known the model has nowhere. */
+static int no_dim(const char *name)
+{
+    fprintf(stderr, "npu_run: --dim %s: the model has no dim of this name\n", name);
+    return RUN_USAGE;
+}
+
+/* Says which name of --dim or --known an ONNX file, or of --known any other, has nowhere. */
 static int check_names(const run_state *s, bool is_onnx)
 {
     const npu_bytes *b = &s->model_map.bytes;
-    for (uint32_t i = 0; i < s->num_dims; i++) {
-        if (!is_onnx || !has_dim(b, s->dims[i].name)) {
-            fprintf(stderr, "npu_run: --dim %s: the model has no dim of this name\n", s->dims[i].name);
-            return RUN_USAGE;
+    for (uint32_t i = 0; is_onnx && i < s->num_dims; i++) {
+        if (!has_dim(b, s->dims[i].name)) {
+            return no_dim(s->dims[i].name);
         }
     }
     for (uint32_t i = 0; i < s->known.count; i++) {
@@ -356,6 +361,44 @@ static int check_names(const run_state *s, bool is_onnx)
         }
     }
     return RUN_OK;
+}
+
+/* The model's graph becomes another, which a call made. */
+static int replace_graph(run_state *s, npu_graph *g, const char *what)
+{
+    if (!g) {
+        return fail(s, what);
+    }
+    npu_graph_destroy(s->graph);
+    s->graph = g;
+    return RUN_OK;
+}
+
+static bool has_symbol(const npu_graph *g, const char *name)
+{
+    const char *symbol;
+    bool has = false;
+    for (int64_t dim = -2; !has && (symbol = npu_graph_symbol_name(g, dim)) != NULL; dim--) {
+        has = strcmp(symbol, name) == 0;
+    }
+    return has;
+}
+
+/* Sizes of --dim, in a graph whose dims with names are symbols; the reader of ONNX has them already. */
+static int set_dims(run_state *s)
+{
+    const char *names[RUN_MAX];
+    int64_t sizes[RUN_MAX];
+    npu_graph *g = NULL;
+    for (uint32_t i = 0; i < s->num_dims; i++) {
+        names[i] = s->dims[i].name;
+        sizes[i] = s->dims[i].size;
+        if (!has_symbol(s->graph, names[i])) {
+            return no_dim(names[i]);
+        }
+    }
+    npu_graph_specialize(&g, s->graph, names, sizes, s->num_dims, &s->diag);
+    return replace_graph(s, g, "--dim");
 }
 
 /* By its suffix, or, where that says nothing, by what it begins with: a field of protobuf, a brace, a word. */
@@ -383,7 +426,7 @@ static int read_model(run_state *s)
                         : ends_with(s->model, ".json") || c == '{'
                             ? npu_graph_parse_json(&s->graph, (const char *)b->data, b->size, NULL, &s->diag)
                             : npu_graph_parse(&s->graph, (const char *)b->data, b->size, NULL, &s->diag);
-    return status ? fail(s, s->model) : RUN_OK;
+    return status ? fail(s, s->model) : is_onnx || !s->num_dims ? RUN_OK : set_dims(s);
 }
 
 static int read_weights(run_state *s)
@@ -466,17 +509,6 @@ static bool say_runs(void *ctx, uint32_t done, uint32_t total)
     snprintf(text, sizeof text, "%u of %u runs", (unsigned)done, (unsigned)total);
     say_stage("quantising:", text);
     return true;
-}
-
-/* The model's graph becomes another, which a call made. */
-static int replace_graph(run_state *s, npu_graph *g, const char *what)
-{
-    if (!g) {
-        return fail(s, what);
-    }
-    npu_graph_destroy(s->graph);
-    s->graph = g;
-    return RUN_OK;
 }
 
 static int quantize_by(run_state *s, const run_samples *samples)

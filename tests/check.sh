@@ -629,13 +629,18 @@ run_npu_run() {
 END
     printf 'PK\3\4' > $OUT/saved.pt
     printf '%s\n' 'npu_ir 1' 'graph main' 'input x : f32[2]' 'param w : f32[2,2]' 'y = aten.linear.default(x, w)' 'output y = y' > $OUT/bare.txt
+    printf '%s\n' 'npu_ir 1' 'graph main' 'symbol n 1 4' 'input x : f32[n,3]' 'y = aten.relu.default(x)' 'output y = y' > $OUT/open.txt
     while IFS='|' read -r wrong words; do
         "$run" $wrong 2> $OUT/wrong.txt
         [ $? = 2 ] && grep -q -- "$words" $OUT/wrong.txt || { echo "$wrong: expected '$words'"; cat $OUT/wrong.txt; return 1; }
     done << END
 $OUT/saved.pt|saved.pt: an archive: .*export.py
 $OUT/bare.txt|weight .w. and maybe others have no data
+$OUT/open.txt --dim m=2|--dim m: the model has no dim of this name
 END
+    "$run" $OUT/open.txt --dim n=2 --plan-out $OUT/open.npum && "$run" $OUT/open.txt --dim n=2 --text | grep -q 'x : f32\[2,3\]' || return 1
+    "$run" $OUT/open.txt --dim n=9 2> $OUT/wrong.txt
+    [ $? = 1 ] && grep -q 'symbol n: 9 is not in 1..4' $OUT/wrong.txt || { cat $OUT/wrong.txt; return 1; }
     cp $model $OUT/picture.bin && "$run" $OUT/picture.bin --dim batch=2 --verify y=$OUT/y.npy || return 1
     "$run" $OUT/none.onnx 2> $OUT/wrong.txt
     [ $? = 1 ] && grep -qi "no such file" $OUT/wrong.txt || return 1
