@@ -196,6 +196,7 @@ extern "C" {
    NPU_IR_FREE(p)          free             implementation file
    NPU_IR_ASSERT(x)        nothing          implementation file; with NPU_IR_DEBUG it defaults to assert()
    NPU_IR_NOW_NS()         a clock of libc  implementation file: nanoseconds that only grow, a uint64_t
+   NPU_IR_ALLOW_FAST_MATH  undefined        implementation file: -ffast-math is refused without it
    NPU_IR_DEBUG            undefined        implementation file: check broken invariants, and memory in overlapped runs
    NPU_IR_NO_STDIO         undefined        implementation file: no files (npu_text_load, npu_text_save)
    NPU_IR_NO_THREADS       undefined        implementation file: npu_threads_create returns NPU_ERR_UNSUPPORTED
@@ -4186,7 +4187,7 @@ NPU_IR_API void npu_registry_destroy(npu_registry *registry); /* after all graph
                                            .num_attributes = 1 };
        static const npu_op_row scale = { 0, NPU_ELEMENTWISE | NPU_ON_V, deduce_scale,
                                          "scale(Tensor lhs, *, float? factor=None) -> Tensor", "lhs times factor",
-   &facts };
+                                         &facts };
        status = npu_registry_add(registry, "tensor", &scale, &diag);
 
    `space` and all that the row points to are borrowed and must outlive the registry; the row itself is read in the
@@ -4536,9 +4537,9 @@ NPU_IR_API bool npu_kind_identity(npu_kind kind, npu_dtype dtype, npu_scalar *ou
    -------------------------------------------------------------------------------------------------------- */
 
 /* Values without a producer. Names are copied and must be unique in the graph (NULL = unnamed). Errors:
-   DUPLICATE, RANK, DTYPE. */
+   DUPLICATE, RANK, DTYPE, SHAPE (a dim that is none). */
 NPU_IR_API npu_value npu_input(npu_graph *g, const char *name, npu_spec spec);
-/* A parameter; the same name again returns the first one when the specs agree. Its data is bound with
+/* A parameter; the same name again returns the first one when the specs agree, else SHAPE. Its data is bound with
    npu_graph_bind_param. */
 NPU_IR_API npu_value npu_param(npu_graph *g, const char *name, npu_spec spec);
 /* Binds host data of exactly `size` bytes to a parameter; borrowed until everything made from the graph is
@@ -4911,8 +4912,9 @@ NPU_IR_API npu_value npu_clone(npu_graph *g, npu_value x);
 NPU_IR_API npu_value npu_dropout(npu_graph *g, npu_value x, double p); /* evaluation: the identity */
 
 /* ---- indexing ----
-   index i64. index_select and index_copy: [n] along dim. index, index_put: one index tensor per leading dim, id 0 = the
-   whole dim, as x[i, :, j]; indices broadcast. scatter_add: index and source of one shape.
+   index i64, of index_select, index and scatter_add i32, too. index_select and index_copy: [n] along dim. index,
+   index_put: one index tensor per leading dim, id 0 = the whole dim, as x[i, :, j]; indices broadcast. scatter_add:
+   index and source of one shape.
    Errors: AXIS, DTYPE, SHAPE, and RANGE in a run. Source: ATen. */
 NPU_IR_API npu_value npu_index(npu_graph *g, npu_value x, const npu_value *indices, uint32_t n);
 NPU_IR_API npu_value npu_index_put(npu_graph *g, npu_value x, const npu_value *indices, uint32_t n, npu_value values,
@@ -5037,9 +5039,10 @@ NPU_IR_API npu_op npu_tile_launch(npu_graph *g, const npu_value *args, uint32_t 
 #ifndef NPU_IR_NO_LAYERS
 /* ---- layers and models ----
    A model is the user's view of a graph: inputs, layers, outputs. A layer is a plain struct with an emit
-   function; it adds its parameters (named "<layer>.W") and ops to the graph and returns the result. Layers
-   are read during npu_model_add only. A layer added again shares its parameters, as a PyTorch module called
-   again does; of layers without a name only one may have them (DUPLICATE: the next would share by accident).
+   function; it adds its parameters (named "<layer>.W") and ops to the graph and returns the result, "<layer>.out"
+   (attention: of its layer out_proj). Layers are read during npu_model_add only. A layer added again shares its
+   parameters, as a PyTorch module called again does; of layers without a name only one may have them (DUPLICATE: the
+   next would share by accident).
    Parameters have the names of PyTorch's modules. Layers inside another one (sequential, residual) have its name and a
    point before theirs; one without a name in a sequential is called by its index: "block.0.weight"; "" adds nothing.
    npu_layer_x_init fills an npu_layer_x with what is required; set other members before it is added. dtype 0 is f32,
@@ -6207,12 +6210,12 @@ typedef struct npu_prediction {
     uint64_t weight_bytes;     /* uploaded once, not in ns */
 } npu_prediction;
 
-/* Errors: INVALID_ARGUMENT, GRAPH (the graph has failed), DYNAMIC_SHAPE (a dim without a symbol, or one of a
-   state or parameter that is not known), BUDGET (a limit of the desc; or the capacity of a region: names the largest
-   values and the smallest capacity that would do), NO_MEMORY. An op that no backend takes is no error here; it
-   is listed with its reason and npu_program_create refuses. Ops with symbols among their dims are offered to
-   backends with NPU_BACKEND_DYNAMIC only; the others refuse them with NPU_REASON_DYNAMIC. UNSUPPORTED: what the desc
-   asks for is left out of this build. */
+/* Errors: INVALID_ARGUMENT, GRAPH (the graph has failed, or nothing in it is wanted: no output, update or effect),
+   DYNAMIC_SHAPE (a dim without a symbol, or one of a state or parameter that is not known), BUDGET (a limit of the
+   desc; or the capacity of a region: names the largest values and the smallest capacity that would do), NO_MEMORY. An
+   op that no backend takes is no error here; it is listed with its reason and npu_program_create refuses. Ops with
+   symbols among their dims are offered to backends with NPU_BACKEND_DYNAMIC only; the others refuse them with
+   NPU_REASON_DYNAMIC. UNSUPPORTED: what the desc asks for is left out of this build. */
 NPU_IR_API npu_status npu_plan_create(npu_plan **out, const npu_graph *g, const npu_plan_desc *desc,
                                       npu_diag *diag);
 NPU_IR_API void npu_plan_destroy(npu_plan *plan); /* before or after the graph; NULL is fine */
@@ -6482,7 +6485,7 @@ NPU_IR_API npu_status npu_exec_reset_state(npu_exec *exec);
    What people look at: plans, times and graphs in figures, and whether two ways to run a graph agree.
    -------------------------------------------------------------------------------------------------------- */
 
-/* steps, one line each, with costs what they are predicted to take; then ops that were refused, and why */
+/* steps, one line each, with costs what they are predicted to take; memory; then ops that were refused, and why */
 NPU_IR_API void npu_plan_print(const npu_plan *plan, npu_text *text);
 /* a line per op: backend, reason, words, with costs what it takes on each backend */
 NPU_IR_API void npu_plan_print_ops(const npu_plan *plan, npu_text *text);
@@ -6514,7 +6517,8 @@ NPU_IR_API npu_status npu_plan_advise(const npu_graph *g, const npu_plan_desc *d
 NPU_IR_API npu_status npu_rates_calibrate(npu_rates *rates, const npu_backend *backend, const npu_graph *g,
                                           uint64_t (*clock)(void), double *residual, npu_diag *diag);
 /* Corrects rates by the last run of an exec with desc.profile, on backend i of its plan: what its steps and transfers
-   took, against what the rates say; the median counts. Errors: INVALID_ARGUMENT, STATE (no profile), NO_MEMORY. */
+   took, against what the rates say; the median counts. Errors: INVALID_ARGUMENT, STATE (no profile, or a plan without
+   costs), NO_MEMORY. */
 NPU_IR_API npu_status npu_rates_refine(npu_rates *rates, const npu_exec *exec, uint32_t backend);
 /* As an initialiser in C: "{ .launch_ns = 20000.0, ... }". */
 NPU_IR_API void npu_rates_print(const npu_rates *rates, npu_text *text);
@@ -6872,7 +6876,8 @@ NPU_IR_API npu_status npu_graph_quantize(npu_graph **out, const npu_graph *g, co
 
        static const npu_planned_kernel kernels[] = { DIGITS_KERNELS(NPU_PLANNED_KERNEL) };   // a list from the writer
        npu_planned model;
-       npu_planned_desc desc = { digits, sizeof digits, arena, sizeof arena, kernels, 7, 0, 0 };
+       npu_planned_desc desc = { digits, sizeof digits, arena, sizeof arena,
+                                 kernels, sizeof kernels / sizeof kernels[0], 0, 0 };
        if (npu_planned_open(&model, &desc) == NPU_OK) {
            memcpy(npu_planned_data(&model, 0), image, sizeof image);      // port 0, an input
            npu_planned_run(&model);                                       // or npu_planned_step() until it is done
