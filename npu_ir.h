@@ -59132,8 +59132,9 @@ static npu_status npu__quant_check_rule(const npu__quant *q, uint32_t i)
         is_found = npu__quant_value_rule(q, v) == r;
     }
     return is_found ? NPU_OK
-                    : npu__fail(q->diag, NPU_ERR_NOT_FOUND, "quantise: rule %u: the graph has no %s '%.80s'",
-                                (unsigned)i, r->op ? "op" : "value", name);
+                    : npu__fail(q->diag, NPU_ERR_NOT_FOUND, "quantise: rule %u: the graph has no %s '%.80s'%s",
+                                (unsigned)i, r->op ? "op" : "value", name,
+                                r->op ? ", a kind, an op's name or that of its first result, as in the report" : "");
 }
 
 static bool npu__quant_is_bound(const npu__quant *q, uint32_t op)
