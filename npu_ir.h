@@ -6398,10 +6398,10 @@ typedef struct npu_exec_desc {
     npu_exec *states_of;
     uint32_t _canary;
 } npu_exec_desc;
-/* Errors: INVALID_ARGUMENT (canary; more threads than num_workers of the plan where a device has scratch for each),
-   VERSION (parallel), NO_MEMORY (of a device: names the region, the bytes, the largest values), NOT_FOUND, DTYPE, SHAPE
-   (a state that states_of has not, or of another type), UNSUPPORTED (overlap, states_of: where they are left
-   out of this build). */
+/* Errors: INVALID_ARGUMENT (canary; parallel without run, or of width 0; more threads than num_workers of the plan
+   where a device has scratch for each), VERSION (parallel), NO_MEMORY (of a device: names the region, the bytes, the
+   largest values), NOT_FOUND, DTYPE, SHAPE (a state that states_of has not, or of another type), UNSUPPORTED (overlap,
+   states_of: where they are left out of this build). */
 NPU_IR_API npu_status npu_exec_create(npu_exec **out, npu_program *program, const npu_exec_desc *desc,
                                       npu_diag *diag);
 /* Plan, program and exec in one call, for programs that need only one: all three are destroyed with the exec. Errors:
@@ -53320,6 +53320,10 @@ static npu_status npu__exec_make(npu_exec **out, npu_program *program, const npu
     if (desc && desc->parallel && desc->parallel->size < NPU__SIZE_0_2(npu_parallel, run)) {
         return npu__fail(diag, NPU_ERR_VERSION, "exec: parallel has size %u: set it to sizeof(npu_parallel)",
                          (unsigned)desc->parallel->size);
+    }
+    if (desc && desc->parallel && (!desc->parallel->run || !desc->parallel->width)) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "exec: parallel has %s",
+                         desc->parallel->run ? "width 0, expected at least 1" : "no function: run is NULL");
     }
     if (!NPU__HAS_OVERLAP && desc && desc->overlap) {
         return npu__fail(diag, NPU_ERR_UNSUPPORTED, "exec: NPU_IR_NO_OVERLAP leaves overlap of the desc out");

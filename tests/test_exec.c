@@ -165,6 +165,14 @@ static void test_bindings(void)
     }
 }
 
+static void run_serially(void *ctx, npu_task task, void *arg, uint32_t parts)
+{
+    (void)ctx;
+    for (uint32_t i = 0; i < parts; i++) {
+        task(arg, i, parts, 0);
+    }
+}
+
 static void test_bad_bindings(void)
 {
     rig r = cpu_rig();
@@ -188,6 +196,17 @@ static void test_bad_bindings(void)
     npu_exec *exec = NULL;
     NPU_CHECK_STATUS(npu_exec_create(&exec, r.program, &bad, NULL), NPU_ERR_INVALID_ARGUMENT);
     NPU_CHECK_STATUS(npu_exec_create(&exec, NULL, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
+    npu_parallel serial = { sizeof serial, 1, NULL, run_serially };
+    npu_exec_desc threads = { .parallel = &serial };
+    NPU_CHECK_STATUS(npu_exec_create(&exec, r.program, &threads, NULL), NPU_OK);
+    npu_exec_destroy(exec);
+    serial.width = 0;
+    NPU_CHECK_STATUS(npu_exec_create(&exec, r.program, &threads, &r.diag), NPU_ERR_INVALID_ARGUMENT);
+    NPU_CHECK(strstr(r.diag.message, "width 0, expected at least 1"));
+    serial = (npu_parallel){ sizeof serial, 1, NULL, NULL };
+    NPU_CHECK_STATUS(npu_exec_create(&exec, r.program, &threads, &r.diag), NPU_ERR_INVALID_ARGUMENT);
+    serial.size = 0;
+    NPU_CHECK_STATUS(npu_exec_create(&exec, r.program, &threads, &r.diag), NPU_ERR_VERSION);
     npu_program *program = NULL;
     NPU_CHECK_STATUS(npu_program_create(&program, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
     npu_exec_destroy(NULL);
