@@ -53335,7 +53335,7 @@ static npu_status npu__exec_make(npu_exec **out, npu_program *program, const npu
     if (status) {
         return status;
     }
-    a = desc && desc->allocator ? *desc->allocator : program->allocator;
+    a = desc && desc->allocator ? npu__allocator(desc->allocator) : program->allocator;
     e = (npu_exec *)npu__alloc_zero(&a, sizeof *e);
     if (!e) {
         return npu__fail(diag, NPU_ERR_NO_MEMORY, "exec: out of memory");

@@ -198,6 +198,7 @@ static void test_bad_bindings(void)
     NPU_CHECK_STATUS(npu_exec_create(&exec, NULL, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
     npu_parallel serial = { sizeof serial, 1, NULL, run_serially };
     npu_exec_desc threads = { .parallel = &serial };
+    threads.allocator = &(npu_allocator){ NULL, NULL }; /* zeros are the default one, as for all objects */
     NPU_CHECK_STATUS(npu_exec_create(&exec, r.program, &threads, NULL), NPU_OK);
     npu_exec_destroy(exec);
     serial.width = 0;
