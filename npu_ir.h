@@ -36293,6 +36293,9 @@ static npu_status npu__query_support(const npu_backend *b, npu_op_info *info, np
     status = b->supports(b->ctx, info, answer);
     answer->reason = status && !answer->reason ? NPU_REASON_OP : answer->reason;
     answer->text[sizeof answer->text - 1] = 0;
+    if (status && !answer->text[0]) {
+        NPU__SAY(answer->text, sizeof answer->text, "supports failed: %s", npu_status_text(status));
+    }
     return status == NPU_ERR_NO_MEMORY ? status : NPU_OK;
 }
 

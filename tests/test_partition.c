@@ -43,6 +43,32 @@ static npu_status spy_supports(void *ctx, const npu_op_info *op, npu_support *an
     return npu_ref_backend()->supports(npu_ref_backend()->ctx, op, answer);
 }
 
+static npu_status failing_supports(void *ctx, const npu_op_info *op, npu_support *answer)
+{
+    (void)ctx;
+    (void)op;
+    (void)answer;
+    return NPU_ERR_INTERNAL;
+}
+
+/* A backend that fails where it is asked takes nothing, and the plan says that it failed. */
+static void test_supports_fails(void)
+{
+    npu_backend device = *npu_ref_backend();
+    const npu_backend *backends[2] = { &device, npu_ref_backend() };
+    device.name = "npu0";
+    device.supports = failing_supports;
+    npu_graph *g = npu_graph_create(NULL);
+    npu_output(g, "y", npu_relu(g, npu_input(g, "x", npu_spec_tensor(NPU_F32, 1, (int64_t[]){ 3 }))));
+    npu_plan *plan = NULL;
+    const char *words = "";
+    NPU_CHECK_STATUS(npu_plan_create(&plan, g, &(npu_plan_desc){ .backends = backends, .num_backends = 2 }, NULL), NPU_OK);
+    NPU_CHECK_EQ(npu_plan_op_refusal(plan, npu_value_producer(g, npu_graph_output(g, 0), NULL), 0, &words), NPU_REASON_OP);
+    NPU_CHECK_STR(words, "supports failed: internal error");
+    npu_plan_destroy(plan);
+    npu_graph_destroy(g);
+}
+
 static npu_status spy_alloc(void *ctx, const npu_allocation *a, npu_buffer *out)
 {
     spy *s = ctx;
@@ -2440,6 +2466,7 @@ static void test_scratch_alignment(void)
 
 int main(void)
 {
+    NPU_RUN(test_supports_fails);
     NPU_RUN(test_example);
     NPU_RUN(test_borders);
     NPU_RUN(test_step_values);
