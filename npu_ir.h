@@ -10493,6 +10493,16 @@ static npu_status npu__args_given(const char *op, const npu_arg *values, uint32_
                                    op);
 }
 
+/* The argument that a name of none may mean. */
+static const char *npu__nearest_arg(const npu_schema *schema, const char *name, char hint[80])
+{
+    npu__nearest nearest = { name, NULL, 0 };
+    for (uint32_t k = 0; k < schema->num_args; k++) {
+        npu__nearest_offer(&nearest, schema->args[k].name, schema->args[k].name);
+    }
+    return npu__nearest_hint(&nearest, hint);
+}
+
 /* given[a] = the value of argument a, or NULL. */
 static npu_status npu__match_values(const npu_schema *schema, const npu_arg *values, uint32_t num_values,
                                     const npu_arg **given, npu_diag *diag)
@@ -10511,13 +10521,9 @@ static npu_status npu__match_values(const npu_schema *schema, const npu_arg *val
                              schema->name, (unsigned)i + 1);
         }
         if (a < 0) {
-            npu__nearest nearest = { values[i].name, NULL, 0 };
             char hint[80];
-            for (uint32_t k = 0; k < schema->num_args; k++) {
-                npu__nearest_offer(&nearest, schema->args[k].name, schema->args[k].name);
-            }
             return npu__attribute_fail(diag, NPU_ERR_ATTRIBUTE, schema, values[i].name, "has no",
-                                       npu__nearest_hint(&nearest, hint));
+                                       npu__nearest_arg(schema, values[i].name, hint));
         }
         if (given[a]) {
             return npu__attribute_fail(diag, NPU_ERR_ATTRIBUTE, schema, schema->args[a].name, "is given",
@@ -33250,7 +33256,9 @@ static npu_status npu__node_check_names(npu__loader *l, const npu__node *c)
 {
     for (const npu__json *m = c->attrs ? c->attrs->as.first : NULL; m; m = m->next) {
         if (npu_schema_find_arg(c->def->schema, m->key) < 0 && !npu__is_node_word(m->key)) {
-            return npu__json_fail(l, m, NPU_ERR_ATTRIBUTE, "%s has no '%.80s'", c->def->name, m->key);
+            char hint[80];
+            return npu__json_fail(l, m, NPU_ERR_ATTRIBUTE, "%s has no '%.80s'%s", c->def->name, m->key,
+                                  npu__nearest_arg(c->def->schema, m->key, hint));
         }
     }
     return NPU_OK;

@@ -559,6 +559,18 @@ static npu_status json_op(setup *s)
     return status;
 }
 
+static npu_status json_attribute(setup *s)
+{
+#define TENSOR(name) "{\"name\": \"" name "\", \"shape\": [2], \"dtype\": \"float32\"}"
+    static const char text[] =
+        "{\"graph_inputs\": [" TENSOR("a") "], \"weights\": [], \"graph_outputs\": [" TENSOR("b") "],\n"
+        " \"nodes\": [{\"name\": \"b\", \"op_type\": \"aten.leaky_relu.default\", \"attrs\": {\"negative_slop\": 0.5},\n"
+        "            \"inputs\": [" TENSOR("a") "], \"outputs\": [" TENSOR("b") "]}]}";
+#undef TENSOR
+    npu_graph *g = NULL;
+    return npu_graph_parse_json(&g, text, sizeof text - 1, NULL, &s->diag);
+}
+
 static npu_status missing_file(setup *s)
 {
     npu_text text = npu_text_init(NULL);
@@ -850,6 +862,8 @@ static const struct {
     { "backend without slot", backend_without_slot, NPU_ERR_INVALID_ARGUMENT, false, { "submit" } },
     { "nobody takes", nobody_takes, NPU_ERR_NOT_IMPLEMENTED, true,
       { "no backend takes 1 op: acme.magic (op not supported)" } },
+    { "json attribute typo", json_attribute, NPU_ERR_ATTRIBUTE, false,
+      { "node 'b': aten.leaky_relu.default has no 'negative_slop'", "did you mean 'negative_slope'?" } },
     { "json op", json_op, NPU_ERR_NOT_IMPLEMENTED, false, { "no backend takes 1 op: my_lib.thing" } },
     { "missing file", missing_file, NPU_ERR_IO, false, { NULL } },
     { "unknown pass", unknown_pass, NPU_ERR_NOT_FOUND, false,
