@@ -449,7 +449,7 @@ static int read_weights(run_state *s)
     }
     if (s->num_weights && npu_graph_bind_safetensors(s->graph, files, s->num_weights, say, NULL)) {
         s->diag = *npu_graph_diag(s->graph);
-        return fail(s, s->weights[0]);
+        return fail(s, s->diag.file[0] ? s->diag.file : s->weights[0]);
     }
     return RUN_OK;
 }
