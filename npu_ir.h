@@ -10200,6 +10200,9 @@ NPU_IR_API npu_status npu_blob_bind(const npu_schema *schema, const uint8_t *blo
     for (uint32_t i = 0; i < schema->num_args; i++) {
         npu_status status = npu__bind_arg(&b, &schema->args[i], &args[i]);
         if (status) {
+            if (diag && diag->status == NPU_OK) {
+                npu__copy_head(diag->operand, sizeof diag->operand, schema->args[i].name);
+            }
             return npu__fail(diag, status, "%s: '%s' %s", schema->name, schema->args[i].name,
                              status == NPU_ERR_ARITY ? "lacks its operand"
                                                      : "cannot be read from the attribute blob");

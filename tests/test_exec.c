@@ -1048,6 +1048,7 @@ static void test_op_call(void)
     NPU_CHECK_STATUS(npu_op_call(NULL, NPU_TEST_CALL(NPU_ATEN_ADD, in, 2, out, 1, 0, twice, 9), &diag),
                      NPU_ERR_INVALID_ARGUMENT);
     NPU_CHECK_STATUS(call(NPU_ATEN_ADD, in, 1, out, 1, NULL, 0, &diag), NPU_ERR_ARITY);
+    NPU_CHECK_STR(diag.operand, "other");
     static const uint8_t last[9] = { 255, 255, 255, 255, 255, 255, 255, 255, 0 }; /* softmax: dim -1, no dtype */
     NPU_CHECK_STATUS(call(NPU_ATEN_SOFTMAX, in, 1, out, 1, last, 9, &diag), NPU_OK);
     NPU_CHECK_NEAR(y[0] + y[1] + y[2], 1, 1e-6);
