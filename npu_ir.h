@@ -53969,6 +53969,7 @@ static npu_status npu__fail_action(npu_exec *e, const npu__action *a, npu_status
     static const char *const words[] = { "", "copy", "upload", "download", "", "copy", "copy", "conversion" };
     const npu_program *p = e->program;
     const npu_backend *b = p->plan->backends[a->backend];
+    char label[16];
     if (npu__is_control_step(p->plan, a) || (a->type == NPU__SUBMIT && e->dims && e->dims->has_failed)) {
         return status;
     }
@@ -53977,8 +53978,13 @@ static npu_status npu__fail_action(npu_exec *e, const npu__action *a, npu_status
         uint32_t failed = npu__step_has_op(&p->plan->steps[a->which], f->op) ? f->op : 0;
         const npu_op_def *def = npu_op_definition(p->plan->graph, npu__make_op(failed));
         f->text[sizeof f->text - 1] = 0;
+        char waited[48] = "";
+        if (status == NPU_ERR_TIMEOUT && e->num_lates && !f->text[0]) { /* of a wait, no status of the device's own */
+            NPU__SAY(waited, sizeof waited, "timeout_ns is %llu", (unsigned long long)e->desc.timeout_ns);
+        }
+        const char *why = f->text[0] ? f->text : waited;
         npu__exec_fail(e, status, "step %u on %s%s%s: %s%s%s", (unsigned)a->which, b->name, def ? ": " : "",
-                       def ? def->name : "", npu_status_text(status), f->text[0] ? ": " : "", f->text);
+                       def ? def->name : "", npu_status_text(status), why[0] ? ": " : "", why);
         npu_op_storage storage = { 0 };
         npu_op_info info;
         if (NPU__HAS_STRINGS && failed &&
@@ -53989,8 +53995,8 @@ static npu_status npu__fail_action(npu_exec *e, const npu__action *a, npu_status
         npu__diag_op(&e->diag, p->plan->graph, npu__make_op(failed));
         return status;
     }
-    return npu__exec_fail(e, status, "%s of value %u, %s: %s", words[a->type], (unsigned)a->which, b->name,
-                          npu_status_text(status));
+    return npu__exec_fail(e, status, "%s of '%s', %s: %s", words[a->type],
+                          npu__value_label(p->plan->graph, a->which, label), b->name, npu_status_text(status));
 }
 
 /* ---- control flow ---- */

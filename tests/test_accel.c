@@ -460,6 +460,7 @@ static void test_failures(void)
             } else {
                 NPU_CHECK_STATUS(run(exec, y, sizeof y), made[slot]);
                 NPU_CHECK(strstr(npu_exec_diag(exec)->message, "tiny"));
+                NPU_CHECK(slot != 2 || strstr(npu_exec_diag(exec)->message, "download of '"));
                 NPU_CHECK(slot < 3 || npu_exec_diag(exec)->op == (n == 3 ? 4u : (uint32_t)n));
             }
             NPU_CHECK_STATUS(run(exec, y, sizeof y), NPU_OK);

@@ -432,6 +432,7 @@ static void test_timeout(void)
     npu_test_input(r.exec, "x", x, sizeof x);
     npu_sim_hang(r.sims[0], 2, 60000000);
     NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_ERR_TIMEOUT);
+    NPU_CHECK(strstr(npu_exec_diag(r.exec)->message, ": timeout_ns is "));
     NPU_CHECK(strstr(npu_exec_diag(r.exec)->message, "step 4"));
     r.exec_desc.timeout_ns = 0; /* the default is enough */
     npu_exec_destroy(r.exec);
