@@ -593,7 +593,7 @@ static const struct { const char *name; npu_quantize_desc desc; spoil how; npu_s
     { "canary", { .num_samples = 2 }, HAS_CANARY, NPU_ERR_INVALID_ARGUMENT, "not zeroed" },
     { "a failed graph", { .num_samples = 2 }, FAILED_GRAPH, NPU_ERR_GRAPH, "" },
     { "no host", { .num_samples = 2 }, NO_HOST, NPU_ERR_UNSUPPORTED, "host memory" },
-    { "a rule for no op", { .num_samples = 2, .rules = unknown_op, .num_rules = 1 }, GOOD, NPU_ERR_NOT_FOUND, "no op 'aten.conv3d.default'" },
+    { "a rule for no op", { .num_samples = 2, .rules = unknown_op, .num_rules = 1 }, GOOD, NPU_ERR_NOT_FOUND, "no op 'aten.conv3d.default', a kind, an op's name or" },
     { "a rule for no value", { .num_samples = 2, .rules = unknown_value, .num_rules = 1 }, GOOD, NPU_ERR_NOT_FOUND, "no value 'nobody'" },
     { "a rule for both", { .num_samples = 2, .rules = both, .num_rules = 1 }, GOOD, NPU_ERR_INVALID_ARGUMENT, "one of op and value" },
     { "a range that is none", { .num_samples = 2, .rules = no_range, .num_rules = 1 }, GOOD, NPU_ERR_RANGE, "1 to -1" },
