@@ -17067,21 +17067,26 @@ NPU__COLD static npu_status npu__type_nonzero_static(npu_deduce *d)
 NPU__COLD static npu_status npu__type_masked_select(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self"), *mask = npu_deduce_spec(d, "mask");
-    int64_t count = npu__count_true(d, 1), all = npu__dim_bound(count), most = all;
+    int64_t count = npu__count_true(d, 1), most = npu__dim_bound(count);
+    bool is_spread = false;
     npu__join j;
     npu__check_dtype(d, "mask", npu__dtype_of(mask), mask->dtype == NPU_BOOL, "bool");
     memset(&j, 0, sizeof j);
     npu__join_dims(d, &j, "self", x);
     npu__join_dims(d, &j, "mask", mask);
-    for (uint32_t i = 0; i < j.rank && !d->status && most >= 0; i++) { /* the mask is spread to these places */
+    for (uint32_t i = 0; i < j.rank && !d->status; i++) {
         bool is_there = i >= j.rank - mask->rank && mask->dims[i - (j.rank - mask->rank)] != 1;
-        if (!is_there && j.dims[i] < 0) {
+        if (is_there || j.dims[i] == 1) {
+            continue;
+        }
+        is_spread = true; /* so the result's size is no count of the mask, whether its dims are known or not */
+        if (most < 0 || j.dims[i] < 0) {
             most = NPU_DYNAMIC_DIM;
-        } else if (!is_there && !npu__dim_mul(most, j.dims[i], &most)) {
+        } else if (!npu__dim_mul(most, j.dims[i], &most)) {
             npu__too_large(d, "mask");
         }
     }
-    if (most != all) {
+    if (is_spread) {
         count = npu__is_unknown(count) ? npu_deduce_data_dim(0, most) : most;
     }
     return npu__result(d, npu__dtype_of(x), 1, &count);

@@ -73,6 +73,8 @@ static void test_symbols(void)
         { "n = aten.nonzero.default(m)\nv = aten.masked_select.default(y, m)\nw = aten.index.Tensor(y, [m])\n"
           "r = aten.mul.Tensor(v, w)", "d2<=8", "other=w) : f32[d2]" },
         { "n = aten.masked_select.default(x, k)\nr = aten.index.Tensor(x, [k])", "d2<=256", "indices=[k]) : f32[d2]" },
+        { "input u : bool[s,1]\nn = aten.nonzero.default(u)\nr = aten.masked_select.default(x, u)", "d2<=64 d3<=256",
+          "f32[d3]" }, /* which is spread here */
         { "r = aten.index.Tensor(x, [none, i])", "", "f32[s,3]" },
         { "r = aten.one_hot.default(i)", "d2", "i64[3,d2]" },
         { "r = aten.one_hot.default(i, 5)", "", "i64[3,5]" },
