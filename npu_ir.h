@@ -52973,6 +52973,9 @@ static npu_status npu__set_result_dims(npu__dims *d, const npu__op *o)
             d->info.dynamic |= NPU_DYNAMIC_RESULTS;
             *out = npu__spec_at(g, &npu__largest_sizes, out);
         }
+        for (uint32_t i = 0; deduced && i < out->rank; i++) { /* by this run's operands, where no symbol is bounded */
+            out->dims[i] = out->dims[i] < 0 ? npu__dim_bound(deduced->dims[i]) : out->dims[i];
+        }
         if (status == NPU_OK && !npu_spec_is_static(out)) {
             status = npu__exec_fail(e, NPU_ERR_DYNAMIC_SHAPE,
                                     "%s (op %u): nothing bounds result %u, and only its kernel could tell it",

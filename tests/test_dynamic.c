@@ -358,21 +358,24 @@ static void test_indices(void)
     rig_end(&r);
 }
 
-/* What is there once: elements put back by their places are those that came. Columns are (x, 1 - x). */
-static void test_unique(void)
+/* What is there once of n elements, which are 6: put back by their places they are those that came. Columns are
+   (x, 1 - x). */
+static void check_unique(const char *symbol, const char *n)
 {
-    rig r = rig_text("graph main\ninput x : f32[6]\ninput y : f32[2,6]\ninput i : i64[6]\n"
+    char text[700];
+    snprintf(text, sizeof text, "graph main\n%sinput x : f32[%s]\ninput y : f32[2,%s]\ninput i : i64[6]\n%s", symbol, n, n,
                      "v, p, c = aten._unique2.default(x, return_inverse=true, return_counts=true)\n"
                      "back = aten.index_select.default(v, 0, p)\nnum = aten.to.dtype(c, f32)\n"
                      "columns, q, k = aten.unique_dim.default(y, 1)\n"
                      "b = aten.bincount.default(i)\nbins = aten.to.dtype(b, f32)\n"
                      "output v = v\noutput back = back\noutput num = num\noutput columns = columns\n"
-                     "output bins = bins\n", 0);
+                     "output bins = bins\n");
+    rig r = rig_text(text, 0);
     float x[6], y[2][6];
     int64_t numbers[6];
     NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
-    NPU_CHECK_STATUS(npu_test_input(r.exec, "x", x, sizeof x), NPU_OK);
-    NPU_CHECK_STATUS(npu_test_input(r.exec, "y", y, sizeof y), NPU_OK);
+    NPU_CHECK_STATUS(npu_test_input_dims(r.exec, "x", 1, DIMS(6), x), NPU_OK);
+    NPU_CHECK_STATUS(npu_test_input_dims(r.exec, "y", 2, DIMS(2, 6), y[0]), NPU_OK);
     NPU_CHECK_STATUS(npu_test_input(r.exec, "i", numbers, sizeof numbers), NPU_OK);
     for (size_t k = 0; k < sizeof patterns / sizeof patterns[0]; k++) {
         float values[2], columns[4], num[2], bins[5] = { 0 };
@@ -405,6 +408,15 @@ static void test_unique(void)
     numbers[2] = -1;
     NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_ERR_RANGE);
     rig_end(&r);
+}
+
+/* What the kernel tells has room for as many as this run's operands may give, bounded before or not. */
+static void test_unique(void)
+{
+    static const struct { const char *symbol, *n; } rows[] = { { "", "6" }, { "symbol n 0 6\n", "n" }, { "symbol n 0 0\n", "n" } };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        check_unique(rows[i].symbol, rows[i].n);
+    }
 }
 
 /* Pieces between indices of run time. */
