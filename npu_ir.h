@@ -23699,26 +23699,34 @@ static bool npu__symbols_agree(const npu__symbol *a, const npu__symbol *b)
     return a->max == b->max && num >= NPU__SIZE_SAMPLES / 2 && num == num_same;
 }
 
+/* Whether more than half of a symbol's samples are one number: the same small sizes are tried for all symbols, and
+   where all others make one size they do not tell symbols apart. Slices that end at different places, or are empty but
+   where a dim is small. */
+static bool npu__is_sample_common(const npu__symbol *s)
+{
+    uint32_t lead = 0, num = 0;
+    int64_t size = 0;
+    for (uint32_t k = 0; k < NPU__SIZE_SAMPLES; k++) { /* what is more than half of them is left over by pairs */
+        size = lead ? size : s->samples[k];
+        lead += s->samples[k] == size ? 1u : ~0u;
+    }
+    for (uint32_t k = 0; k < NPU__SIZE_SAMPLES; k++) {
+        num += s->samples[k] == size;
+    }
+    return num > NPU__SIZE_SAMPLES / 2;
+}
+
 /* Another symbol that is the same size, else the newest one, whose samples are those of dim i of result r. Functions of
-   sizes that agree at all samples are taken for one; a run finds where that is wrong. Where most samples are the
-   largest they tell nothing: slices that end at different places. */
+   sizes that agree at all samples are taken for one; a run finds where that is wrong. */
 static int64_t npu__emit_same(npu_graph *g, const npu__opening *o, uint32_t r, uint32_t i)
 {
     npu__symbol *s = &g->symbols[g->num_symbols - 1];
-    uint32_t num_largest = 0;
-    int64_t largest = 0;
     for (uint32_t k = 0; k < NPU__SIZE_SAMPLES; k++) {
         const npu_spec *y = &o->samples[k * g->num_results + r];
         int64_t size = i < y->rank ? y->dims[i] : -1;
         s->samples[k] = npu__is_unknown(size) ? s->samples[k] : size < 0 ? -1 : size;
-        num_largest = s->samples[k] > largest ? 0 : num_largest;
-        largest = s->samples[k] > largest ? s->samples[k] : largest;
-        num_largest += s->samples[k] == largest;
     }
-    if (num_largest > NPU__SIZE_SAMPLES / 2) {
-        return -1 - (int64_t)g->num_symbols;
-    }
-    for (uint32_t k = 0; k + 1 < g->num_symbols; k++) {
+    for (uint32_t k = 0; k + 1 < g->num_symbols && !npu__is_sample_common(s); k++) {
         if (npu__symbols_agree(s, &g->symbols[k])) {
             npu__symbols_truncate(g, g->num_symbols - 1);
             return -2 - (int64_t)k;
@@ -23738,12 +23746,13 @@ static npu_status npu__emit_symbol(npu_graph *g, const npu__emission *e, npu__op
     if (found || *dim == o->last) {
         *dim = found ? found : o->last_symbol;
     } else if (*dim != NPU_DYNAMIC_DIM || bound >= 0 || (most && !o->is_anonymous)) {
-        o->last = npu__is_unknown(*dim) ? *dim : 0;
+        bool is_told = npu__is_unknown(*dim); /* by data: it has samples of its own, like no other size */
+        o->last = is_told ? *dim : 0;
         bound = bound == 0 ? 1 : bound < 0 ? 0 : bound; /* to a symbol 0 means unbounded */
         *dim = npu__symbol_fresh(g, bound);
         if (*dim) {
             npu__symbol_of(g, *dim)->counted = counted;
-            *dim = o->last_symbol = npu__emit_same(g, o, r, i);
+            *dim = o->last_symbol = is_told ? *dim : npu__emit_same(g, o, r, i);
         }
     }
     return *dim ? NPU_OK : NPU_ERR_NO_MEMORY;

@@ -118,6 +118,11 @@ static void test_symbols(void)
         { "c = aten.slice.Tensor(z, 0, 1)\nd = aten.slice.Tensor(z, 0, 0, -1)\nr = aten.add.Tensor(c, d)", "d2", "f32[d2,4]" },
         { "c = aten.slice.Tensor(x, 0, 1)\nd = aten.slice.Tensor(x, 0, 0, -1)\nr = aten.add.Tensor(c, d)", "d2<=63",
           "other=d) : f32[d2,4]" },
+        /* what is alike at few sizes, or where there is nothing, is not the same */
+        { "symbol v 0 0\ninput w : f32[v,4]\nc = aten.slice.Tensor(z, 0, -1, 2)\nr = aten.slice.Tensor(w, 0, -1, 2)", "v d3 d4",
+          "f32[d4,4]" },
+        { "c = aten.slice.Tensor(z, 0, -1, 2)\nn = aten.nonzero.default(c)\nr = aten.nonzero.default(n)", "d2 d3 d4",
+          "i64[d4,2]" },
         { "c = aten.constant_pad_nd.default(z, [0, 0, 2, 0])\nd = aten.slice.Tensor(c, 0, 2)\nr = aten.add.Tensor(d, z)", "d2",
           "other=z) : f32[t,4]" },
         { "v = aten.t.default(z)\nc = aten.max_pool1d.default(v, [3], [2], [1])\nd = aten.slice.Tensor(v, 1, 0, step=2)\n"
