@@ -45232,7 +45232,7 @@ static npu_status npu__limit_groups(npu_plan *plan)
 typedef struct npu__net {
     uint32_t from;           /* the node that makes it; NPU_NO_INDEX = it is there, in host memory */
     uint32_t first, num;     /* nodes that read it, other than that: in readers */
-    bool is_fetched;         /* an output of the graph, or the next content of a state */
+    uint32_t num_fetches;    /* outputs of the graph, and states of which it is the next content */
     uint32_t wide;           /* where many read it: 1 + its row in counts */
     uint64_t bytes;
 } npu__net;
@@ -45255,6 +45255,7 @@ typedef struct npu__placer {
     uint32_t *net_of;
     uint32_t *stamp, now;    /* per net */
     uint32_t *seen;          /* per node: the value that it was seen to read last */
+    uint32_t *fetches;       /* per value: npu__net.num_fetches */
     uint32_t *views;         /* per node: see npu_plan.views; such a node has no label */
     npu__waves waves;
     struct npu__mincut *flow;
@@ -45316,10 +45317,10 @@ static double npu__moves_ns(const npu__placer *p, uint32_t from, uint64_t to, ui
     return ns + (is_staged && !is_down ? npu__down_ns(p->plan, from, bytes) : 0);
 }
 
-/* The labels of those that read a value, and the host where it is fetched. */
-static uint64_t npu__net_labels(const npu__placer *p, const npu__net *net)
+/* The labels of those that read a value. */
+static uint64_t npu__net_readers(const npu__placer *p, const npu__net *net)
 {
-    uint64_t to = net->is_fetched ? npu__label_bit(p->host) : 0;
+    uint64_t to = 0;
     for (uint32_t i = 0; i < net->num && !net->wide; i++) {
         to |= npu__label_bit(p->label[p->readers[net->first + i]]);
     }
@@ -45329,11 +45330,33 @@ static uint64_t npu__net_labels(const npu__placer *p, const npu__net *net)
     return to;
 }
 
-/* What moving a value takes with the labels as they are. */
+/* The same, and the host where it is fetched. */
+static uint64_t npu__net_labels(const npu__placer *p, const npu__net *net)
+{
+    return npu__net_readers(p, net) | (net->num_fetches ? npu__label_bit(p->host) : 0);
+}
+
+/* Is a value in host memory because of those that read it? */
+static bool npu__is_down(const npu__placer *p, uint32_t from, uint64_t readers)
+{
+    bool is_down = false;
+    for (uint32_t b = 0; b < p->num_backends; b++) {
+        bool is_read = b != from && readers >> b & 1;
+        is_down |= is_read && (!npu__is_device(p->plan, b) || npu__is_staged(p->plan, from, b));
+    }
+    return is_down;
+}
+
+/* What moving a value takes with the labels as they are. What is fetched more than once comes down each time, unless
+   it is there anyhow (npu__result_backend). */
 static double npu__net_ns(const npu__placer *p, const npu__net *net)
 {
     uint32_t from = net->from == NPU_NO_INDEX ? p->num_backends : p->label[net->from];
-    return npu__moves_ns(p, from, npu__net_labels(p, net), net->bytes);
+    double ns = npu__moves_ns(p, from, npu__net_labels(p, net), net->bytes);
+    if (net->num_fetches > 1 && npu__is_device(p->plan, from) && !npu__is_down(p, from, npu__net_readers(p, net))) {
+        ns += (net->num_fetches - 1) * npu__down_ns(p->plan, from, net->bytes);
+    }
+    return ns;
 }
 
 /* What ops and transfers would be predicted to take. */
@@ -45489,7 +45512,7 @@ static bool npu__placer_readers(npu__placer *p, uint32_t value, uint32_t name, u
     return ok;
 }
 
-static bool npu__placer_net(npu__placer *p, uint32_t value, bool is_fetched)
+static bool npu__placer_net(npu__placer *p, uint32_t value)
 {
     const npu_graph *g = p->plan->graph;
     uint32_t maker = g->values[value].producer, from = maker ? p->node_of[maker] : NPU_NO_INDEX;
@@ -45503,14 +45526,14 @@ static bool npu__placer_net(npu__placer *p, uint32_t value, bool is_fetched)
     net = &p->nets[p->num_nets];
     net->from = from;
     net->first = p->num_readers;
-    net->is_fetched = is_fetched && maker;
+    net->num_fetches = maker ? p->fetches[value] : 0;
     net->bytes = npu__value_size(g, value);
     if (!npu__placer_readers(p, value, value, from)) {
         return false;
     }
     net->num = p->num_readers - net->first;
     net->wide = net->num > NPU__WIDE_NET ? ++p->num_wide : 0;
-    p->num_nets += net->num || net->is_fetched; /* else a value inside a node */
+    p->num_nets += net->num || net->num_fetches; /* else a value inside a node */
     return true;
 }
 
@@ -45597,6 +45620,17 @@ static bool npu__placer_waves(npu__placer *p)
     return ok;
 }
 
+static void npu__placer_fetches(npu__placer *p)
+{
+    const npu_graph *g = p->plan->graph;
+    for (uint32_t i = 0; i < g->num_outputs; i++) {
+        p->fetches[g->outputs[i].a]++;
+    }
+    for (uint32_t i = 0; i < g->num_updates; i++) {
+        p->fetches[g->updates[i].b]++;
+    }
+}
+
 static bool npu__placer_build(npu__placer *p)
 {
     const npu_graph *g = p->plan->graph;
@@ -45610,14 +45644,16 @@ static bool npu__placer_build(npu__placer *p)
     p->best = (uint8_t *)npu__alloc(a, n);
     p->first_net = (uint32_t *)npu__alloc_zero(a, (n + 1u) * sizeof *p->first_net);
     p->seen = (uint32_t *)npu__alloc_zero(a, n * sizeof *p->seen);
+    p->fetches = (uint32_t *)npu__alloc_zero(a, g->num_values * sizeof *p->fetches);
     p->views = p->plan->views ? (uint32_t *)npu__alloc_zero(a, n * sizeof *p->views) : NULL;
-    ok = p->node_of && p->takes && p->ns && p->label && p->best && p->first_net && p->seen &&
+    ok = p->node_of && p->takes && p->ns && p->label && p->best && p->first_net && p->seen && p->fetches &&
          (p->views || !p->plan->views);
     if (ok) {
         npu__placer_nodes(p);
+        npu__placer_fetches(p);
     }
     for (uint32_t v = 1; v < g->num_values && ok; v++) {
-        ok = !npu__is_moved(g, v) || npu__placer_net(p, v, npu__is_lasting(g, v));
+        ok = !npu__is_moved(g, v) || npu__placer_net(p, v);
     }
     return ok && npu__placer_index(p) && npu__placer_waves(p);
 }
@@ -45633,6 +45669,7 @@ static void npu__placer_free(npu__placer *p)
     npu__free(a, p->best, n);
     npu__free(a, p->first_net, (n + 1u) * sizeof *p->first_net);
     npu__free(a, p->seen, n * sizeof *p->seen);
+    npu__free(a, p->fetches, p->plan->graph->num_values * sizeof *p->fetches);
     npu__free(a, p->views, p->views ? n * sizeof *p->views : 0);
     npu__free(a, p->net_of, (p->num_readers + p->num_nets + 1u) * sizeof *p->net_of);
     npu__free(a, p->stamp, (p->num_nets + 1u) * sizeof *p->stamp);
@@ -45812,7 +45849,7 @@ static void npu__mincut_readers(npu__placer *p, const npu__net *net, uint32_t ma
 {
     npu__mincut *f = p->flow;
     uint32_t between = NPU_NO_INDEX, num = 0;
-    bool is_fixed = net->is_fetched && npu__mincut_side(f, p->host) == side;
+    bool is_fixed = net->num_fetches && npu__mincut_side(f, p->host) == side;
     for (uint32_t i = 0; i < net->num && !is_fixed; i++) {
         uint32_t reader = p->readers[net->first + i];
         is_fixed = !f->vertex[reader] && npu__mincut_side(f, p->label[reader]) == side;
@@ -45942,7 +45979,7 @@ static bool npu__place_cut(npu__placer *p, double weight)
 /* Does the value pass from a node to the next one alone? */
 static bool npu__net_is_link(const npu__placer *p, const npu__net *net)
 {
-    return net->from != NPU_NO_INDEX && net->num == 1 && !net->is_fetched && p->readers[net->first] == net->from + 1;
+    return net->from != NPU_NO_INDEX && net->num == 1 && !net->num_fetches && p->readers[net->first] == net->from + 1;
 }
 
 /* What a node takes with a label, all others staying as they are, but for values that link it to its neighbours. */

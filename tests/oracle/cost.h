@@ -14,6 +14,7 @@ typedef struct cost_graph {
     uint32_t needs[COST_MAX_OPS];       /* per op: a bit for each op that it reads from */
     uint32_t reads_input;               /* ops that read the graph's input */
     uint32_t fetched;                   /* ops whose result is an output of the graph */
+    uint32_t fetched_twice;             /* some of those that no op reads: two outputs */
     uint32_t control;                   /* ops that only the core itself runs, in host memory as the CPU */
     double bytes[COST_MAX_OPS], input_bytes;
     double ns[COST_MAX_OPS][COST_MAX_BACKENDS]; /* below 0: it does not take it */
@@ -63,6 +64,7 @@ static inline double cost_of(const cost_graph *g, const uint8_t *where)
         }
         to &= ~(1u << where[op]);
         ns += to ? cost_move(g, where[op], g->bytes[op]) : 0; /* it leaves once */
+        ns += g->fetched_twice >> op & 1 ? cost_move(g, where[op], g->bytes[op]) : 0; /* or for each output */
         for (uint32_t b = 0; b < g->num_backends; b++) {
             ns += to >> b & 1 ? cost_move(g, b, g->bytes[op]) : 0;
         }
