@@ -12665,12 +12665,12 @@ static npu_status npu__ref_conv_planes_pointwise(const npu_launch *l, int64_t fi
     return NPU_OK;
 }
 
-/* As many planes at a time as stay near, in whole tiles; the last time some more. */
+/* As many planes at a time as stay near and leave some steps for threads, in whole tiles; the last time some more. */
 static void npu__ref_conv_cut_planes(npu_prepare *p, const npu__ref_matmul *s, int64_t images)
 {
     npu__ref_product g = s->gemm;
     int64_t rows = npu__ref_tile(&g)->rows, most = NPU__REF_PLANES_NEAR / (int64_t)sizeof(float) / npu__ref_max(g.n, 1);
-    int64_t step = npu__ref_max(most / rows, 1) * rows;
+    int64_t step = npu__ref_max(npu__ref_min(most, g.m / 4) / rows, 1) * rows;
     if (p->before || g.a.dtype != NPU_F32 || g.b.dtype != NPU_F32 || g.c_dtype != NPU_F32 || g.onto || g.k == 0 ||
         npu__ref_gemm_is_naive(&g) || g.m < 2 * step || g.n < 2) {
         return;
