@@ -12666,12 +12666,12 @@ static void npu__symbol_rename(npu_graph *g, uint32_t i, const char *name)
     }
 }
 
-/* Samples for a size that nothing decides: small ones, others next to one another, which tell strides and roundings
-   apart, and a quarter far and wide. No other symbol has the same. All but the wide ones are small enough for matrices
-   of them to have their bytes counted in 32 bits. */
+/* Samples for a size that nothing decides: small ones, 0 among them where it may be; others next to one another, which
+   tell strides and roundings apart; and a quarter far and wide. No other symbol has the same. All but the wide ones are
+   small enough for matrices of them to have their bytes counted in 32 bits. */
 static void npu__symbol_sample(npu__symbol *s)
 {
-    uint64_t least = s->min ? (uint64_t)s->min : 1, range = s->max ? (uint64_t)s->max - least + 1 : 1 << 20;
+    uint64_t least = (uint64_t)s->min, range = s->max ? (uint64_t)s->max - least + 1 : 1 << 20;
     uint32_t seed = npu__hash(s->name, strlen(s->name));
     for (uint32_t k = 0; k < NPU__SIZE_SAMPLES; k++) {
         uint32_t wide = (seed + k) * 2654435761u >> 8;

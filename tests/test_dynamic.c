@@ -114,6 +114,9 @@ static void test_symbols(void)
         { "r = aten.slice.Tensor(x, 0, -11, 28, 2)", "d2<=6", "f32[d2,4]" },
         { "c, d, e = aten.tensor_split.indices(x, [-40, 50])", "d2<=24 d3<=40 d4<=14",
           "f32[d2,4], f32[d3,4], f32[d4,4]" },
+        /* a function of t that is another one's where t is not 0 */
+        { "d = aten.reshape.default(z, [-1])\ns = aten.slice.Tensor(d, 0, 3, -1, 4)\nq = aten.slice.Tensor(y, 0, 0, 4)\n"
+          "r = aten.cat.default([q, s, s, s, s])", "d2 d3 d4", "f32[d4]" },
         /* what is the same function of other sizes is the same size, whatever ops lead there */
         { "c = aten.slice.Tensor(z, 0, 1)\nd = aten.slice.Tensor(z, 0, 0, -1)\nr = aten.add.Tensor(c, d)", "d2", "f32[d2,4]" },
         { "c = aten.slice.Tensor(x, 0, 1)\nd = aten.slice.Tensor(x, 0, 0, -1)\nr = aten.add.Tensor(c, d)", "d2<=63",
@@ -365,10 +368,10 @@ static void test_indices(void)
 
 /* What is there once of n elements, which are 6: put back by their places they are those that came. Columns are
    (x, 1 - x). */
-static void check_unique(const char *symbol, const char *n)
+static void check_unique(const char *symbol, const char *dim)
 {
     char text[700];
-    snprintf(text, sizeof text, "graph main\n%sinput x : f32[%s]\ninput y : f32[2,%s]\ninput i : i64[6]\n%s", symbol, n, n,
+    snprintf(text, sizeof text, "graph main\n%sinput x : f32[%s]\ninput y : f32[2,%s]\ninput i : i64[6]\n%s", symbol, dim, dim,
                      "v, p, c = aten._unique2.default(x, return_inverse=true, return_counts=true)\n"
                      "back = aten.index_select.default(v, 0, p)\nnum = aten.to.dtype(c, f32)\n"
                      "columns, q, k = aten.unique_dim.default(y, 1)\n"
