@@ -5556,7 +5556,8 @@ typedef struct npu_compiled {
     uint32_t num_scratches, num_forms;
     uint32_t _reserved;
     const npu_inplace *inplace;
-    /* inner results that have no memory: the program reads the operand instead, at strides, which lives as long */
+    /* inner results that have no memory: the program reads the operand instead, at strides or to make them as they are
+       wanted, which lives as long */
     const npu_inplace *views;
     /* Weights that compile has made its own, in a layout of the device: values of the group by index. They are not
        uploaded, and submit finds them nowhere, unless another group of the backend wants them as they are, or this
@@ -6535,7 +6536,7 @@ NPU_IR_API void npu_plan_print_dot(const npu_plan *plan, npu_text *text);
 
 typedef struct npu_profile_step {
     uint32_t step;      /* index in the plan; NPU_NO_INDEX = moving graph inputs or outputs */
-    uint32_t op;        /* id of an op inside the step, 0 = the whole step */
+    uint32_t op;        /* id of an op inside the step, 0 = the whole step; of ops that run as one the first */
     uint64_t begin_ns, end_ns; /* since the start of the last run */
 } npu_profile_step;
 /* Of the last run with desc.profile set; belongs to the exec. */
@@ -10200,7 +10201,7 @@ NPU_IR_API npu_status npu_blob_bind(const npu_schema *schema, const uint8_t *blo
     for (uint32_t i = 0; i < schema->num_args; i++) {
         npu_status status = npu__bind_arg(&b, &schema->args[i], &args[i]);
         if (status) {
-            if (diag && diag->status == NPU_OK) {
+            if (NPU__HAS_STRINGS && diag && diag->status == NPU_OK) {
                 npu__copy_head(diag->operand, sizeof diag->operand, schema->args[i].name);
             }
             return npu__fail(diag, status, "%s: '%s' %s", schema->name, schema->args[i].name,
@@ -11773,7 +11774,9 @@ static npu_status npu__graph_adopt(npu_graph *g, const npu_diag *diag)
 /* The same of a failure that one operand is to blame for. */
 static npu_status npu__graph_adopt_operand(npu_graph *g, npu_diag *diag, const char *operand)
 {
-    npu__copy_head(diag->operand, sizeof diag->operand, operand);
+    if (NPU__HAS_STRINGS) {
+        npu__copy_head(diag->operand, sizeof diag->operand, operand);
+    }
     return npu__graph_adopt(g, diag);
 }
 
@@ -46647,7 +46650,11 @@ static bool npu__collect_inputs(npu__build *b, const npu__run *run, uint32_t *co
 /* True where nothing bounds the size of a value. */
 static bool npu__is_unbounded(const npu_graph *g, uint32_t value)
 {
-    npu_spec largest = npu__spec_at(g, &npu__largest_sizes, g->specs[g->values[value].spec]);
+    npu_spec largest;
+    if (!NPU__HAS_SYMBOLS) {
+        return false;
+    }
+    largest = npu__spec_at(g, &npu__largest_sizes, g->specs[g->values[value].spec]);
     return !npu_spec_is_static(&largest);
 }
 
@@ -47789,7 +47796,7 @@ static bool npu__inplace_is_safe(const npu_plan *plan, const npu__op *o, uint32_
 static bool npu__sizes_agree(const npu_graph *g, uint32_t a, uint32_t b)
 {
     const npu_spec *x = g->specs[g->values[a].spec], *y = g->specs[g->values[b].spec];
-    return (npu_spec_is_static(x) && npu_spec_is_static(y)) ||
+    return !NPU__HAS_SYMBOLS || (npu_spec_is_static(x) && npu_spec_is_static(y)) ||
         (npu__same_dims(x, y) && npu_dtype_bits((npu_dtype)x->dtype) == npu_dtype_bits((npu_dtype)y->dtype));
 }
 
@@ -51504,7 +51511,7 @@ static bool npu__number_bound(npu_program *p)
     for (uint32_t b = 0; b < npu__num_backends(plan); b++) {
         first[b] = p->num_bound;
         p->num_buffers[b] = npu__num_region_buffers(plan, b);
-        for (uint32_t i = 0; i < plan->num_grown[b]; i++) {
+        for (uint32_t i = 0; NPU__HAS_SYMBOLS && i < plan->num_grown[b]; i++) {
             if (!npu__add_bound(p, 0, b, true)) {
                 return false;
             }
@@ -54033,7 +54040,7 @@ static npu_status npu__fail_action(npu_exec *e, const npu__action *a, npu_status
         const npu_op_def *def = npu_op_definition(p->plan->graph, npu__make_op(failed));
         f->text[sizeof f->text - 1] = 0;
         char waited[48] = "";
-        if (status == NPU_ERR_TIMEOUT && e->num_lates && !f->text[0]) { /* of a wait, no status of the device's own */
+        if (NPU__HAS_STRINGS && status == NPU_ERR_TIMEOUT && e->num_lates && !f->text[0]) { /* of a wait, no status of the device's own */
             NPU__SAY(waited, sizeof waited, "timeout_ns is %llu", (unsigned long long)e->desc.timeout_ns);
         }
         const char *why = f->text[0] ? f->text : waited;

@@ -11372,6 +11372,9 @@ static const struct npu__ref_plane_loops {
 #undef NPU_X
 };
 
+/* Whether any set but "base" is there: only these take planes as they come. */
+#define NPU__REF_HAS_STREAMS (NPU__REF_COUNT(npu__ref_plane_of) > 1)
+
 static bool npu__ref_has_planes(const npu__ref_conv_shape *c)
 {
     return npu__ref_plane_of[c->isa].run && c->in[2] < INT32_MAX / 4;
@@ -12391,7 +12394,7 @@ NPU__REF_COLD static npu_status npu__ref_conv_prepare(npu_prepare *p)
     work = work * (state->conv.in_channels == 1 ? 16 : 4) / NPU__REF_GEMM_GRAIN; /* planes are mostly moved */
     p->parts = (uint32_t)npu__ref_max(npu__ref_min(state->items, work < 64 ? (int64_t)work : 64), 1);
     p->workspace = state->packed_bytes, p->worker_workspace = state->part_bytes;
-    if (state->num_parts == 1 && state->parts[0].plane.masks && state->conv.out_channels == 1) {
+    if (NPU__REF_HAS_STREAMS && state->num_parts == 1 && state->parts[0].plane.masks && state->conv.out_channels == 1) {
         p->planes = (npu_planes){ npu__ref_conv_planes_apart, state->conv.images * state->conv.groups,
                                   state->conv.groups, 1, true };
     }
@@ -12711,7 +12714,7 @@ NPU__REF_COLD static npu_status npu__ref_conv_prepare_pointwise(npu_prepare *p)
     }
     s->launch = by_pixels ? npu__ref_conv_launch : npu__ref_matmul_launch;
     status = by_pixels ? npu__ref_conv_prepare(p) : npu__ref_conv_prepare_matmul(p);
-    if (status == NPU_OK && !by_pixels) {
+    if (NPU__REF_HAS_STREAMS && status == NPU_OK && !by_pixels) {
         npu__ref_conv_cut_planes(p, (const npu__ref_matmul *)p->state, c.images);
     }
     s->state = p->state, s->before = p->before;
@@ -35702,7 +35705,7 @@ static npu_status npu__ref_compile_op(const npu__ref *ref, npu__ref_program *p, 
     npu__ref_op *o = &p->ops[p->num_ops];
     npu_tensor *tensors = npu__ref_take_tensors(p, (size_t)op->num_in + op->num_out);
     const npu_kernel *kernel;
-    npu_scratch room;
+    npu_scratch room = { 0 };
     npu_status status;
     for (uint32_t i = 0; tensors && i < op->num_in; i++) {
         p->refs[p->num_refs + i] = npu__ref_views_operand(views, op, in, i, &tensors[i]);
@@ -35982,7 +35985,7 @@ static npu_status npu__ref_find_leads(npu__ref_program *p, const npu_group *grou
         uint32_t value = o->takes_epilogue ? p->refs[o->first_ref + o->num_in] : 0;
         o->leads = o->takes_epilogue && readers[value] == 1 && group->values[value]->role == NPU_GROUP_INNER &&
                    npu__ref_may_lead(p, o, value);
-        if (o->leads && o->is_dynamic) { /* both are prepared at the turn of the first */
+        if (NPU__REF_HAS_SYMBOLS && o->leads && o->is_dynamic) { /* both are prepared at the turn of the first */
             p->scratches[o->scratch - 1].bytes += p->scratches[o[1].scratch - 1].bytes;
         }
     }
@@ -36134,7 +36137,7 @@ static bool npu__ref_place_epilogue(const npu__ref_program *p, const npu__ref_op
 static uint32_t npu__ref_turn_end(const npu__ref_program *p, uint32_t i)
 {
     uint32_t last = i + p->ops[i].leads;
-    if (p->ops[i].streams) {
+    if (NPU__REF_HAS_STREAMS && p->ops[i].streams) {
         last++;
         last += p->ops[last].leads;
     }
@@ -36192,7 +36195,7 @@ static npu_status npu__ref_compile(void *ctx, const npu_group *group, npu_compil
     }
     npu__ref_views_free(&views, &a);
     status = status ? status : npu__ref_find_leads(p, group);
-    status = status ? status : npu__ref_find_streams(p, group);
+    status = status || !NPU__REF_HAS_STREAMS ? status : npu__ref_find_streams(p, group);
     status = status ? status : npu__ref_lay_out(p);
     if (status) {
         npu__ref_release(NULL, p);
@@ -36232,7 +36235,7 @@ static npu_status npu__ref_place(void *ctx, void *program, const npu_places *pla
     for (uint32_t i = 0; i < p->num_ops; i++) {
         npu__ref_op *o = &p->ops[i];
         uint32_t aliases = 0;
-        bool is_streamed = o->streams || o->is_streamed;
+        bool is_streamed = NPU__REF_HAS_STREAMS && (o->streams || o->is_streamed);
         o->leads = o->leads && (o->streams || npu__ref_place_epilogue(p, o, from));
         for (uint32_t r = 0; r < o->num_out; r++) {
             NPU_IR_ASSERT(p->refs[o->first_ref + o->num_in + r] < p->num_values + p->num_inner);
@@ -36523,7 +36526,6 @@ typedef struct npu__ref_stream {
     npu_launch first, second;
     npu_epilogue first_after, second_after;
     size_t planes_at, own_at; /* in the memory of a thread: the planes, and what the first op works in */
-    npu_status status;
 } npu__ref_stream;
 
 enum { NPU__REF_STREAM_OPERANDS = 4 };
@@ -36631,18 +36633,19 @@ static npu_status npu__ref_submit(void *ctx, void *program, const npu_binding *b
             workers.step = npu__ref_round_up((size_t)own->worker_bytes);
         }
         l.worker_workspace = workers.own; /* not read where there is none */
-        bool is_dynamic = NPU__REF_HAS_SYMBOLS && o->is_dynamic, leads = o->leads;
-        if (leads && !is_dynamic && !o->streams) {
+        bool is_dynamic = NPU__REF_HAS_SYMBOLS && o->is_dynamic, streams = NPU__REF_HAS_STREAMS && o->streams;
+        bool leads = o->leads;
+        if (leads && !is_dynamic && !streams) {
             after.launch = l;
             npu__ref_launch_at(p, o + 1, b, table, o->num_in + o->num_out, &after.launch);
             npu__ref_lead(&after, &l, npu__ref_follower_of(o[1].launch, o[1].state));
         }
         begin = b->op_done ? b->clock() : 0;
         bool at_once = (o->parts == 1 || (o->joins && !threads)) && !o->before;
-        status = is_dynamic  ? npu__ref_run_dynamic(p, o, b, table, &leads)
-                 : o->streams ? npu__ref_run_stream(p, o, b, table, &l, workers)
-                 : at_once    ? o->launch(&l, 0, 1)
-                              : npu__ref_run_parts(o, &l, &workers, b->parallel);
+        status = is_dynamic ? npu__ref_run_dynamic(p, o, b, table, &leads)
+                 : streams  ? npu__ref_run_stream(p, o, b, table, &l, workers)
+                 : at_once  ? o->launch(&l, 0, 1)
+                            : npu__ref_run_parts(o, &l, &workers, b->parallel);
         if (b->op_done) {
             b->op_done(b->op_done_ctx, o->id, begin, b->clock());
         }
