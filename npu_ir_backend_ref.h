@@ -12675,7 +12675,7 @@ static void npu__ref_conv_cut_planes(npu_prepare *p, const npu__ref_matmul *s, i
     int64_t rows = npu__ref_tile(&g)->rows, most = NPU__REF_PLANES_NEAR / (int64_t)sizeof(float) / npu__ref_max(g.n, 1);
     int64_t step = npu__ref_max(npu__ref_min(most, g.m / 4) / rows, 1) * rows;
     if (p->before || g.a.dtype != NPU_F32 || g.b.dtype != NPU_F32 || g.c_dtype != NPU_F32 || g.onto || g.k == 0 ||
-        npu__ref_gemm_is_naive(&g) || g.m < 2 * step || g.n < 2) {
+        npu__ref_gemm_is_naive(&g) || g.m < 2 * step || g.n < 2 || images == 0) {
         return;
     }
     for (int i = 0; i < 2; i++) {
@@ -36000,7 +36000,8 @@ static npu_status npu__ref_find_leads(npu__ref_program *p, const npu_group *grou
    the thread: the planner hears that the results between them are views of the first op's operand, which therefore
    lives until the second has run, and have no memory. The bits are those of the two ops one after the other. */
 
-enum { NPU__REF_STREAM_LEAST = 1 << 20 }; /* bytes of an image's planes that are worth it */
+/* Bytes of an image's planes that are worth it; operands that the second op may have. */
+enum { NPU__REF_STREAM_LEAST = 1 << 20, NPU__REF_STREAM_OPERANDS = 4 };
 
 /* The op that takes the planes of o, NULL = none. */
 static npu__ref_op *npu__ref_stream_to(const npu__ref_program *p, const npu_group *group, const uint32_t *readers,
@@ -36009,10 +36010,14 @@ static npu__ref_op *npu__ref_stream_to(const npu__ref_program *p, const npu_grou
     const npu__ref_op *last = o->leads ? o + 1 : o, *end = p->ops + p->num_ops;
     npu__ref_op *to = (npu__ref_op *)(uintptr_t)(last + 1);
     const npu_tensor *y = o->tensors + o->num_in;
-    uint32_t value = p->refs[last->first_ref + last->num_in];
+    uint32_t value;
     if (!o->planes.launch || to >= end || !to->planes.launch || !to->planes.is_apart || o->before || to->before ||
-        to->planes.num != o->planes.num || to->planes.of_image != o->planes.of_image || last->num_in > 3 ||
-        (last != o && last->num_in != 1) || readers[value] != 1 || group->values[value]->role != NPU_GROUP_INNER ||
+        to->planes.num != o->planes.num || to->planes.of_image != o->planes.of_image ||
+        to->num_in > NPU__REF_STREAM_OPERANDS || (last != o && last->num_in != 1)) {
+        return NULL;
+    }
+    value = p->refs[last->first_ref + last->num_in];
+    if (readers[value] != 1 || group->values[value]->role != NPU_GROUP_INNER ||
         npu__ref_len(y) / (o->planes.num / o->planes.of_image) < NPU__REF_STREAM_LEAST / (int64_t)sizeof(float) ||
         p->refs[to->first_ref] != value || !npu__ref_is_dense(&to->tensors[0]) ||
         group->values[p->refs[o->first_ref]]->role == NPU_GROUP_WEIGHT ||
@@ -36527,8 +36532,6 @@ typedef struct npu__ref_stream {
     npu_epilogue first_after, second_after;
     size_t planes_at, own_at; /* in the memory of a thread: the planes, and what the first op works in */
 } npu__ref_stream;
-
-enum { NPU__REF_STREAM_OPERANDS = 4 };
 
 /* Parts are steps of planes. Addresses are as if the first plane of the part lay where the thread has it. */
 static npu_status npu__ref_stream_part(const npu_launch *l, uint32_t part, uint32_t parts)
