@@ -54040,7 +54040,8 @@ static npu_status npu__fail_action(npu_exec *e, const npu__action *a, npu_status
         const npu_op_def *def = npu_op_definition(p->plan->graph, npu__make_op(failed));
         f->text[sizeof f->text - 1] = 0;
         char waited[48] = "";
-        if (NPU__HAS_STRINGS && status == NPU_ERR_TIMEOUT && e->num_lates && !f->text[0]) { /* of a wait, no status of the device's own */
+        /* of a wait, no status of the device's own */
+        if (NPU__HAS_STRINGS && status == NPU_ERR_TIMEOUT && e->num_lates && !f->text[0]) {
             NPU__SAY(waited, sizeof waited, "timeout_ns is %llu", (unsigned long long)e->desc.timeout_ns);
         }
         const char *why = f->text[0] ? f->text : waited;

@@ -51,13 +51,14 @@ extern "C" {
 
 struct npu_launch;
 struct npu_kernel_table;
-/* An op that can make some planes of result 0 alone, those of its dims 0 and 1 as one (of dim 0 without a batch). */
+/* An op that can make some planes of result 0, which is f32, by themselves: [H,W] of [N,C,H,W] or [C,H,W]. */
 typedef struct npu_planes {
-    /* n planes from `first` on, all of one image, in worker_workspace, with launch's bits; NULL = it cannot */
+    /* Makes n planes from `first` on, counted among those of all images and all of one, with the bits of launch; in
+       worker_workspace alone, and by several threads at a time. Errors as of launch. NULL = the op cannot */
     npu_status (*launch)(const struct npu_launch *l, int64_t first, int64_t n);
-    int64_t num, of_image;
-    int64_t step;  /* the fewest that are worth a call */
-    bool is_apart; /* of operand 0 it reads the same planes, and no others */
+    int64_t num, of_image; /* N C and C */
+    int64_t step;          /* how many a call makes, at least 1; the last of an image makes what is left, too */
+    bool is_apart;         /* of operand 0 it reads the same planes, and no others */
 } npu_planes;
 
 typedef struct npu_prepare {
@@ -10147,26 +10148,31 @@ NPU__REF_COLD static npu_status npu__ref_matmul_state(npu_prepare *p, bool plain
 NPU__REF_COLD static npu_status npu__ref_matmul_prepare(npu_prepare *p) { return npu__ref_matmul_state(p, false); }
 NPU__REF_COLD static npu_status npu__ref_matmul_prepare_plain(npu_prepare *p) { return npu__ref_matmul_state(p, true); }
 
+/* Product number `item` of the batch. */
+static npu__ref_product npu__ref_matmul_item(const npu__ref_matmul *s, const npu_launch *l, int64_t item)
+{
+    npu__ref_product g = s->gemm;
+    g.bias.x = s->bias_index == NPU_NO_INDEX ? NULL : l->x[s->bias_index];
+    g.a.x = s->spread_a ? s->spread_a
+                        : npu__ref_address(l->x[s->a_index], g.a.dtype, npu__ref_batch_start(&s->a, item));
+    g.b.x = npu__ref_address(l->x[s->b_index], g.b.dtype, npu__ref_batch_start(&s->b, item));
+    if (s->c0_index != NPU_NO_INDEX) {
+        g.c0.x = npu__ref_address(l->x[s->c0_index], g.c0.dtype, npu__ref_batch_start(&s->c0, item));
+    }
+    g.c = (char *)l->y[0] + (size_t)(item * g.m * g.n) * npu__ref_size(g.c_dtype);
+    g.workspace = l->worker_workspace;
+    g.epilogue = l->epilogue;
+    return g;
+}
+
 static npu_status npu__ref_matmul_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_matmul *s = l->state;
-    npu__ref_product g = s->gemm;
     int64_t gemm_parts = s->batch == 1 && parts == 1 ? 1 : s->gemm_parts;
     int64_t items = s->batch * gemm_parts, end = items * (part + 1) / parts;
-    g.bias.x = s->bias_index == NPU_NO_INDEX ? NULL : l->x[s->bias_index];
     for (int64_t i = items * part / parts; i < end; i++) {
-        int64_t item = i / gemm_parts;
-        uint32_t piece = (uint32_t)(i % gemm_parts);
-        g.a.x = s->spread_a ? s->spread_a
-                            : npu__ref_address(l->x[s->a_index], g.a.dtype, npu__ref_batch_start(&s->a, item));
-        g.b.x = npu__ref_address(l->x[s->b_index], g.b.dtype, npu__ref_batch_start(&s->b, item));
-        if (s->c0_index != NPU_NO_INDEX) {
-            g.c0.x = npu__ref_address(l->x[s->c0_index], g.c0.dtype, npu__ref_batch_start(&s->c0, item));
-        }
-        g.c = (char *)l->y[0] + (size_t)(item * g.m * g.n) * npu__ref_size(g.c_dtype);
-        g.workspace = l->worker_workspace;
-        g.epilogue = l->epilogue;
-        npu__ref_gemm(&g, piece, (uint32_t)gemm_parts);
+        npu__ref_product g = npu__ref_matmul_item(s, l, i / gemm_parts);
+        npu__ref_gemm(&g, (uint32_t)(i % gemm_parts), (uint32_t)gemm_parts);
     }
     return NPU_OK;
 }
@@ -12655,15 +12661,12 @@ enum { NPU__REF_PLANES_NEAR = 384 << 10 }; /* bytes of planes that stay near unt
 static npu_status npu__ref_conv_planes_pointwise(const npu_launch *l, int64_t first, int64_t n)
 {
     const npu__ref_matmul *s = (const npu__ref_matmul *)((const npu__ref_pointwise *)l->state)->state;
-    int64_t image = first / s->gemm.m, row = first % s->gemm.m;
-    npu__ref_product g = s->gemm;
+    npu__ref_product g = npu__ref_matmul_item(s, l, first / s->gemm.m);
+    int64_t row = first % g.m;
     g.m = n;
-    g.a.x = (const float *)(s->spread_a ? s->spread_a : l->x[s->a_index]) + row * g.a.row;
-    g.b.x = (const float *)l->x[s->b_index] + npu__ref_batch_start(&s->b, image);
-    g.bias.x = s->bias_index == NPU_NO_INDEX ? NULL : (const float *)l->x[s->bias_index] + row;
-    g.c = (float *)l->y[0] + first * g.n;
-    g.workspace = l->worker_workspace;
-    g.epilogue = l->epilogue;
+    g.a.x = (const float *)g.a.x + row * g.a.row;
+    g.bias.x = g.bias.x ? (const float *)g.bias.x + row : NULL;
+    g.c = (float *)g.c + row * g.c_row;
     npu__ref_gemm(&g, 0, 1);
     return NPU_OK;
 }
@@ -12675,7 +12678,7 @@ static void npu__ref_conv_cut_planes(npu_prepare *p, const npu__ref_matmul *s, i
     int64_t rows = npu__ref_tile(&g)->rows, most = NPU__REF_PLANES_NEAR / (int64_t)sizeof(float) / npu__ref_max(g.n, 1);
     int64_t step = npu__ref_max(npu__ref_min(most, g.m / 4) / rows, 1) * rows;
     if (p->before || g.a.dtype != NPU_F32 || g.b.dtype != NPU_F32 || g.c_dtype != NPU_F32 || g.onto || g.k == 0 ||
-        npu__ref_gemm_is_naive(&g) || g.m < 2 * step || g.n < 2 || images == 0) {
+        npu__ref_gemm_is_naive(&g) || g.m < 2 * step || g.n < 2) {
         return;
     }
     for (int i = 0; i < 2; i++) {
@@ -35690,7 +35693,10 @@ static npu_status npu__ref_prepare_op(const npu__ref *ref, npu__ref_program *p, 
     o->takes_epilogue = o->takes_epilogue && op->num_out == 1;
     o->joins = prepare.joins && !o->is_dynamic;
     o->planes = prepare.planes;
-    o->planes.launch = o->is_dynamic ? NULL : o->planes.launch;
+    if (o->is_dynamic || o->planes.num < 1 || o->planes.of_image < 1 || o->planes.step < 1 ||
+        op->out[0]->dtype != NPU_F32) {
+        o->planes.launch = NULL; /* an empty batch has none */
+    }
     room->bytes = prepare.workspace;
     room->worker_bytes = prepare.worker_workspace;
     return NPU_OK;
@@ -36005,10 +36011,9 @@ enum { NPU__REF_STREAM_LEAST = 1 << 20, NPU__REF_STREAM_OPERANDS = 4 };
 
 /* The op that takes the planes of o, NULL = none. */
 static npu__ref_op *npu__ref_stream_to(const npu__ref_program *p, const npu_group *group, const uint32_t *readers,
-                                       const npu__ref_op *o)
+                                       npu__ref_op *o)
 {
-    const npu__ref_op *last = o->leads ? o + 1 : o, *end = p->ops + p->num_ops;
-    npu__ref_op *to = (npu__ref_op *)(uintptr_t)(last + 1);
+    npu__ref_op *last = o->leads ? o + 1 : o, *to = last + 1, *end = p->ops + p->num_ops;
     const npu_tensor *y = o->tensors + o->num_in;
     uint32_t value;
     if (!o->planes.launch || to >= end || !to->planes.launch || !to->planes.is_apart || o->before || to->before ||
@@ -36571,7 +36576,7 @@ static uint32_t npu__ref_launch_at(const npu__ref_program *p, const npu__ref_op 
     return first + o->num_in + o->num_out;
 }
 
-/* `l` is the launch of o so far, `workers` the memory of threads for any op. */
+/* `l` is the launch of o, whose addresses are first in `table`; `workers` the memory of threads for any op. */
 NPU__REF_APART static npu_status npu__ref_run_stream(const npu__ref_program *p, const npu__ref_op *o,
                                                      const npu_binding *b, void **table, const npu_launch *l,
                                                      npu__ref_workers workers)
@@ -36579,7 +36584,7 @@ NPU__REF_APART static npu_status npu__ref_run_stream(const npu__ref_program *p, 
     npu__ref_op turn = *o;
     npu__ref_stream s;
     npu_launch all = *l;
-    uint32_t at = npu__ref_launch_at(p, o, b, table, 0, &all);
+    uint32_t at = o->num_in + o->num_out;
     const npu_scratch *own;
     s.from = o, s.to = o + 1 + o->leads;
     s.first = s.second = s.first_after.launch = s.second_after.launch = all;

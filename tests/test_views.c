@@ -371,10 +371,10 @@ typedef struct stream {
     const char *first;            /* after the convolution of one tap, which makes c; its result is m */
     int64_t images, from, to, side, taps, stride, pad;
     const char *behind;           /* after the second one, which makes d; its result is y */
-    bool streams;
+    bool streams, is_fed;         /* is_fed: an op makes the weights of the first one */
 } stream;
 
-/* Weights of both convolutions and their sums, n of them. */
+/* n numbers from -2 to 2. */
 static float *random_floats(size_t n)
 {
     float *x = (float *)malloc((n + 1) * sizeof *x);
@@ -384,7 +384,7 @@ static float *random_floats(size_t n)
     return x;
 }
 
-/* The graph: x of i, c = one tap of x, m = that or its clamp, d = a sum of each plane of m, y what is behind it. */
+/* The graph: x of i, c = one tap of x, m = `first` of c, d = a sum of each plane of m, y = `behind` of d. */
 static npu_graph *stream_graph(const stream *s, bool shows, float *const w[4])
 {
     static const char *const names[] = { "k", "b", "p", "q" };
@@ -397,9 +397,9 @@ static npu_graph *stream_graph(const stream *s, bool shows, float *const w[4])
                     (long long)s->images, (long long)s->from, (long long)s->side, (long long)s->side, (long long)s->to,
                     (long long)s->from, (long long)s->to, (long long)s->to, (long long)s->taps, (long long)s->taps,
                     (long long)s->to);
-    npu_text_printf(&text, "x = aten.neg.default(i)\nc = aten.conv2d.default(x, k, b)\n%s\n"
+    npu_text_printf(&text, "j = aten.abs.default(k)\nx = aten.neg.default(i)\nc = aten.conv2d.default(x, %s, b)\n%s\n"
                            "d = aten.conv2d.default(m, p, q, [%lld, %lld], [%lld, %lld], [1, 1], %lld)\n%s\noutput y = y\n%s",
-                    s->first, (long long)s->stride, (long long)s->stride, (long long)s->pad, (long long)s->pad,
+                    s->is_fed ? "j" : "k", s->first, (long long)s->stride, (long long)s->stride, (long long)s->pad, (long long)s->pad,
                     (long long)s->to, s->behind, shows ? "output m = m\n" : "");
     NPU_CHECK_STATUS(npu_graph_parse(&g, text.data, text.len, npu_test_graph_desc(), &diag), NPU_OK);
     for (int i = 0; g && i < 4; i++) {
@@ -481,19 +481,20 @@ static void test_streams(void)
 #define CLAMP "m = aten.hardtanh.default(c, -2.0, 6.0)"
 #define LAST "y = aten.relu.default(d)"
     static const stream rows[] = {
-        { CLAMP, 1, 16, 96, 112, 3, 2, 1, LAST, true },
-        { CLAMP, 1, 24, 145, 57, 3, 1, 1, "y = aten.hardswish.default(d)", true },
-        { "m = aten.silu.default(c)", 3, 5, 50, 80, 5, 2, 2, LAST, true },
-        { "m = aten.hardswish.default(c)", 2, 8, 73, 64, 3, 1, 0, LAST, true },
+        { CLAMP, 1, 16, 96, 112, 3, 2, 1, LAST, true, false },
+        { CLAMP, 1, 24, 145, 57, 3, 1, 1, "y = aten.hardswish.default(d)", true, false },
+        { "m = aten.silu.default(c)", 3, 5, 50, 80, 5, 2, 2, LAST, true, false },
+        { "m = aten.hardswish.default(c)", 2, 8, 73, 64, 3, 1, 0, LAST, true, false },
         /* the second one's sum with what the first one reads */
-        { CLAMP, 2, 64, 64, 70, 3, 1, 1, "y = aten.add.Tensor(d, x)", true },
-        { CLAMP, 2, 64, 64, 70, 3, 1, 1, "s = aten.add.Tensor(x, d)\ny = aten.neg.default(s)", true },
-        { CLAMP, 1, 64, 64, 70, 3, 1, 1, "s = aten.mul.Tensor(d, x)\ny = aten.add.Tensor(s, x)", true },
-        /* another reader, small planes, an epilogue of its own between, no image */
-        { CLAMP, 1, 16, 96, 112, 3, 2, 1, "u = aten.sum.default(m)\ny = aten.add.Tensor(d, u)", false },
-        { CLAMP, 1, 16, 96, 40, 3, 1, 1, LAST, false },
-        { "a = aten.relu.default(c)\nm = aten.tanh.default(a)", 1, 16, 96, 112, 3, 2, 1, LAST, false },
-        { CLAMP, 0, 16, 96, 112, 3, 2, 1, LAST, false },
+        { CLAMP, 2, 64, 64, 70, 3, 1, 1, "y = aten.add.Tensor(d, x)", true, false },
+        { CLAMP, 2, 64, 64, 70, 3, 1, 1, "s = aten.add.Tensor(x, d)\ny = aten.neg.default(s)", true, false },
+        { CLAMP, 1, 64, 64, 70, 3, 1, 1, "s = aten.mul.Tensor(d, x)\ny = aten.add.Tensor(s, x)", true, false },
+        /* another reader, small planes, another op between, no image, weights that are made */
+        { CLAMP, 1, 16, 96, 112, 3, 2, 1, "u = aten.sum.default(m)\ny = aten.add.Tensor(d, u)", false, false },
+        { CLAMP, 1, 16, 96, 40, 3, 1, 1, LAST, false, false },
+        { "a = aten.relu.default(c)\nm = aten.tanh.default(a)", 1, 16, 96, 112, 3, 2, 1, LAST, false, false },
+        { CLAMP, 0, 16, 96, 112, 3, 2, 1, LAST, false, false },
+        { CLAMP, 1, 16, 96, 112, 3, 2, 1, LAST, false, true },
     };
     for (uint32_t k = 0; npu_ref_isa(k); k++) {
         npu_backend *cpu = NULL;
