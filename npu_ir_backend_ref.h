@@ -10779,14 +10779,16 @@ static void npu__ref_pixels_sum(const npu__ref_pixel_source *s, int64_t rows, in
 
 /* ---- convolution: depthwise ----
 
-   Planes that meet no other: results lie along the vectors. Where taps are 3 x 3, masks leave out what lies beside a
-   row, so nothing is copied. Sums begin with the bias, in the order of the taps. */
+   Planes that meet no other, or few: results lie along the vectors. Where taps are 3 x 3, masks leave out what lies
+   beside a row, so nothing is copied. Sums of one plane begin with the bias, in the order of the taps. */
 
 enum {
     NPU__REF_PLANE_TAPS = 64,   /* of a row, which masks are kept for */
     NPU__REF_PLANE_COPY = 1 << 14, /* bytes of copied rows, which stay in the first-level cache, if they can be few */
     NPU__REF_PLANE_MOST = 1 << 18, /* bytes of them at most */
     NPU__REF_PLANE_PIECE = 4096, /* results that an epilogue is worth calling for, pixels that are fetched ahead */
+    NPU__REF_PLANE_PAIR = 8,     /* results of a row up to which two rows are one vector */
+    NPU__REF_PLANE_SUMS = 8,     /* planes up to which sums are short */
     NPU__REF_PLANE_LARGE = 3072  /* results of a plane of which two threads take a half each: ops of one tap, before and
                                     after, cut images so, and a thread reads again what it wrote */
 };
@@ -10811,6 +10813,14 @@ typedef struct npu__ref_plane_channel {
     float *y;
 } npu__ref_plane_channel;
 
+/* Planes of results, each the sum of 3 x 3 taps of all planes of pixels, as tiles of pixels would take it. */
+typedef struct npu__ref_plane_sums {
+    const float *x;        /* `planes` of them, one after the other */
+    const float *w, *bias; /* [plane, tap, width], width */
+    float *y;              /* `channels` of them, `step` apart */
+    int64_t planes, width, channels, step;
+} npu__ref_plane_sums;
+
 /* 3 x 3 taps side by side, or more, up to `most`, which is 7 of every pixel, 5 of every second: pixels are read once
    for all of them. */
 static bool npu__ref_plane_is_square(const npu__ref_plane *p, int64_t most)
@@ -10821,6 +10831,14 @@ static bool npu__ref_plane_is_square(const npu__ref_plane *p, int64_t most)
 
 #ifdef NPU__REF_X86
 #define NPU__REF_HAS_PLANES
+/* What 16 results of rows to come are made of, so many floats ahead. */
+NPU__REF_INLINE void npu__ref_plane_fetch_row(const float *from, int64_t ahead, const int32_t step)
+{
+    for (int32_t i = 0; i < step; i++) {
+        NPU__REF_PREFETCH((const char *)((uintptr_t)from + (uintptr_t)(ahead + 16 * i) * sizeof *from));
+    }
+}
+
 NPU__REF_INLINE const float *npu__ref_plane_at(const npu__ref_plane *p, const float *x, int64_t row)
 {
     return (uint64_t)row < (uint64_t)p->in[0] ? x + row * p->in[1] : p->zeros;
@@ -11328,6 +11346,138 @@ NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_any_avx512(const npu__r
     }
 }
 
+/* Two rows of results, or two pairs, whose rows are halves of a vector; for each of them and each row of taps the row
+   of pixels in one plane, and how far it is to that in the next: there is one row of zeros. */
+typedef struct npu__ref_plane_rows {
+    int64_t at[2][2]; /* the last one may come more than once */
+    const float *from[2][2][3];
+    int64_t next[2][2][3];
+} npu__ref_plane_rows;
+
+NPU__REF_INLINE npu__ref_plane_rows npu__ref_plane_rows_at(const npu__ref_plane *p, const int32_t step,
+                                                           const bool is_pair, const float *x, int64_t row,
+                                                           int64_t left)
+{
+    npu__ref_plane_rows rows;
+    for (int32_t i = 0; i < 2 + 2 * is_pair; i++) {
+        const int32_t s = i / (1 + is_pair), h = i % (1 + is_pair);
+        rows.at[s][h] = npu__ref_min(row + i, p->out[0] - 1);
+        for (int32_t k = 0; k < 3; k++) {
+            const float *from = npu__ref_plane_at(p, x, rows.at[s][h] * step + k - p->first[0]);
+            rows.from[s][h][k] = from + left;
+            rows.next[s][h][k] = from == p->zeros ? 0 : p->in[0] * p->in[1];
+        }
+    }
+    return rows;
+}
+
+/* Adds what all planes give to 8 channels, in the order of planes and taps. */
+NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_add_eight(const npu__ref_plane *p, const int32_t step,
+                                                                   const bool is_pair, const npu__ref_plane_sums *c,
+                                                                   npu__ref_plane_rows *rows, int64_t col,
+                                                                   int64_t ahead, const float *w, __m512 sum[2][8])
+{
+    const npu__ref_plane_pair pair = npu__ref_plane_pair_of(p, step);
+    __mmask16 masks[3];
+    npu__ref_plane_masks(p, 3, step, is_pair ? 0 : col / 16, masks);
+    for (int64_t plane = c->planes; plane > 0; plane--) {
+        NPU__REF_UNROLL_LOOP
+        for (int32_t k = 0; k < 3; k++) {
+            __m512 pixels[2][3];
+            NPU__REF_UNROLL_LOOP
+            for (int32_t s = 0; s < 2; s++) {
+                const float *from = rows->from[s][0][k], *more = rows->from[s][is_pair][k];
+                if (k > 0) {
+                    npu__ref_plane_fetch_row(from, ahead, step);
+                }
+                if (is_pair) {
+                    npu__ref_plane_row_pair(3, &pair, from, more, pixels[s]);
+                    rows->from[s][1][k] = more + rows->next[s][1][k];
+                } else {
+                    npu__ref_plane_row(3, step, from, masks, pixels[s]);
+                }
+                rows->from[s][0][k] = from + rows->next[s][0][k];
+            }
+            NPU__REF_UNROLL_LOOP
+            for (int32_t i = 0; i < 3; i++, w += c->width) {
+                NPU__REF_UNROLL_LOOP
+                for (int32_t j = 0; j < 8; j++) {
+                    __m512 tap = _mm512_set1_ps(w[j]);
+                    sum[0][j] = _mm512_fmadd_ps(tap, pixels[0][i], sum[0][j]);
+                    sum[1][j] = _mm512_fmadd_ps(tap, pixels[1][i], sum[1][j]);
+                }
+            }
+        }
+    }
+}
+
+/* Up to 8 channels, from `channel` on, of 16 results of each of two rows, or of all of two pairs of rows. */
+NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_eight(const npu__ref_plane *p, const int32_t step,
+                                                               const bool is_pair, const npu__ref_plane_sums *c,
+                                                               const float *limits, int64_t channel, int64_t row,
+                                                               int64_t col)
+{
+    const __m512 low = _mm512_set1_ps(limits[0]), high = _mm512_set1_ps(limits[1]);
+    const int64_t rest = p->out[1] - col, left = is_pair ? 0 : col * step - p->first[1];
+    const __mmask16 wanted = (__mmask16)(rest < 16 ? (1 << rest) - 1 : 0xffff);
+    int64_t ahead = channel ? 0 : (2 + 2 * is_pair) * step * p->in[1];
+    npu__ref_plane_rows rows = npu__ref_plane_rows_at(p, step, is_pair, c->x, row, left);
+    __m512 sum[2][8];
+    NPU__REF_UNROLL_LOOP
+    for (int32_t j = 0; j < 8; j++) {
+        sum[0][j] = sum[1][j] = _mm512_setzero_ps();
+    }
+    npu__ref_plane_add_eight(p, step, is_pair, c, &rows, col, ahead, c->w + channel, sum);
+    NPU__REF_UNROLL_LOOP
+    for (int32_t j = 0; j < 8; j++) {
+        const __m512 bias = _mm512_set1_ps(c->bias[channel + j]);
+        const __mmask16 there = channel + j < c->channels ? wanted : 0;
+        float *y = c->y + (channel + j) * c->step + col;
+        NPU__REF_UNROLL_LOOP
+        for (int32_t s = 0; s < 2; s++) {
+            const __m512 result = NPU__REF_LIMIT_AVX512(_mm512_add_ps(sum[s][j], bias), low, high);
+            _mm512_mask_storeu_ps(y + rows.at[s][0] * p->out[1], there, result);
+            if (is_pair) {
+                _mm512_mask_storeu_ps(y + rows.at[s][1] * p->out[1] - 8, (__mmask16)(there << 8), result);
+            }
+        }
+    }
+}
+
+NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_sums_of(const npu__ref_plane *p, const int32_t step,
+                                                                 const bool is_pair, const npu__ref_plane_sums *c,
+                                                                 const float *limits)
+{
+    for (int64_t row = 0; row < p->out[0]; row += 2 + 2 * is_pair) {
+        for (int64_t channel = 0; channel < c->channels; channel += 8) {
+            for (int64_t col = 0; col < p->out[1]; col += 16) {
+                npu__ref_plane_eight(p, step, is_pair, c, limits, channel, row, col);
+            }
+        }
+    }
+}
+
+#define NPU__REF_SUMS_OF(NPU_X) NPU_X(1, 0) NPU_X(1, 1) NPU_X(2, 0) NPU_X(2, 1)
+#define NPU_X(step, is_pair)                                                                             \
+    NPU__REF_APART NPU__REF_TILE_AVX512 static void npu__ref_plane_sums_##step##_##is_pair(              \
+        const npu__ref_plane *p, const npu__ref_plane_sums *c, const float *limits)                      \
+    {                                                                                                    \
+        npu__ref_plane_sums_of(p, step, is_pair, c, limits);                                             \
+    }
+NPU__REF_SUMS_OF(NPU_X)
+#undef NPU_X
+
+static void npu__ref_plane_sums_avx512(const npu__ref_plane *p, const npu__ref_plane_sums *c, const float *limits)
+{
+    switch (p->step[0] * 2 + (p->out[1] <= NPU__REF_PLANE_PAIR)) {
+#define NPU_X(step, is_pair) \
+    case step * 2 + is_pair: npu__ref_plane_sums_##step##_##is_pair(p, c, limits); break;
+    NPU__REF_SUMS_OF(NPU_X)
+#undef NPU_X
+    default: break;
+    }
+}
+
 /* Each in a function of its own, which keeps its numbers in registers. */
 #define NPU__REF_SQUARES_OF(NPU_X) NPU_X(3, 1) NPU_X(3, 2) NPU_X(5, 1) NPU_X(5, 2) NPU_X(7, 1)
 #define NPU_X(taps, step)                                                                                      \
@@ -11359,12 +11509,12 @@ NPU__REF_TILE_AVX512 static void npu__ref_plane_avx512(const npu__ref_plane *p, 
         npu__ref_plane_any_avx512(p, 8, c->x, c->w, start, limits, c->y, copy);
     }
 }
-#define NPU__REF_PLANES_avx512 { npu__ref_plane_avx512, 7, 8 }
-#define NPU__REF_PLANES_avx2 { npu__ref_plane_avx2, 3, 0 }
+#define NPU__REF_PLANES_avx512 { npu__ref_plane_avx512, 7, 8, npu__ref_plane_sums_avx512 }
+#define NPU__REF_PLANES_avx2 { npu__ref_plane_avx2, 3, 0, NULL }
 #else
-#define NPU__REF_PLANES_neon { NULL, 0, 0 }
+#define NPU__REF_PLANES_neon { NULL, 0, 0, NULL }
 #endif
-#define NPU__REF_PLANES_base { NULL, 0, 0 }
+#define NPU__REF_PLANES_base { NULL, 0, 0, NULL }
 
 /* By set; NULL = it has none. */
 static const struct npu__ref_plane_loops {
@@ -11372,6 +11522,7 @@ static const struct npu__ref_plane_loops {
                 float *copy);
     int64_t square; /* taps of the largest square that is read where it lies */
     int64_t pair;   /* results of a row up to which those of two planes are taken together */
+    void (*sums)(const npu__ref_plane *p, const npu__ref_plane_sums *c, const float *limits);
 } npu__ref_plane_of[] = {
 #define NPU_X(set, narrow, wide) NPU__REF_PLANES_##wide,
     NPU__REF_ISAS(NPU_X)
@@ -11423,6 +11574,7 @@ typedef struct npu__ref_conv_blocked {
     bool is_cut;          /* it is the outputs that meet the same taps, panels have all of them: */
     int64_t run, *runs;   /* see npu__ref_pixel_source */
     bool is_in_place;     /* the input takes the slab's place */
+    bool is_by_rows;      /* so it does; see npu__ref_plane_sums */
     bool is_by_channels;  /* parts that follow one another are of other rows, not other channels */
     bool is_shared;       /* whole slabs, one after the other, are filled before, at packed_at in the workspace */
     int64_t tile, tiles;  /* tile not 0: it is packed before, a band as so many tiles, each of so many numbers */
@@ -11519,10 +11671,11 @@ static void npu__ref_conv_cut_bands(npu__ref_conv_blocked *s, int64_t wanted)
     }
     s->row = npu__ref_conv_reach(&s->dim[2], s->dim[2].out);
     row_bytes = npu__ref_max(npu__ref_conv_planes(s) * s->row * (int64_t)s->plan.size, 1);
-    fitting = NPU__REF_GEMM_SLAB / row_bytes - npu__ref_conv_reach(&s->dim[1], 0);
+    fitting = s->is_by_rows ? height : NPU__REF_GEMM_SLAB / row_bytes - npu__ref_conv_reach(&s->dim[1], 0);
     s->bands = s->is_shared ? 1 : npu__ref_ceil_div(height, npu__ref_max(npu__ref_min(fitting, height), 1));
     s->bands = npu__ref_max(s->bands, s->is_shared ? 1 : npu__ref_min(wanted, npu__ref_max(height / 8, least)));
     s->band = npu__ref_ceil_div(height, s->bands);
+    s->band = s->is_by_rows ? npu__ref_ceil_div(s->band, 4) * 4 : s->band; /* rows are taken by two, or by four */
     s->bands = npu__ref_ceil_div(height, s->band);
     s->rows = npu__ref_conv_reach(&s->dim[1], s->band);
 }
@@ -11847,7 +12000,7 @@ static npu_status npu__ref_conv_pack_images(npu_prepare *p, npu__ref_conv_state 
     int64_t tile = s->pixels->pixels * s->gemm.k + NPU__REF_PER_LINE(float); /* tiles share no sets of the cache */
     int64_t tiles = npu__ref_ceil_div(s->band * s->dim[2].out, s->pixels->pixels);
     size_t bytes;
-    if (!s->is_in_place || c->transposed || s->dim[0].out > 1 || s->gemm.n > NPU__REF_POINTWISE ||
+    if (!s->is_in_place || s->is_by_rows || c->transposed || s->dim[0].out > 1 || s->gemm.n > NPU__REF_POINTWISE ||
         npu__ref_min(s->gemm.k, c->out_channels) < NPU__REF_PACK_CHANNELS ||
         !npu_size_mul((size_t)(s->bands * tiles * tile) * sizeof(float), (size_t)(c->images * c->groups), &bytes) ||
         bytes > NPU__REF_GEMM_NEAR) {
@@ -12052,6 +12205,36 @@ NPU__REF_COLD static void npu__ref_conv_choose(const npu_prepare *p, npu__ref_co
     }
 }
 
+NPU__REF_COLD static npu__ref_plane npu__ref_plane_of_conv(const npu__ref_conv_shape *c)
+{
+    npu__ref_plane p = { 0 };
+    for (uint32_t i = 0; i < 2; i++) {
+        p.in[i] = c->in[i + 1], p.out[i] = c->out[i + 1], p.taps[i] = c->kernel[i + 1];
+        p.step[i] = c->stride[i + 1], p.dilation[i] = c->dilation[i + 1], p.first[i] = c->pad[i + 1];
+    }
+    return p;
+}
+
+/* Rows of results of 3 x 3 taps that fill their vectors: half of each is enough for every second pixel, which tiles
+   would have copied first. */
+NPU__REF_COLD static bool npu__ref_plane_fills_rows(const npu__ref_plane *p)
+{
+    int64_t lanes = p->out[1] <= NPU__REF_PLANE_PAIR ? NPU__REF_PLANE_PAIR : npu__ref_ceil_div(p->out[1], 16) * 16;
+    return npu__ref_plane_is_square(p, 3) && p->out[0] > 1 && (p->out[1] > NPU__REF_PLANE_PAIR || p->in[1] <= 16) &&
+           p->out[1] * 4 > lanes * (p->step[0] == 1 ? 3 : 2);
+}
+
+/* Rows take what tiles of pixels would, to the same bits, where those are narrow or their sums too short to be
+   turned. */
+NPU__REF_COLD static bool npu__ref_conv_is_by_rows(const npu__ref_conv_blocked *s)
+{
+    const npu__ref_conv_shape *c = s->conv;
+    return npu__ref_has_planes(c) && npu__ref_plane_of[c->isa].sums && s->pixels && !s->is_cut && !c->transposed &&
+           c->dtype == NPU_F32 && !c->onto && c->in[0] * c->out[0] * c->kernel[0] == 1 && c->pad[0] == 0 &&
+           npu__ref_plane_fills_rows(&s->plane) && s->gemm.k <= npu__ref_block_k_of[c->isa] &&
+           (s->pixels->channels <= 16 || c->in_channels <= NPU__REF_PLANE_SUMS);
+}
+
 /* Which rows are copied for how many of results. Tiles are those of 7 or 8 rows that leave fewer over. */
 static void npu__ref_plane_cut(npu__ref_plane *p)
 {
@@ -12079,10 +12262,7 @@ static bool npu__ref_conv_is_plane(npu__ref_conv_blocked *s)
         c->out[1] <= 2 || c->kernel[2] > NPU__REF_PLANE_TAPS) {
         return false;
     }
-    for (uint32_t i = 0; i < 2; i++) {
-        p->in[i] = c->in[i + 1], p->out[i] = c->out[i + 1], p->taps[i] = c->kernel[i + 1];
-        p->step[i] = c->stride[i + 1], p->dilation[i] = c->dilation[i + 1], p->first[i] = c->pad[i + 1];
-    }
+    *p = npu__ref_plane_of_conv(c);
     if (!npu__ref_plane_is_square(p, npu__ref_plane_of[c->isa].square)) {
         npu__ref_plane_cut(p);
     }
@@ -12211,6 +12391,13 @@ NPU__REF_COLD static npu_status npu__ref_conv_prepare_part(npu_prepare *p, npu__
     }
     if (state->conv.images == 0 || s->gemm.m == 0 || s->dim[0].out * s->dim[1].out * s->dim[2].out == 0) {
         return NPU_OK;
+    }
+    s->plane = npu__ref_plane_of_conv(&state->conv);
+    if (npu__ref_conv_is_by_rows(s)) {
+        s->is_in_place = s->is_by_rows = true;
+        if (npu__ref_conv_prepare_plane(p, s, &state->part_bytes)) {
+            return NPU_ERR_NO_MEMORY;
+        }
     }
     npu__ref_conv_share(s);
     npu__ref_conv_cut(s);
@@ -12567,6 +12754,27 @@ static void npu__ref_conv_single(const npu__ref_conv_blocked *s, const npu__ref_
     }
 }
 
+/* Panels panel .. end of a band of rows from `row` on, of the image at x. */
+static void npu__ref_conv_by_rows(const npu__ref_conv_blocked *s, const npu__ref_product *g, const float *x,
+                                  int64_t panel, int64_t end, int64_t row, int64_t rows, const npu_epilogue *after)
+{
+    const float *limits = npu__ref_limits(after);
+    int64_t width = s->pixels->channels, at = row * s->conv->out[2];
+    npu__ref_plane plane = s->plane;
+    plane.out[0] = rows, plane.first[0] -= row * plane.step[0];
+    for (; panel < end; panel++) {
+        float bias[NPU__REF_PIXEL_CHANNELS];
+        npu__ref_plane_sums c = { x, (const float *)g->a.x + panel * width * s->depth, bias,
+                                  (float *)g->c + panel * width * g->c_row + at, s->conv->in_channels, width,
+                                  npu__ref_min(width, g->m - panel * width), g->c_row };
+        for (int64_t i = 0; i < width; i++) { /* a sum without one stays as it is: -0, too */
+            bias[i] = g->bias.x && i < c.channels ? ((const float *)g->bias.x)[panel * width + i] : -0.0f;
+        }
+        npu__ref_plane_of[g->isa].sums(&plane, &c, limits ? limits : npu__ref_no_limits);
+        npu__ref_conv_after(limits ? NULL : after, c.y, c.channels, c.step, rows * s->conv->out[2]);
+    }
+}
+
 static void npu__ref_conv_item(const npu__ref_conv_blocked *s, const npu_launch *l, int64_t item, char *workspace)
 {
     const npu__ref_conv_shape *c = s->conv;
@@ -12616,6 +12824,12 @@ static void npu__ref_conv_item(const npu__ref_conv_blocked *s, const npu_launch 
                          : s->is_shared   ? before + (size_t)group * s->slab_bytes / sizeof *before
                                           : (const float *)(void *)workspace;
         g.a.x = (const float *)weights + group % c->groups * s->panels * s->pixels->channels * s->depth;
+        if (s->is_by_rows) {
+            npu__ref_conv_by_rows(s, &g, (const float *)l->x[0] + group * c->in_channels * c->in[1] * c->in[2],
+                                  s->panels * chunk / s->chunks, s->panels * (chunk + 1) / s->chunks, row, place.rows,
+                                  l->epilogue);
+            return;
+        }
         npu__ref_conv_pixels(s, &g, x, s->panels * chunk / s->chunks, s->panels * (chunk + 1) / s->chunks, &place,
                              (float *)(void *)sum.a, l->epilogue);
         return;
@@ -12635,7 +12849,7 @@ static npu_status npu__ref_conv_launch(const npu_launch *l, uint32_t part, uint3
     int64_t begin = state->items * part / parts, end = state->items * (part + 1) / parts, first = 0;
     for (uint32_t i = 0; i < state->num_parts; i++) {
         const npu__ref_conv_blocked *s = &state->parts[i];
-        if (s->plane.masks) { /* the only part */
+        if (s->plane.masks && !s->is_by_rows) { /* the only part */
             npu__ref_conv_planes_of(s, l, begin, end);
             return NPU_OK;
         }

@@ -888,7 +888,8 @@ static conv_case random_conv(bool is_winograd)
    of taps on planes of few and of many columns, of which two planes are taken together or the last one is left; dilated
    and other kernels with taps that meet padding alone: at the sides of an image, of rows, of columns, or everywhere, all
    of them as well; transposed ones, whose phases have one tap or some, with channels that fill vectors, or half of
-   one; a long row; planes that are halved; parts by channels of two bands; one pixel. */
+   one; a long row; planes that are halved; parts by channels of two bands; one pixel; sums of few planes by rows, whole
+   and in halves of vectors, of every and every second pixel, with rows and channels that are left over. */
 static const conv_case given_convs[] = {
     { 2, 1, 1, 9, { 14, 14 }, { 5, 5 }, 1, 2, 1, false }, { 1, 1, 2, 5, { 29, 61 }, { 5, 7 }, 2, 3, 1, false },
     { 1, 1, 1, 2, { 40, 140 }, { 7, 7 }, 1, 3, 1, false }, { 1, 1, 1, 4, { 16, 7 }, { 9, 9 }, 1, 4, 1, false },
@@ -918,7 +919,11 @@ static const conv_case given_convs[] = {
     { 2, 16, 8, 4, { 1, 3 }, { 1, 1 }, 2, 0, 2, true }, { 2, 1, 2, 3, { 61, 57 }, { 3, 3 }, 1, 1, 1, false },
     { 1, 1, 1, 3, { 125, 111 }, { 5, 5 }, 2, 2, 1, false }, { 2, 1, 1, 5, { 113, 115 }, { 3, 3 }, 2, 0, 1, false },
     { 1, 160, 160, 1, { 14, 14 }, { 1, 1 }, 1, 0, 1, false }, { 2, 300, 400, 1, { 1, 1 }, { 1, 1 }, 1, 0, 1, false },
-    { 1, 1, 1, 3, { 1, 4000 }, { 3, 3 }, 1, 1, 1, false }
+    { 1, 1, 1, 3, { 1, 4000 }, { 3, 3 }, 1, 1, 1, false }, { 1, 3, 30, 1, { 67, 63 }, { 3, 3 }, 2, 1, 1, false },
+    { 2, 16, 16, 3, { 27, 28 }, { 3, 3 }, 2, 1, 1, false }, { 1, 12, 16, 5, { 14, 14 }, { 3, 3 }, 2, 1, 1, false },
+    { 2, 16, 16, 2, { 9, 7 }, { 3, 3 }, 1, 1, 1, false }, { 1, 5, 45, 2, { 30, 15 }, { 3, 3 }, 1, 2, 1, false },
+    { 1, 50, 16, 1, { 33, 67 }, { 3, 3 }, 2, 0, 1, false }, { 1, 8, 64, 1, { 21, 31 }, { 3, 3 }, 1, 0, 1, false },
+    { 1, 3, 16, 1, { 2, 500 }, { 3, 3 }, 2, 1, 1, false }
 };
 
 static int64_t conv_size(const conv_case *c, int i)
@@ -1160,12 +1165,13 @@ static void test_epilogue(void)
         "s = aten.sin.default(r)\nt = aten.add.Tensor(s, y)\nz = aten.relu.default(t)"
     };
     /* one tap, pixels that fill whole tiles: sums in one slice, and in two, and more; a long row; tiles that are cut
-       off; planes that are halved; parts by channels */
+       off; planes that are halved; parts by channels; sums by rows, and by pairs of them */
     static const conv_case pointwise[] = {
         { 2, 64, 50, 1, { 16, 20 }, { 1, 1 }, 1, 0, 1, false }, { 1, 300, 20, 1, { 16, 32 }, { 1, 1 }, 1, 0, 1, false },
         { 1, 24, 40, 1, { 1, 2500 }, { 1, 3 }, 2, 0, 1, false }, { 1, 600, 20, 1, { 28, 28 }, { 1, 1 }, 1, 0, 1, false },
         { 1, 64, 40, 1, { 30, 31 }, { 1, 1 }, 1, 0, 1, false }, { 2, 1, 2, 4, { 57, 56 }, { 3, 3 }, 1, 1, 1, false },
-        { 1, 160, 160, 1, { 14, 14 }, { 1, 1 }, 1, 0, 1, false }
+        { 1, 160, 160, 1, { 14, 14 }, { 1, 1 }, 1, 0, 1, false }, { 1, 3, 40, 1, { 90, 93 }, { 3, 3 }, 2, 1, 1, false },
+        { 2, 16, 16, 3, { 14, 13 }, { 3, 3 }, 2, 1, 1, false }
     };
     npu_threads_desc how = { .width = 3 };
     npu_parallel *threads = NULL;
