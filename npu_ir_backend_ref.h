@@ -10789,6 +10789,7 @@ enum {
     NPU__REF_PLANE_PIECE = 4096, /* results that an epilogue is worth calling for, pixels that are fetched ahead */
     NPU__REF_PLANE_PAIR = 8,     /* results of a row up to which two rows are one vector */
     NPU__REF_PLANE_SUMS = 8,     /* planes up to which sums are short */
+    NPU__REF_PLANES_NEAR = 400 << 10, /* bytes of planes that stay near until they are read */
     NPU__REF_PLANE_LARGE = 3072  /* results of a plane of which two threads take a half each: ops of one tap, before and
                                     after, cut images so, and a thread reads again what it wrote */
 };
@@ -12563,6 +12564,31 @@ static npu_status npu__ref_conv_planes_apart(const npu_launch *l, int64_t first,
     return NPU_OK;
 }
 
+static npu_status npu__ref_conv_planes_by_rows(const npu_launch *l, int64_t first, int64_t n);
+
+/* As many planes of n numbers at a time as stay near and leave some steps for threads, a multiple of `rows`. */
+static int64_t npu__ref_planes_step(int64_t planes, int64_t n, int64_t rows)
+{
+    int64_t most = NPU__REF_PLANES_NEAR / (int64_t)sizeof(float) / npu__ref_max(n, 1);
+    return npu__ref_max(npu__ref_min(most, planes / 4) / rows, 1) * rows;
+}
+
+/* A convolution in one part, of planes that are summed from one or by rows. */
+NPU__REF_COLD static void npu__ref_conv_find_planes(npu_prepare *p, const npu__ref_conv_state *state)
+{
+    const npu__ref_conv_blocked *s = state->parts;
+    int64_t of_image = state->conv.groups * s->gemm.m, num = state->conv.images * of_image;
+    int64_t step = npu__ref_planes_step(of_image, s->gemm.n, 8);
+    if (state->num_parts != 1 || !s->plane.masks) {
+        return;
+    }
+    if (s->is_by_rows && (state->conv.groups == 1 || s->gemm.m % 8 == 0) && step <= of_image) {
+        p->planes = (npu_planes){ npu__ref_conv_planes_by_rows, num, of_image, step, false };
+    } else if (!s->is_by_rows && s->gemm.m == 1) {
+        p->planes = (npu_planes){ npu__ref_conv_planes_apart, num, of_image, 1, true };
+    }
+}
+
 NPU__REF_COLD static npu_status npu__ref_conv_prepare(npu_prepare *p)
 {
     npu__ref_conv_state *state = npu_prepare_alloc(p, sizeof *state);
@@ -12587,9 +12613,8 @@ NPU__REF_COLD static npu_status npu__ref_conv_prepare(npu_prepare *p)
     work = work * (state->conv.in_channels == 1 ? 16 : 4) / NPU__REF_GEMM_GRAIN; /* planes are mostly moved */
     p->parts = (uint32_t)npu__ref_max(npu__ref_min(state->items, work < 64 ? (int64_t)work : 64), 1);
     p->workspace = state->packed_bytes, p->worker_workspace = state->part_bytes;
-    if (NPU__REF_HAS_STREAMS && state->num_parts == 1 && state->parts[0].plane.masks && state->conv.out_channels == 1) {
-        p->planes = (npu_planes){ npu__ref_conv_planes_apart, state->conv.images * state->conv.groups,
-                                  state->conv.groups, 1, true };
+    if (NPU__REF_HAS_STREAMS) {
+        npu__ref_conv_find_planes(p, state);
     }
     return NPU_OK;
 }
@@ -12754,25 +12779,58 @@ static void npu__ref_conv_single(const npu__ref_conv_blocked *s, const npu__ref_
     }
 }
 
-/* Panels panel .. end of a band of rows from `row` on, of the image at x. */
-static void npu__ref_conv_by_rows(const npu__ref_conv_blocked *s, const npu__ref_product *g, const float *x,
-                                  int64_t panel, int64_t end, int64_t row, int64_t rows, const npu_epilogue *after)
+/* The product of a group among those of all images, with addresses: its weights are panels where s has pixels. */
+static npu__ref_product npu__ref_conv_group(const npu__ref_conv_blocked *s, const npu_launch *l, int64_t group)
 {
-    const float *limits = npu__ref_limits(after);
-    int64_t width = s->pixels->channels, at = row * s->conv->out[2];
+    const npu__ref_conv_shape *c = s->conv;
+    npu__ref_product g = s->gemm;
+    const void *weights = s->is_packed_late ? (const char *)l->workspace + s->weights_at
+                          : s->weights      ? s->weights
+                                            : l->x[1];
+    int64_t first = group % c->groups * g.m;
+    g.a.x = s->pixels ? (const float *)weights + group % c->groups * s->panels * s->pixels->channels * s->depth
+                      : npu__ref_address(weights, g.a.dtype, first * g.k);
+    g.bias.x = c->bias ? npu__ref_address(l->x[2], g.bias.dtype, first) : NULL;
+    g.c0.x = c->onto ? npu__ref_address(l->x[2], g.c0.dtype, group * g.m * g.n) : NULL;
+    g.c = (char *)l->y[0] + (size_t)(group * g.m * g.n) * npu__ref_size(g.c_dtype);
+    return g;
+}
+
+/* Channels channel .. end of a group, the first of which is a multiple of 8: `rows` rows from `row` on. */
+static void npu__ref_conv_by_rows(const npu__ref_conv_blocked *s, const npu_launch *l, int64_t group, int64_t channel,
+                                  int64_t end, int64_t row, int64_t rows)
+{
+    const npu__ref_conv_shape *c = s->conv;
+    const npu__ref_product g = npu__ref_conv_group(s, l, group);
+    const float *limits = npu__ref_limits(l->epilogue);
+    const float *x = (const float *)l->x[0] + group * c->in_channels * c->in[1] * c->in[2];
+    int64_t width = s->pixels->channels, n;
     npu__ref_plane plane = s->plane;
     plane.out[0] = rows, plane.first[0] -= row * plane.step[0];
-    for (; panel < end; panel++) {
+    for (; channel < end; channel += n) { /* those of a panel */
         float bias[NPU__REF_PIXEL_CHANNELS];
-        npu__ref_plane_sums c = { x, (const float *)g->a.x + panel * width * s->depth, bias,
-                                  (float *)g->c + panel * width * g->c_row + at, s->conv->in_channels, width,
-                                  npu__ref_min(width, g->m - panel * width), g->c_row };
-        for (int64_t i = 0; i < width; i++) { /* a sum without one stays as it is: -0, too */
-            bias[i] = g->bias.x && i < c.channels ? ((const float *)g->bias.x)[panel * width + i] : -0.0f;
+        const float *w = (const float *)g.a.x + channel / width * width * s->depth + channel % width;
+        n = npu__ref_min(width - channel % width, end - channel);
+        npu__ref_plane_sums sums = { x, w, bias, (float *)g.c + channel * g.c_row + row * c->out[2], c->in_channels,
+                                     width, n, g.c_row };
+        for (int64_t i = 0; i < NPU__REF_PIXEL_CHANNELS; i++) { /* a sum without one stays as it is: -0, too */
+            bias[i] = g.bias.x && i < n ? ((const float *)g.bias.x)[channel + i] : -0.0f;
         }
-        npu__ref_plane_of[g->isa].sums(&plane, &c, limits ? limits : npu__ref_no_limits);
-        npu__ref_conv_after(limits ? NULL : after, c.y, c.channels, c.step, rows * s->conv->out[2]);
+        npu__ref_plane_of[g.isa].sums(&plane, &sums, limits ? limits : npu__ref_no_limits);
+        npu__ref_conv_after(limits ? NULL : l->epilogue, sums.y, n, sums.step, rows * c->out[2]);
     }
+}
+
+/* Of a convolution by rows, in one part. */
+static npu_status npu__ref_conv_planes_by_rows(const npu_launch *l, int64_t first, int64_t n)
+{
+    const npu__ref_conv_blocked *s = ((const npu__ref_conv_state *)l->state)->parts;
+    int64_t m = s->gemm.m, count;
+    for (int64_t end = first + n; first < end; first += count) {
+        count = npu__ref_min(end - first, m - first % m);
+        npu__ref_conv_by_rows(s, l, first / m, first % m, first % m + count, 0, s->conv->out[1]);
+    }
+    return NPU_OK;
 }
 
 static void npu__ref_conv_item(const npu__ref_conv_blocked *s, const npu_launch *l, int64_t item, char *workspace)
@@ -12787,7 +12845,7 @@ static void npu__ref_conv_item(const npu__ref_conv_blocked *s, const npu_launch 
         s = &piece;
     }
     const npu__ref_conv_axis *d = s->dim;
-    npu__ref_product g = s->gemm;
+    npu__ref_product g;
     npu__ref_product_sum sum = { 0 };
     npu__ref_conv_place place;
     int64_t each = item % (s->chunks * s->bands);
@@ -12795,22 +12853,21 @@ static void npu__ref_conv_item(const npu__ref_conv_blocked *s, const npu_launch 
     int64_t row = s->line ? 0 : (s->is_by_channels ? each % s->bands : each / s->chunks) * s->band;
     int64_t plane = item / s->chunks / s->bands % d[0].out;
     int64_t group = item / s->chunks / s->bands / d[0].out;
-    int64_t first = group % c->groups * g.m; /* group: among all images */
-    int64_t begin = g.m * chunk / s->chunks, end = g.m * (chunk + 1) / s->chunks;
+    int64_t begin = s->gemm.m * chunk / s->chunks, end = s->gemm.m * (chunk + 1) / s->chunks;
+    int64_t panel = s->panels * chunk / s->chunks, last = s->panels * (chunk + 1) / s->chunks;
     place.rows = npu__ref_min(s->band, d[1].out - row);
     place.step = d[1].out_step * c->out[2];
     place.at = ((d[0].out_first + plane * d[0].out_step) * c->out[1] + d[1].out_first) * c->out[2] +
                row * place.step + d[2].out_first;
+    if (s->is_by_rows) {
+        int64_t width = s->pixels->channels;
+        npu__ref_conv_by_rows(s, l, group, panel * width, npu__ref_min(last * width, s->gemm.m), row, place.rows);
+        return;
+    }
     if (!s->is_in_place && !s->is_shared) {
         npu__ref_conv_fill(s, workspace, l->x[0], group * c->in_channels, plane, row, 0, c->in_channels * d[0].taps);
     }
-    const void *weights = s->is_packed_late ? (const char *)l->workspace + s->weights_at
-                          : s->weights      ? s->weights
-                                            : l->x[1];
-    g.a.x = npu__ref_address(weights, g.a.dtype, first * g.k);
-    g.bias.x = c->bias ? npu__ref_address(l->x[2], g.bias.dtype, first) : NULL;
-    g.c0.x = c->onto ? npu__ref_address(l->x[2], g.c0.dtype, group * g.m * g.n) : NULL;
-    g.c = (char *)l->y[0] + (size_t)(group * g.m * g.n) * npu__ref_size(g.c_dtype);
+    g = npu__ref_conv_group(s, l, group);
     sum.g = &g, sum.plan = &s->plan;
     sum.b = workspace, sum.offsets = s->offsets;
     sum.panel_step = s->plan.tile->cols, sum.k_step = sum.b_row = s->step;
@@ -12823,15 +12880,7 @@ static void npu__ref_conv_item(const npu__ref_conv_blocked *s, const npu_launch 
                          : s->is_in_place ? (const float *)l->x[0] + at
                          : s->is_shared   ? before + (size_t)group * s->slab_bytes / sizeof *before
                                           : (const float *)(void *)workspace;
-        g.a.x = (const float *)weights + group % c->groups * s->panels * s->pixels->channels * s->depth;
-        if (s->is_by_rows) {
-            npu__ref_conv_by_rows(s, &g, (const float *)l->x[0] + group * c->in_channels * c->in[1] * c->in[2],
-                                  s->panels * chunk / s->chunks, s->panels * (chunk + 1) / s->chunks, row, place.rows,
-                                  l->epilogue);
-            return;
-        }
-        npu__ref_conv_pixels(s, &g, x, s->panels * chunk / s->chunks, s->panels * (chunk + 1) / s->chunks, &place,
-                             (float *)(void *)sum.a, l->epilogue);
+        npu__ref_conv_pixels(s, &g, x, panel, last, &place, (float *)(void *)sum.a, l->epilogue);
         return;
     }
     if (g.m == 1 && s->plan.a_bytes == 0) {
@@ -12869,8 +12918,6 @@ typedef struct npu__ref_pointwise {
     npu__ref_launch_op_fn before;
 } npu__ref_pointwise;
 
-enum { NPU__REF_PLANES_NEAR = 384 << 10 }; /* bytes of planes that stay near until they are read */
-
 /* The rows of C that are some planes. */
 static npu_status npu__ref_conv_planes_pointwise(const npu_launch *l, int64_t first, int64_t n)
 {
@@ -12885,12 +12932,11 @@ static npu_status npu__ref_conv_planes_pointwise(const npu_launch *l, int64_t fi
     return NPU_OK;
 }
 
-/* As many planes at a time as stay near and leave some steps for threads, in whole tiles; the last time some more. */
+/* Steps are whole tiles, but the last one. */
 static void npu__ref_conv_cut_planes(npu_prepare *p, const npu__ref_matmul *s, int64_t images)
 {
     npu__ref_product g = s->gemm;
-    int64_t rows = npu__ref_tile(&g)->rows, most = NPU__REF_PLANES_NEAR / (int64_t)sizeof(float) / npu__ref_max(g.n, 1);
-    int64_t step = npu__ref_max(npu__ref_min(most, g.m / 4) / rows, 1) * rows;
+    int64_t step = npu__ref_planes_step(g.m, g.n, npu__ref_tile(&g)->rows);
     if (p->before || g.a.dtype != NPU_F32 || g.b.dtype != NPU_F32 || g.c_dtype != NPU_F32 || g.onto || g.k == 0 ||
         npu__ref_gemm_is_naive(&g) || g.m < 2 * step || g.n < 2) {
         return;
@@ -20453,6 +20499,22 @@ static bool npu__ref_pool_is_plane(const npu_prepare *p, const npu__ref_pool *po
            (!pool->mean || pool->kernel[2] < 5);
 }
 
+/* n planes from `first` on, each as a whole. */
+static npu_status npu__ref_pool_planes(const npu_launch *l, int64_t first, int64_t n)
+{
+    const npu__ref_pool *pool = (const npu__ref_pool *)l->state;
+    for (int64_t i = first; i < first + n; i++) {
+        const float *x = (const float *)l->x[0] + i * pool->in[1] * pool->in[2];
+        float *y = (float *)l->y[0] + i * pool->out[1] * pool->out[2];
+        if (pool->plane) {
+            pool->plane(pool, x, y);
+        } else {
+            npu__ref_pool_flat(pool, x, y, (float *)l->worker_workspace);
+        }
+    }
+    return NPU_OK;
+}
+
 /* Rows begin .. end of results, some at a time: their folded rows lie one after the other with their padding, so that
    windows of all are those of one long row, and what lies between its rows is left out. */
 static npu_status npu__ref_pool_launch_f32(const npu_launch *l, uint32_t part, uint32_t parts)
@@ -20469,16 +20531,7 @@ static npu_status npu__ref_pool_launch_f32(const npu_launch *l, uint32_t part, u
     }
     if (pool->plane || pool->rows == 0) {
         npu__ref_share(pool->planes, part, parts, &begin, &end);
-        for (size_t i = begin; i < end; i++) {
-            const float *x = (const float *)l->x[0] + i * (size_t)(pool->in[1] * pool->in[2]);
-            float *y = (float *)l->y[0] + i * height * (size_t)pool->out[2];
-            if (pool->plane) {
-                pool->plane(pool, x, y);
-            } else {
-                npu__ref_pool_flat(pool, x, y, folded);
-            }
-        }
-        return NPU_OK;
+        return npu__ref_pool_planes(l, (int64_t)begin, (int64_t)(end - begin));
     }
     npu__ref_share(pool->planes * depth * height, part, parts, &begin, &end);
     if (begin == end) {
@@ -20559,6 +20612,10 @@ NPU__REF_COLD static npu_status npu__ref_pool_prepare_f32(npu_prepare *p)
         pool->plane = npu__ref_pool_plane_of[p->isa];
         p->worker_workspace = pool->plane ? 0 : p->worker_workspace;
     }
+    if (NPU__REF_HAS_STREAMS && (pool->plane || pool->rows == 0) && p->out[0].rank > 2) {
+        p->planes = (npu_planes){ npu__ref_pool_planes, (int64_t)pool->planes, p->out[0].dims[p->out[0].rank - 3], 1,
+                                  true };
+    }
     if (!pool->mean || pool->onto) {
         return NPU_OK;
     }
@@ -20577,6 +20634,7 @@ NPU__REF_COLD static npu_status npu__ref_pool_index_prepare_f32(npu_prepare *p)
     npu_status status = npu__ref_pool_prepare_f32(p);
     npu__ref_pool *pool = (npu__ref_pool *)p->state;
     bool found = p->in[0].dtype == NPU_F32;
+    p->planes.launch = NULL; /* one has more than one result */
     for (uint32_t d = 0; d < NPU__POOL_DIMS && !status && pool->width > 0; d++) {
         for (int64_t o = 0; o < pool->out[d]; o++) {
             found = found && pool->spans[d][o].count > 0;

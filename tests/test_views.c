@@ -368,10 +368,12 @@ static void test_huge_steps(void)
 /* ---- planes that are taken as they come ---- */
 
 typedef struct stream {
-    const char *first;            /* after the convolution of one tap, which makes c; its result is m */
+    const char *first;            /* after the first convolution, which makes c; its result is m */
     int64_t images, from, to, side, taps, stride, pad;
     const char *behind;           /* after the second one, which makes d; its result is y */
     bool streams, is_fed;         /* is_fed: an op makes the weights of the first one */
+    int64_t step, groups;         /* of the first one, which has 3 x 3 taps; 0: one tap */
+    const char *pool;             /* in place of the second one, from m to d */
 } stream;
 
 /* n numbers from -2 to 2. */
@@ -384,23 +386,35 @@ static float *random_floats(size_t n)
     return x;
 }
 
-/* The graph: x of i, c = one tap of x, m = `first` of c, d = a sum of each plane of m, y = `behind` of d. */
+static int64_t stream_weights(const stream *s) { return s->from * s->to * (s->step ? 9 / s->groups : 1); }
+
+/* The graph: x of i, c = one tap or 3 x 3 of x, m = `first` of c, d = a sum of each plane of m, y = `behind` of d. */
 static npu_graph *stream_graph(const stream *s, bool shows, float *const w[4])
 {
     static const char *const names[] = { "k", "b", "p", "q" };
-    size_t sizes[] = { (size_t)(s->from * s->to), (size_t)s->to, (size_t)(s->to * s->taps * s->taps), (size_t)s->to };
+    size_t sizes[] = { (size_t)stream_weights(s), (size_t)s->to, (size_t)(s->to * s->taps * s->taps), (size_t)s->to };
     npu_text text = npu_text_init(NULL);
     npu_graph *g = NULL;
     npu_diag diag;
-    npu_text_printf(&text, "graph main\ninput i : f32[%lld,%lld,%lld,%lld]\nparam k : f32[%lld,%lld,1,1]\n"
+    npu_text_printf(&text, "graph main\ninput i : f32[%lld,%lld,%lld,%lld]\nparam k : f32[%lld,%lld,%d,%d]\n"
                            "param b : f32[%lld]\nparam p : f32[%lld,1,%lld,%lld]\nparam q : f32[%lld]\n",
                     (long long)s->images, (long long)s->from, (long long)s->side, (long long)s->side, (long long)s->to,
-                    (long long)s->from, (long long)s->to, (long long)s->to, (long long)s->taps, (long long)s->taps,
-                    (long long)s->to);
-    npu_text_printf(&text, "j = aten.abs.default(k)\nx = aten.neg.default(i)\nc = aten.conv2d.default(x, %s, b)\n%s\n"
-                           "d = aten.conv2d.default(m, p, q, [%lld, %lld], [%lld, %lld], [1, 1], %lld)\n%s\noutput y = y\n%s",
-                    s->is_fed ? "j" : "k", s->first, (long long)s->stride, (long long)s->stride, (long long)s->pad, (long long)s->pad,
-                    (long long)s->to, s->behind, shows ? "output m = m\n" : "");
+                    (long long)(s->from / (s->step ? s->groups : 1)), s->step ? 3 : 1, s->step ? 3 : 1,
+                    (long long)s->to, (long long)s->to, (long long)s->taps, (long long)s->taps, (long long)s->to);
+    npu_text_printf(&text, "j = aten.abs.default(k)\nx = aten.neg.default(i)\nc = aten.conv2d.default(x, %s, b",
+                    s->is_fed ? "j" : "k");
+    if (s->step) {
+        npu_text_printf(&text, ", [%d, %d], [1, 1], [1, 1], %d", (int)s->step, (int)s->step, (int)s->groups);
+    }
+    npu_text_printf(&text, ")\n%s\n", s->first);
+    if (s->pool) {
+        npu_text_printf(&text, "%s\n", s->pool);
+    } else {
+        npu_text_printf(&text, "d = aten.conv2d.default(m, p, q, [%lld, %lld], [%lld, %lld], [1, 1], %lld)\n",
+                        (long long)s->stride, (long long)s->stride, (long long)s->pad, (long long)s->pad,
+                        (long long)s->to);
+    }
+    npu_text_printf(&text, "%s\noutput y = y\n%s", s->behind, shows ? "output m = m\n" : "");
     NPU_CHECK_STATUS(npu_graph_parse(&g, text.data, text.len, npu_test_graph_desc(), &diag), NPU_OK);
     for (int i = 0; g && i < 4; i++) {
         NPU_CHECK_STATUS(npu_graph_bind_param(g, names[i], w[i], sizes[i] * sizeof(float)), NPU_OK);
@@ -443,7 +457,7 @@ static uint64_t stream_run(npu_graph *g, const npu_backend *cpu, uint32_t planne
 static void check_stream(const stream *s, const npu_backend *cpu, const char *isa)
 {
     size_t n = (size_t)(s->images * s->from * s->side * s->side), len[2];
-    float *w[4] = { random_floats((size_t)(s->from * s->to)), random_floats((size_t)s->to),
+    float *w[4] = { random_floats((size_t)stream_weights(s)), random_floats((size_t)s->to),
                     random_floats((size_t)(s->to * s->taps * s->taps)), random_floats((size_t)s->to) };
     float *x = random_floats(n), *y[2];
     npu_graph *shown = stream_graph(s, true, w), *hidden = stream_graph(s, false, w);
@@ -460,9 +474,11 @@ static void check_stream(const stream *s, const npu_backend *cpu, const char *is
         bool same = len[0] == len[1] && memcmp(y[0], y[1], len[0] * sizeof *y[0]) == 0;
         NPU_CHECK_THAT(same, "%s, %u threads: %lld x %lld of %lld pixels, %s, %s", isa, (unsigned)width,
                        (long long)s->images, (long long)s->to, (long long)s->side, s->first, s->behind);
-        if (s->images && strncmp(isa, "avx", 3) == 0) { /* which has loops for planes */
-            NPU_CHECK_THAT(has_place != s->streams, "%s: %s, %s", isa, s->first, s->behind);
-            NPU_CHECK_THAT(!s->streams || width > 1 || bytes < most, "%llu bytes, with the planes %llu",
+        if (s->images && strncmp(isa, "avx", 3) == 0) { /* which has loops for planes, */
+            bool streams = s->streams && (!s->step || strncmp(isa, "avx2", 4) != 0); /* and for sums of some of them, or not */
+            NPU_CHECK_THAT(has_place != streams, "%s: %s, %s, %s, %d threads", isa, s->first, s->pool ? s->pool : "planes",
+                           s->behind, (int)width);
+            NPU_CHECK_THAT(!streams || width > 1 || bytes < most, "%llu bytes, with the planes %llu",
                            (unsigned long long)bytes, (unsigned long long)most);
         }
         free(y[1]);
@@ -480,21 +496,33 @@ static void test_streams(void)
 {
 #define CLAMP "m = aten.hardtanh.default(c, -2.0, 6.0)"
 #define LAST "y = aten.relu.default(d)"
+#define POOL(size, step, pad) "d = aten.max_pool2d.default(m, [" size "], [" step "], [" pad "])"
     static const stream rows[] = {
-        { CLAMP, 1, 16, 96, 112, 3, 2, 1, LAST, true, false },
-        { CLAMP, 1, 24, 145, 57, 3, 1, 1, "y = aten.hardswish.default(d)", true, false },
-        { "m = aten.silu.default(c)", 3, 5, 50, 80, 5, 2, 2, LAST, true, false },
-        { "m = aten.hardswish.default(c)", 2, 8, 73, 64, 3, 1, 0, LAST, true, false },
+        { CLAMP, 1, 16, 96, 112, 3, 2, 1, LAST, true, false, 0, 0, NULL },
+        { CLAMP, 1, 24, 145, 57, 3, 1, 1, "y = aten.hardswish.default(d)", true, false, 0, 0, NULL },
+        { "m = aten.silu.default(c)", 3, 5, 50, 80, 5, 2, 2, LAST, true, false, 0, 0, NULL },
+        { "m = aten.hardswish.default(c)", 2, 8, 73, 64, 3, 1, 0, LAST, true, false, 0, 0, NULL },
         /* the second one's sum with what the first one reads */
-        { CLAMP, 2, 64, 64, 70, 3, 1, 1, "y = aten.add.Tensor(d, x)", true, false },
-        { CLAMP, 2, 64, 64, 70, 3, 1, 1, "s = aten.add.Tensor(x, d)\ny = aten.neg.default(s)", true, false },
-        { CLAMP, 1, 64, 64, 70, 3, 1, 1, "s = aten.mul.Tensor(d, x)\ny = aten.add.Tensor(s, x)", true, false },
+        { CLAMP, 2, 64, 64, 70, 3, 1, 1, "y = aten.add.Tensor(d, x)", true, false, 0, 0, NULL },
+        { CLAMP, 2, 64, 64, 70, 3, 1, 1, "s = aten.add.Tensor(x, d)\ny = aten.neg.default(s)", true, false, 0, 0, NULL },
+        { CLAMP, 1, 64, 64, 70, 3, 1, 1, "s = aten.mul.Tensor(d, x)\ny = aten.add.Tensor(s, x)", true, false, 0, 0, NULL },
+        /* sums of some planes, and pools, of windows that overlap, of all pixels and by rows that are folded */
+        { CLAMP, 1, 3, 32, 230, 3, 1, 1, LAST, true, false, 2, 1, NULL },
+        { "m = aten.silu.default(c)", 2, 3, 45, 201, 5, 2, 2, LAST, true, false, 2, 1, NULL },
+        { CLAMP, 1, 48, 48, 90, 3, 1, 1, LAST, true, false, 1, 3, NULL },
+        { CLAMP, 1, 3, 64, 160, 0, 0, 0, LAST, true, false, 2, 1, POOL("3, 3", "2, 2", "0, 0") },
+        { CLAMP, 2, 16, 65, 80, 0, 0, 0, LAST, true, false, 0, 0, POOL("3, 3", "2, 2", "1, 1") },
+        { CLAMP, 2, 16, 96, 60, 0, 0, 0, LAST, true, false, 0, 0,
+          "d = aten.avg_pool2d.default(m, [5, 5], [1, 1], [2, 2])" },
+        { CLAMP, 1, 16, 96, 60, 0, 0, 0, "y, u = aten.max_pool2d_with_indices.default(m, [2, 2])", false, false, 0, 0,
+          "d = aten.relu.default(m)" },
+        { CLAMP, 1, 3, 64, 160, 0, 0, 0, LAST, false, false, 2, 1, POOL("3, 3", "3, 3", "0, 0") },
         /* another reader, small planes, another op between, no image, weights that are made */
-        { CLAMP, 1, 16, 96, 112, 3, 2, 1, "u = aten.sum.default(m)\ny = aten.add.Tensor(d, u)", false, false },
-        { CLAMP, 1, 16, 96, 40, 3, 1, 1, LAST, false, false },
-        { "a = aten.relu.default(c)\nm = aten.tanh.default(a)", 1, 16, 96, 112, 3, 2, 1, LAST, false, false },
-        { CLAMP, 0, 16, 96, 112, 3, 2, 1, LAST, false, false },
-        { CLAMP, 1, 16, 96, 112, 3, 2, 1, LAST, false, true },
+        { CLAMP, 1, 16, 96, 112, 3, 2, 1, "u = aten.sum.default(m)\ny = aten.add.Tensor(d, u)", false, false, 0, 0, NULL },
+        { CLAMP, 1, 16, 96, 40, 3, 1, 1, LAST, false, false, 0, 0, NULL },
+        { "a = aten.relu.default(c)\nm = aten.tanh.default(a)", 1, 16, 96, 112, 3, 2, 1, LAST, false, false, 0, 0, NULL },
+        { CLAMP, 0, 16, 96, 112, 3, 2, 1, LAST, false, false, 0, 0, NULL },
+        { CLAMP, 1, 16, 96, 112, 3, 2, 1, LAST, false, true, 0, 0, NULL },
     };
     for (uint32_t k = 0; npu_ref_isa(k); k++) {
         npu_backend *cpu = NULL;
