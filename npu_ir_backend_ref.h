@@ -10736,6 +10736,7 @@ enum {
     NPU__REF_PIXEL_CHANNELS = 32, /* of the widest tile */
     NPU__REF_PIXEL_AHEAD = 8,     /* floats of weights that are fetched with each one that is used, at least */
     NPU__REF_PACK_CHANNELS = 128, /* of input and output, from which on images of so few pixels are packed first */
+    NPU__REF_LONG_SUM = 256,      /* numbers from which on turning a sum is little work */
     NPU__REF_POINTWISE = 256      /* pixels up to which tiles of them need fewer channels than the image as a matrix */
 };
 
@@ -12957,17 +12958,31 @@ static npu_status npu__ref_conv_before_pointwise(const npu_launch *l, uint32_t p
     return s->before(&inner, part, parts);
 }
 
+/* Whether tiles of pixels take less time than the image as a matrix. Of a large image they do where the set says so,
+   and where channels do not lie as lines of the cache do: what few rows of weights are multiplied with, which is not
+   copied then, has a line more for each. Sums have to be long for that. */
+NPU__REF_COLD static bool npu__ref_conv_prefers_pixels(const npu__ref_conv_shape *c)
+{
+    const npu__ref_pixel_loops *loops = npu__ref_conv_pixel_loops(c);
+    int64_t places = npu__ref_volume(c->out), width = loops->channels;
+    int64_t filled = npu__ref_ceil_div(c->out_channels, width) * width;
+    if (places <= NPU__REF_POINTWISE) {
+        return filled <= c->out_channels / 3 * 4;
+    }
+    return filled <= c->out_channels / 8 * 9 &&
+           (loops->is_for_large ? c->in_channels >= width
+                                : places % NPU__REF_PER_LINE(float) != 0 && width == NPU__REF_PIXEL_CHANNELS &&
+                                      filled <= 6 * width && c->in_channels >= NPU__REF_LONG_SUM);
+}
+
 NPU__REF_COLD static npu_status npu__ref_conv_prepare_pointwise(npu_prepare *p)
 {
     npu__ref_conv_shape c = npu__ref_conv(p);
-    const npu__ref_pixel_loops *loops = npu__ref_conv_pixel_loops(&c);
-    int64_t places = npu__ref_volume(c.out), width = loops->channels;
+    int64_t width = npu__ref_conv_pixel_loops(&c)->channels;
     npu__ref_pointwise *s = npu_prepare_alloc(p, sizeof *s);
     int64_t filled = npu__ref_ceil_div(c.out_channels, width) * width;
-    bool by_pixels = c.dtype == NPU_F32 && p->op->in_data && p->op->in_data[1] && places > 1 &&
-                     (places <= NPU__REF_POINTWISE ? filled <= c.out_channels / 3 * 4
-                                                   : loops->is_for_large && filled <= c.out_channels / 8 * 9 &&
-                                                         c.in_channels >= width);
+    bool by_pixels = c.dtype == NPU_F32 && p->op->in_data && p->op->in_data[1] && npu__ref_volume(c.out) > 1 &&
+                     npu__ref_conv_prefers_pixels(&c);
     npu_status status;
     if (!s) {
         return NPU_ERR_NO_MEMORY;

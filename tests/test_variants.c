@@ -882,7 +882,7 @@ static conv_case random_conv(bool is_winograd)
     return c;
 }
 
-/* Several bands; few pixels of many channels, which are packed: of images and groups, in bands; planes with taps of
+/* Several bands; few pixels of many channels, which are packed: of images and groups, in bands, and some more, which are not; planes with taps of
    other numbers than 3 x 3, copied at once and a part at a time; groups of few channels; rows of
    weights that are multiples of a KiB; images of less than the weights, which are copied for all parts at once; squares
    of taps on planes of few and of many columns, of which two planes are taken together or the last one is left; dilated
@@ -923,7 +923,7 @@ static const conv_case given_convs[] = {
     { 2, 16, 16, 3, { 27, 28 }, { 3, 3 }, 2, 1, 1, false }, { 1, 12, 16, 5, { 14, 14 }, { 3, 3 }, 2, 1, 1, false },
     { 2, 16, 16, 2, { 9, 7 }, { 3, 3 }, 1, 1, 1, false }, { 1, 5, 45, 2, { 30, 15 }, { 3, 3 }, 1, 2, 1, false },
     { 1, 50, 16, 1, { 33, 67 }, { 3, 3 }, 2, 0, 1, false }, { 1, 8, 64, 1, { 21, 31 }, { 3, 3 }, 1, 0, 1, false },
-    { 1, 3, 16, 1, { 2, 500 }, { 3, 3 }, 2, 1, 1, false }
+    { 1, 3, 16, 1, { 2, 500 }, { 3, 3 }, 2, 1, 1, false }, { 2, 260, 95, 1, { 17, 17 }, { 1, 1 }, 1, 0, 1, false }
 };
 
 static int64_t conv_size(const conv_case *c, int i)
