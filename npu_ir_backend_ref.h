@@ -28450,11 +28450,26 @@ typedef struct npu__ref_int4_row {
     int64_t groups, group;
 } npu__ref_int4_row;
 
+/* Some rows of the weight, one after the other: k bytes each; or words, factors and offsets of 4-bit weights, whose
+   offsets NULL = all are -8 factors. */
+typedef struct npu__ref_lean_lines {
+    const int8_t *bytes;
+    const uint8_t *words;
+    const float *factors, *offsets;
+    int64_t k, groups, group;
+} npu__ref_lean_lines;
+
 typedef struct npu__ref_lean_loops {
     void (*int8)(float *sums, const float *x, int64_t step, int32_t rows, const int8_t *w, int64_t k);
     void (*int4)(float *sums, const float *x, int64_t step, int32_t rows, const npu__ref_int4_row *w);
     int64_t parts; /* weights of 4 bits in a lane */
+    /* sums [lines, LEAN_ROWS] of up to npu__ref_lean_most(rows) rows of the weight with more than two rows of x, which
+       is [k / 16, LEAN_ROWS, 16], and whole; NULL = none. The same bits for any number of lines. */
+    void (*tile)(float *sums, const float *x, int32_t rows, int32_t lines, const npu__ref_lean_lines *w);
 } npu__ref_lean_loops;
+
+/* So many times as many sums as rows of x leave room in 32 registers for the weights. */
+static int32_t npu__ref_lean_most(int32_t rows) { return rows > 4 ? 3 : 4; }
 
 #define NPU__REF_LEAN_FMA_base(a, b, c) ((a) * (b) + (c))
 #define NPU__REF_LEAN_FMA_neon(a, b, c) vfmaq_f32(c, a, b)
@@ -28646,12 +28661,144 @@ NPU__REF_LEAN_LOOPS(base, 4)
 #ifdef NPU__REF_HAS_AVX2
 NPU__REF_LEAN_LOOPS(avx2, 8)
 NPU__REF_LEAN_LOOPS(avx512, 16)
+
+/* What follows `at` in a row that ends at `end`, `ahead` bytes on, or, where that is too far, in the row `lines` on. */
+NPU__REF_INLINE void npu__ref_lean_fetch(const void *at, const void *end, int64_t row, int32_t lines)
+{
+    uintptr_t to = (uintptr_t)at + NPU__REF_LEAN_AHEAD;
+    NPU__REF_PREFETCH((const char *)(to < (uintptr_t)end ? to : to + (uintptr_t)(row * (lines - 1))));
+}
+
+/* Adds 16 numbers of each row of x times those of each row of the weight, and fetches what comes after, which all rows
+   together leave to the second-level cache. */
+NPU__REF_INLINE NPU__REF_AVX512 void npu__ref_lean_add(const int32_t rows, const int32_t lines, const float *x,
+                                                       const __m512 *v, __m512 sum[4][8])
+{
+    NPU__REF_UNROLL_LOOP
+    for (int32_t r = 0; r < rows; r++) {
+        __m512 part = _mm512_loadu_ps(x + r * 16);
+        NPU__REF_FETCH_LINE(x + r * 16, 2048 / NPU__REF_LINE);
+        __asm__("" : "+v"(part)); /* gcc would load it for each line */
+        NPU__REF_UNROLL_LOOP
+        for (int32_t i = 0; i < lines; i++) {
+            sum[i][r] = _mm512_fmadd_ps(part, v[i], sum[i][r]);
+        }
+    }
+}
+
+NPU__REF_INLINE NPU__REF_AVX512 void npu__ref_lean_add_int8(const int32_t rows, const int32_t lines, const float *x,
+                                                            const npu__ref_lean_lines *w, __m512 sum[4][8])
+{
+    const int8_t *end = w->bytes + w->k;
+    for (const int8_t *from = w->bytes; from < end; from += 16, x += 16 * NPU__REF_LEAN_ROWS) {
+        __m512 v[4];
+        NPU__REF_UNROLL_LOOP
+        for (int32_t i = 0; i < lines; i++) {
+            const int8_t *at = from + i * w->k;
+            npu__ref_lean_fetch(at, end + i * w->k, w->k, lines);
+            v[i] = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)at)));
+        }
+        npu__ref_lean_add(rows, lines, x, v, sum);
+    }
+}
+
+/* What each of 16 weights stands for is a table for each group. */
+NPU__REF_INLINE NPU__REF_AVX512 void npu__ref_lean_add_int4(const int32_t rows, const int32_t lines, const float *x,
+                                                            const npu__ref_lean_lines *w, __m512 sum[4][8])
+{
+    const __m512 ramp = _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const uint8_t *from = w->words, *end = from + w->k / 2;
+    for (int64_t g = 0; g < w->groups; g++) {
+        __m512 table[4], v[4];
+        NPU__REF_UNROLL_LOOP
+        for (int32_t i = 0; i < lines; i++) {
+            const int64_t at = i * w->groups + g;
+            const float offset = w->offsets ? w->offsets[at] : -8 * w->factors[at];
+            table[i] = _mm512_fmadd_ps(ramp, _mm512_set1_ps(w->factors[at]), _mm512_set1_ps(offset));
+        }
+        for (int64_t k = 0; k < w->group; k += 32, from += 16) {
+            NPU__REF_UNROLL_LOOP
+            for (int32_t h = 0; h < 2; h++, x += 16 * NPU__REF_LEAN_ROWS) {
+                NPU__REF_UNROLL_LOOP
+                for (int32_t i = 0; i < lines; i++) {
+                    const uint8_t *at = from + i * (w->k / 2);
+                    const __m512i b = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)at));
+                    if (h == 0) {
+                        npu__ref_lean_fetch(at, end + i * (w->k / 2), w->k / 2, lines);
+                    }
+                    v[i] = _mm512_permutexvar_ps(h ? _mm512_srli_epi32(b, 4) : b, table[i]);
+                }
+                npu__ref_lean_add(rows, lines, x, v, sum);
+            }
+        }
+    }
+}
+
+NPU__REF_INLINE NPU__REF_AVX512 void npu__ref_lean_tile_of(const int32_t rows, const int32_t lines, float *sums,
+                                                           const float *x, const npu__ref_lean_lines *w)
+{
+    __m512 sum[4][8];
+    NPU__REF_UNROLL_LOOP
+    for (int32_t i = 0; i < lines; i++) {
+        NPU__REF_UNROLL_LOOP
+        for (int32_t r = 0; r < rows; r++) {
+            sum[i][r] = _mm512_setzero_ps();
+        }
+    }
+    if (w->words) {
+        npu__ref_lean_add_int4(rows, lines, x, w, sum);
+    } else {
+        npu__ref_lean_add_int8(rows, lines, x, w, sum);
+    }
+    NPU__REF_UNROLL_LOOP
+    for (int32_t i = 0; i < lines; i++) {
+        NPU__REF_UNROLL_LOOP
+        for (int32_t r = 0; r < rows; r++) {
+            sums[i * NPU__REF_LEAN_ROWS + r] = _mm512_reduce_add_ps(sum[i][r]);
+        }
+    }
+}
+
+#define NPU_X(rows, lines)                                                                                        \
+    NPU__REF_APART NPU__REF_AVX512 static void npu__ref_lean_tile_##rows##_##lines(float *sums, const float *x,   \
+                                                                                   const npu__ref_lean_lines *w)  \
+    {                                                                                                             \
+        npu__ref_lean_tile_of(rows, lines, sums, x, w);                                                           \
+    }
+NPU_X(8, 3)
+NPU_X(8, 1)
+NPU_X(4, 4)
+NPU_X(4, 1)
+#undef NPU_X
+
+static void npu__ref_lean_tile_avx512(float *sums, const float *x, int32_t rows, int32_t lines,
+                                      const npu__ref_lean_lines *w)
+{
+    npu__ref_lean_lines one = *w;
+    if (lines == npu__ref_lean_most(rows)) {
+        (rows > 4 ? npu__ref_lean_tile_8_3 : npu__ref_lean_tile_4_4)(sums, x, w);
+        return;
+    }
+    for (int32_t i = 0; i < lines; i++, sums += NPU__REF_LEAN_ROWS) {
+        (rows > 4 ? npu__ref_lean_tile_8_1 : npu__ref_lean_tile_4_1)(sums, x, &one);
+        if (!w->words) {
+            one.bytes += w->k;
+            continue;
+        }
+        one.words += w->k / 2, one.factors += w->groups;
+        one.offsets = w->offsets ? one.offsets + w->groups : NULL;
+    }
+}
 #elif defined(NPU__REF_ARM64)
 NPU__REF_LEAN_LOOPS(neon, 4)
+#define npu__ref_lean_tile_neon NULL
 #endif
+#define npu__ref_lean_tile_base NULL
+#define npu__ref_lean_tile_avx2 NULL
 
 static const npu__ref_lean_loops npu__ref_lean_of[] = {
-#define NPU_X(set, narrow, wide) { npu__ref_int8_##wide, npu__ref_int4_##wide, NPU__REF_LEAN_PARTS_##wide },
+#define NPU_X(set, narrow, wide) \
+    { npu__ref_int8_##wide, npu__ref_int4_##wide, NPU__REF_LEAN_PARTS_##wide, npu__ref_lean_tile_##wide },
     NPU__REF_ISAS(NPU_X)
 #undef NPU_X
 };
@@ -28664,6 +28811,7 @@ typedef struct npu__ref_lean_packed {
     bool is_symmetric;  /* there are none: they are -8 factors */
     int64_t groups;     /* of a row; 0 = weights have 8 bits */
     int64_t rows;       /* of x, filled up to whole blocks */
+    bool by_tiles;      /* and then cut into blocks, for tiles of some rows of the weight */
     uint32_t dtype;     /* of x and the result */
     npu__ref_product many; /* of many rows of x, and a block of rows of the weight as floats; m = 0: not of so many */
 } npu__ref_lean_packed;
@@ -28727,6 +28875,23 @@ static float npu__ref_int4_unit(const float *x, size_t n)
            : npu__ref_from_bits(most >> 23 ? most & 0x7f800000u : 0x00800000u);
 }
 
+/* x as tiles read it, [block of rows, k / 16, LEAN_ROWS, 16]. */
+static void npu__ref_lean_cut(const npu_launch *l, const npu__ref_lean_packed *s, float *to)
+{
+    const int64_t k = s->lean.k, all = NPU__REF_LEAN_ROWS;
+    float strip[NPU__STRIP];
+    for (int64_t row = 0; row < s->lean.m; row++) {
+        float *at = to + row / all * all * k + row % all * 16;
+        for (int64_t i = 0; i < k; i += NPU__STRIP) {
+            int64_t n = npu__ref_min(NPU__STRIP, k - i);
+            npu__ref_load_f32(strip, l->x[0], s->dtype, row * k + i, 1, (size_t)n);
+            for (int64_t j = 0; j < n; j += 16, at += 16 * all) {
+                memcpy(at, strip + j, 16 * sizeof *at);
+            }
+        }
+    }
+}
+
 /* x as floats, zeros in the rows that only fill a block, and behind them what the offsets of its groups multiply: sums.
    Then x becomes what takes off how much too large weights are. Last, what sums are to be multiplied by. */
 static npu_status npu__ref_lean_before(const npu_launch *l, uint32_t part, uint32_t parts)
@@ -28737,15 +28902,19 @@ static npu_status npu__ref_lean_before(const npu_launch *l, uint32_t part, uint3
     float *x = (float *)l->workspace, *sums = x + s->rows * lean->k, unit;
     (void)part, (void)parts;
     memset(x, 0, (size_t)(s->rows * (lean->k + s->groups)) * sizeof *x);
-    npu__ref_load_f32(x, l->x[0], s->dtype, 0, 1, (size_t)(lean->m * lean->k));
+    if (s->by_tiles) {
+        npu__ref_lean_cut(l, s, x);
+    } else {
+        npu__ref_load_f32(x, l->x[0], s->dtype, 0, 1, (size_t)(lean->m * lean->k));
+    }
     if (!s->words) {
         return NPU_OK;
     }
-    unit = npu__ref_int4_unit(x, (size_t)(lean->m * lean->k));
-    for (int64_t i = 0; i < lean->m * lean->k && unit != 1.0f && unit != 0.0f; i++) {
+    unit = npu__ref_int4_unit(x, (size_t)(s->rows * lean->k));
+    for (int64_t i = 0; i < s->rows * lean->k && unit != 1.0f && unit != 0.0f; i++) {
         x[i] = (float)((double)x[i] / (double)unit);
     }
-    for (int64_t i = 0; i < lean->m * s->groups; i++) {
+    for (int64_t i = 0; i < lean->m * s->groups && !s->by_tiles; i++) {
         double sum = 0.0;
         for (int64_t k = 0; k < lean->group; k++) {
             sum += (double)x[i * lean->group + k];
@@ -28878,6 +29047,7 @@ static npu_status npu__ref_lean_prepare_packed(npu_prepare *p)
     s->dtype = p->in[0].dtype;
     s->groups = is_int4 ? s->lean.k / s->lean.group : 0;
     s->rows = npu__ref_ceil_div(s->lean.m, NPU__REF_LEAN_ROWS) * NPU__REF_LEAN_ROWS;
+    s->by_tiles = s->loops->tile && s->lean.m > 2 && s->lean.k > 0 && s->lean.k % 16 == 0;
     if (s->lean.m >= NPU__REF_LEAN_MANY && s->dtype == NPU_F32 && s->lean.n && s->lean.k) {
         p->state = s;
         return npu__ref_lean_prepare_many(p, s);
@@ -28895,28 +29065,49 @@ static npu_status npu__ref_lean_prepare_packed(npu_prepare *p)
     return NPU_OK;
 }
 
-/* Rows first .. of x times row n of the weight. */
-static void npu__ref_lean_block(const npu_launch *l, const npu__ref_lean_packed *s, int64_t first, int64_t n)
+/* Rows first .. of x, `rows` of which are summed, times `lines` rows of the weight from n on; *scale: what 4-bit sums
+   are to be multiplied by. */
+static void npu__ref_lean_sums(const npu_launch *l, const npu__ref_lean_packed *s, int64_t first, int64_t n,
+                               int32_t rows, int32_t lines, float *sums, float *scale)
 {
     const npu__ref_lean *lean = &s->lean;
-    const float *x = (const float *)l->workspace;
-    float sums[NPU__REF_LEAN_ROWS], scale = 1.0f;
-    int32_t rows = (int32_t)npu__ref_min(NPU__REF_LEAN_ROWS, lean->m - first);
-    int32_t some = rows > 4 ? 8 : rows > 2 ? 4 : rows;
-    if (s->groups) {
-        const float *factors = s->factors + n * s->groups;
-        npu__ref_int4_row w = { s->words + n * lean->k / 4, factors,
-                                s->is_symmetric ? factors : factors + lean->n * s->groups,
-                                x + s->rows * lean->k + first * s->groups, s->groups, lean->group };
-        scale = x[s->rows * (lean->k + s->groups)];
-        s->loops->int4(sums, x + first * lean->k, lean->k, some, &w);
+    const float *x = (const float *)l->workspace, *of_x = x + s->rows * lean->k;
+    npu__ref_lean_lines w = { NULL, NULL, NULL, NULL, lean->k, s->groups, lean->group };
+    npu__ref_int4_row row;
+    x += first * lean->k;
+    if (!s->groups) {
+        w.bytes = (const int8_t *)l->x[1] + n * lean->k;
     } else {
-        npu__ref_load_f32(&scale, l->x[2], s->dtype, n, 1, 1);
-        s->loops->int8(sums, x + first * lean->k, lean->k, some, (const int8_t *)l->x[1] + n * lean->k, lean->k);
+        row.words = s->words + n * lean->k / 4, row.factors = row.offsets = s->factors + n * s->groups;
+        row.offsets += s->is_symmetric ? 0 : lean->n * s->groups;
+        row.sums = of_x + first * s->groups, row.groups = s->groups, row.group = lean->group;
+        w.words = (const uint8_t *)row.words, w.factors = row.factors;
+        w.offsets = s->is_symmetric ? NULL : row.offsets;
+        *scale = of_x[s->rows * s->groups];
     }
-    for (int32_t r = 0; r < rows; r++) {
-        float y = sums[r] * scale;
-        npu__ref_store_f32(l->y[0], s->dtype, (first + r) * lean->n + n, 1, &y, 1);
+    if (s->by_tiles) {
+        s->loops->tile(sums, x, rows, lines, &w);
+    } else if (s->groups) {
+        s->loops->int4(sums, x, lean->k, rows, &row);
+    } else {
+        s->loops->int8(sums, x, lean->k, rows, w.bytes, lean->k);
+    }
+}
+
+static void npu__ref_lean_block(const npu_launch *l, const npu__ref_lean_packed *s, int64_t first, int64_t n,
+                                int32_t lines)
+{
+    float sums[4 * NPU__REF_LEAN_ROWS], scale = 1.0f;
+    int32_t rows = (int32_t)npu__ref_min(NPU__REF_LEAN_ROWS, s->lean.m - first);
+    npu__ref_lean_sums(l, s, first, n, rows > 4 ? 8 : rows > 2 ? 4 : rows, lines, sums, &scale);
+    for (int32_t i = 0; i < lines; i++) {
+        if (!s->groups) {
+            npu__ref_load_f32(&scale, l->x[2], s->dtype, n + i, 1, 1);
+        }
+        for (int32_t r = 0; r < rows; r++) {
+            float y = sums[i * NPU__REF_LEAN_ROWS + r] * scale;
+            npu__ref_store_f32(l->y[0], s->dtype, (first + r) * s->lean.n + n + i, 1, &y, 1);
+        }
     }
 }
 
@@ -28924,6 +29115,7 @@ static npu_status npu__ref_lean_launch_packed(const npu_launch *l, uint32_t part
 {
     const npu__ref_lean_packed *s = (const npu__ref_lean_packed *)l->state;
     size_t begin, end;
+    int64_t most;
     if (s->many.m) {
         return npu__ref_lean_launch_many(l, part, parts);
     }
@@ -28931,9 +29123,11 @@ static npu_status npu__ref_lean_launch_packed(const npu_launch *l, uint32_t part
         return npu__ref_lean_launch(l, part, parts);
     }
     npu__ref_share((size_t)s->lean.n, part, parts, &begin, &end);
-    for (int64_t n = (int64_t)begin; n < (int64_t)end; n++) {
+    most = s->by_tiles ? npu__ref_lean_most((int32_t)npu__ref_min(s->lean.m, NPU__REF_LEAN_ROWS)) : 1;
+    for (int64_t n = (int64_t)begin, lines; n < (int64_t)end; n += lines) {
+        lines = npu__ref_min(most, (int64_t)end - n);
         for (int64_t first = 0; first < s->lean.m; first += NPU__REF_LEAN_ROWS) {
-            npu__ref_lean_block(l, s, first, n);
+            npu__ref_lean_block(l, s, first, n, (int32_t)lines);
         }
     }
     return NPU_OK;
