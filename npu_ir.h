@@ -4425,8 +4425,9 @@ NPU_IR_API npu_value npu_op_saved(const npu_graph *g, npu_op op, uint32_t i);
 
 /* Checks every invariant: ids in range, operands before their op, producers and users agree, specs equal what
    deduction gives, names unique, blobs decode, borders and filled destinations of structured reductions hold the
-   identity (npu_kind_identity). Calls report for each violation (report may be NULL); returns the status of the first:
-   GRAPH, DUPLICATE (a name), or that of the type rule or attribute which is broken. */
+   identity (npu_kind_identity), sizes are symbols of inputs or of results before them. Calls report for each violation
+   (report may be NULL); returns the status of the first: GRAPH, DUPLICATE (a name), DYNAMIC_SHAPE (a size that nothing
+   defines), or that of the type rule or attribute which is broken. */
 NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*report)(void *ctx, const npu_diag *diag),
                                          void *ctx);
 
@@ -6212,11 +6213,12 @@ typedef struct npu_prediction {
 } npu_prediction;
 
 /* Errors: INVALID_ARGUMENT, GRAPH (the graph has failed, or nothing in it is wanted: no output, update or effect),
-   DYNAMIC_SHAPE (a dim without a symbol, or one of a state or parameter that is not known), BUDGET (a limit of the
-   desc; or the capacity of a region: names the largest values and the smallest capacity that would do), NO_MEMORY. An
-   op that no backend takes is no error here; it is listed with its reason and npu_program_create refuses. Ops with
-   symbols among their dims are offered to backends with NPU_BACKEND_DYNAMIC only; the others refuse them with
-   NPU_REASON_DYNAMIC. UNSUPPORTED: what the desc asks for is left out of this build. */
+   DYNAMIC_SHAPE (a dim without a symbol, one of a state or parameter that is not known, a size that is a symbol of no
+   input and of no result before it), BUDGET (a limit of the desc; or the capacity of a region: names the largest values
+   and the smallest capacity that would do), NO_MEMORY. An op that no backend takes is no error here; it is listed with
+   its reason and npu_program_create refuses. Ops with symbols among their dims are offered to backends with
+   NPU_BACKEND_DYNAMIC only; the others refuse them with NPU_REASON_DYNAMIC. UNSUPPORTED: what the desc asks for is left
+   out of this build. */
 NPU_IR_API npu_status npu_plan_create(npu_plan **out, const npu_graph *g, const npu_plan_desc *desc,
                                       npu_diag *diag);
 NPU_IR_API void npu_plan_destroy(npu_plan *plan); /* before or after the graph; NULL is fine */
@@ -12855,6 +12857,77 @@ static bool npu__has_dynamic_args(const npu_graph *g, const npu__op *o)
 {
     return NPU__HAS_SYMBOLS &&
         npu__takes_numbers(o->def->schema, g->groups ? g->groups + o->groups : NULL, o->num_operands);
+}
+
+/* Marks the symbols among dims. */
+static void npu__mark_symbols(const npu_graph *g, const npu_spec *spec, bool *marks)
+{
+    for (uint32_t i = 0; i < spec->rank; i++) {
+        if (npu__symbol_of(g, spec->dims[i])) {
+            marks[-2 - spec->dims[i]] = true;
+        }
+    }
+}
+
+/* The first symbol among the sizes that an op is given which is not marked, 0 = none. */
+static int64_t npu__unmarked_size(const npu_graph *g, uint32_t op, const bool *marks, npu_op_storage *storage)
+{
+    const npu_schema *schema = g->ops[op].def->schema;
+    npu_op_info info;
+    bool has = false;
+    for (uint32_t a = 0; a < schema->num_args && !has; a++) {
+        has = npu__is_size_list(schema->args[a].name);
+    }
+    if (!has || npu_op_describe(g, npu__make_op(op), &info, storage)) {
+        return 0;
+    }
+    for (uint32_t a = 0; a < info.num_args; a++) {
+        const npu_bound_arg *arg = &info.args[a];
+        for (uint32_t i = 0; npu__arg_has_symbols(arg) && i < arg->count; i++) {
+            int64_t dim = (int64_t)npu__get_le(arg->data + 8u * i, 8);
+            if (npu__symbol_of(g, dim) && !marks[-2 - dim]) {
+                return dim;
+            }
+        }
+    }
+    return 0;
+}
+
+/* A run knows the symbols of inputs, and those of results once their ops have run: no op is given another one. */
+NPU__COLD static npu_status npu__check_symbols(const npu_graph *g, npu_diag *diag)
+{
+    npu_status status = NPU_OK;
+    npu_op_storage storage;
+    bool *marks;
+    if (!NPU__HAS_SYMBOLS || !g->num_symbols) {
+        return NPU_OK;
+    }
+    marks = (bool *)npu__alloc_zero(&g->allocator, g->num_symbols * sizeof *marks);
+    if (!marks) {
+        return npu__fail(diag, NPU_ERR_NO_MEMORY, "symbols: out of memory");
+    }
+    memset(&storage, 0, sizeof storage);
+    for (uint32_t i = 1; i < g->num_values; i++) {
+        if (!g->values[i].producer) {
+            npu__mark_symbols(g, g->specs[g->values[i].spec], marks);
+        }
+    }
+    for (uint32_t op = 1; op < g->num_ops && status == NPU_OK; op++) {
+        const npu__op *o = &g->ops[op];
+        int64_t dim = npu__unmarked_size(g, op, marks, &storage);
+        if (dim) {
+            diag->op = diag->status ? diag->op : op;
+            status = npu__fail(diag, NPU_ERR_DYNAMIC_SHAPE,
+                               "%s (op %u): a size is '%.60s', which no input and no op before it defines",
+                               o->def->name, (unsigned)op, npu_graph_symbol_name(g, dim));
+        }
+        for (uint32_t r = 0; r < o->num_results; r++) {
+            npu__mark_symbols(g, g->specs[g->values[o->first_result + r].spec], marks);
+        }
+    }
+    npu_op_storage_free(&storage);
+    npu__free(&g->allocator, marks, g->num_symbols * sizeof *marks);
+    return status;
 }
 
 /* An integer or bool, of whatever rank, but one; false where it is not known. */
@@ -22885,10 +22958,12 @@ NPU__COLD NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*re
 {
     npu__validation v = { NULL, NULL, NULL, NPU_OK, true };
     npu_op_storage storage;
+    npu_diag sizes;
     if (!g) {
         return NPU_ERR_NO_MEMORY;
     }
     memset(&storage, 0, sizeof storage);
+    memset(&sizes, 0, sizeof sizes);
     v.g = g;
     v.report = report;
     v.ctx = ctx;
@@ -22900,6 +22975,9 @@ NPU__COLD NPU_IR_API npu_status npu_graph_validate(const npu_graph *g, void (*re
     }
     for (uint32_t i = 1; i < g->num_ops && v.is_readable; i++) {
         npu__validate_op(&v, i, &storage);
+    }
+    if (v.is_readable && npu__check_symbols(g, &sizes)) {
+        npu__violation(&v, sizes.op, 0, sizes.status, "%s", sizes.message);
     }
     for (uint32_t i = 0; i < g->num_outputs; i++) {
         if (g->outputs[i].a == 0 || g->outputs[i].a >= g->num_values) {
@@ -47016,7 +47094,7 @@ static npu_status npu__plan_check(const npu_graph *g, const npu_plan_desc *desc,
                                  : "only inputs and results may have a dim that is not known");
         }
     }
-    return NPU_OK;
+    return npu__check_symbols(g, diag);
 }
 
 static bool npu__plan_backends(npu_plan *plan)

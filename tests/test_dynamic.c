@@ -1560,6 +1560,31 @@ static void test_symbols_of_others(void)
     rig_end(&r);
 }
 
+/* A symbol of no input and of no earlier result stands for no size, wherever it stands; one that a result before gives
+   does, and so does one of an input that comes later. */
+static void test_symbols_of_nothing(void)
+{
+    static const struct { const char *text, *words; } rows[] = {
+        { "input x : f32[6]\ny = aten.view.default(x, [-2, 3])\n", "view.default (op 1): a size is 'n'" },
+        { "input x : f32[1,3]\ny = aten.expand.default(x, [-2, 3])\n", "expand.default (op 1): a size is 'n'" },
+        { "input x : f32[6]\nz = aten.relu.default(x)\ny = aten.new_zeros.default(z, [2, -2])\n", "(op 2): a size is 'n'" },
+        { "input x : f32[m]\ny = aten.ones.default([-3, -2])\n", "ones.default (op 1): a size is 'n'" },
+        { "input x : f32[6]\ny = aten.ones.default([-2])\nz = aten.nonzero.default(x) : i64[n,1]\n", "a size is 'n'" },
+        { "input x : f32[6]\nz = aten.nonzero.default(x) : i64[n,1]\ny = aten.ones.default([-2])\n", NULL },
+        { "y = aten.ones.default([-2])\ninput x : f32[n]\n", NULL },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        npu_status status = rows[i].words ? NPU_ERR_DYNAMIC_SHAPE : NPU_OK;
+        char text[512];
+        snprintf(text, sizeof text, "graph main\nsymbol n 1 8\nsymbol m 1 8\n%soutput y = y\n", rows[i].text);
+        rig r = rig_text(text, 0);
+        NPU_CHECK_STATUS(npu_graph_validate(r.graph, NULL, NULL), status);
+        NPU_CHECK_STATUS(rig_plan(&r), status);
+        NPU_CHECK(!rows[i].words || strstr(r.diag.message, rows[i].words));
+        rig_end(&r);
+    }
+}
+
 /* What an exporter writes for a size: the dim of a value, asked for. It is as good as the symbol or the number. */
 static void test_asked_sizes(void)
 {
@@ -1650,6 +1675,7 @@ int main(void)
     NPU_RUN(test_specialize_rejections);
     NPU_RUN(test_sizes_of_symbols);
     NPU_RUN(test_symbols_of_others);
+    NPU_RUN(test_symbols_of_nothing);
     NPU_RUN(test_asked_sizes);
     return npu_test_done();
 }
