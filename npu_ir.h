@@ -18624,7 +18624,7 @@ static npu_status npu__einsum_join(npu_deduce *d, uint32_t k, const uint8_t *axe
                  : *owner == 0 || *owner == k + 1                      ? k + 1
                  : *owner == NPU__EINSUM_UNSURE || *dim != x->dims[i] ? NPU__EINSUM_UNSURE
                                                                       : NPU__EINSUM_SEVERAL;
-        if (*dim == 1 || (*dim < 0 && x->dims[i] > 1)) {
+        if (*dim == 1 || (*dim < 0 && x->dims[i] >= 0 && x->dims[i] != 1)) {
             *dim = x->dims[i];
         } else if (x->dims[i] != 1 && !npu__dims_agree(*dim, x->dims[i])) {
             return npu_deduce_fail(d, NPU_ERR_SHAPE, "tensors",
@@ -18655,6 +18655,11 @@ static npu_status npu__einsum_result(npu_deduce *d, const uint8_t *uses, const i
             return npu_deduce_fail(d, NPU_ERR_ATTRIBUTE, "equation",
                                    "label '%c' of the result is %s", npu__einsum_letter(axes[i]),
                                    uses[axes[i]] ? "there twice" : "in no term");
+        }
+        if (axis_dims[axes[i]] < 0 && owners[axes[i]] == NPU__EINSUM_UNSURE) { /* as where elements broadcast */
+            return npu_deduce_fail(d, NPU_ERR_DYNAMIC_SHAPE, "tensors",
+                                   "the dims of label '%c' are not known to be equal, or 1",
+                                   npu__einsum_letter(axes[i]));
         }
         dims[i] = axis_dims[axes[i]];
     }

@@ -370,6 +370,15 @@ static void test_contraction(void)
         { "einsum", "equation='ij,jk->ik' tensors={i32[2,s],i32[s,4]}", "i32[2,4]" },
         { "einsum", "equation='ij,jk->ijk' tensors={i32[2,s],i32[3,4]}", "i32[2,3,4]" },
         { "einsum", "equation='ij,jk->ik' tensors={i64[2,s],i64[3,4]}", "i64[2,4]" },
+        { "einsum", "equation='ij,ij->ij' tensors={f32[s,4],f32[s,4]}", "f32[s,4]" },
+        { "einsum", "equation='ij,ij->ij' tensors={f32[s,4],f32[1,4]}", "f32[s,4]" },
+        { "einsum", "equation='ij,ij->ij' tensors={f32[s,4],f32[?,4]}", "DYNAMIC_SHAPE" }, /* as add */
+        { "einsum", "equation='...j,...j->...' tensors={f32[s,4],f32[?,4]}", "DYNAMIC_SHAPE" },
+        { "einsum", "equation='ij,ij,ij->i' tensors={f32[s,4],f32[?,4],f32[s,4]}", "DYNAMIC_SHAPE" },
+        { "einsum", "equation='ij,ij,ij->i' tensors={f32[s,4],f32[?,4],f32[3,4]}", "f32[3]" },
+        { "einsum", "equation='ij,ij->j' tensors={f32[s,4],f32[?,4]}", "f32[4]" }, /* the sum of whichever it is */
+        { "einsum", "equation='ij,ij->ij' tensors={f32[s,4],f32[0,4]}", "f32[0,4]" },
+        { "einsum", "equation='ii->i' tensors={f32[s,?]}", "f32[s]" }, /* never 1 and longer */
         { "einsum", "equation='ij,jk' tensors={f32[2,3],f32[4,5]}", "SHAPE" },
         { "einsum", "equation='ij,jk' tensors={f32[2,3]}", "ARITY" },
         { "einsum", "equation='ij' tensors={f32[2,3],f32[3,4]}", "RANK" },
