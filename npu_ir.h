@@ -6812,7 +6812,8 @@ typedef struct npu_quantize_op {
     const char *value;  /* its first result */
     const char *reason; /* why it stays in floating point, static; NULL = it does not */
     bool is_measured;   /* loss is there: of ops that are one with another, the first has it */
-    npu_difference loss; /* of the outputs, with this op quantised alone */
+    /* of the outputs, with this op quantised alone; status SHAPE: some have other sizes then, and are left out */
+    npu_difference loss;
 } npu_quantize_op;
 
 typedef struct npu_quantize_report {
@@ -6821,7 +6822,7 @@ typedef struct npu_quantize_report {
     uint32_t num_values;
     const npu_quantize_op *ops; /* all of them */
     uint32_t num_ops;
-    npu_difference loss; /* of the outputs, with all ops quantised: of all elements, where num_measured is not 0 */
+    npu_difference loss; /* the same with all ops quantised, where num_measured is not 0 */
 } npu_quantize_report;
 /* The two tables; ops with a loss by falling loss, then those that stay. */
 NPU_IR_API void npu_quantize_report_print(const npu_quantize_report *report, npu_text *text);
@@ -60425,11 +60426,34 @@ static void npu__quant_add_loss(npu_difference *sum, const npu_difference *d)
 {
     double mean = sum->mean_diff * (double)sum->num_elements + d->mean_diff * (double)d->num_elements;
     uint64_t count = sum->num_elements + d->num_elements, wrong = sum->num_wrong + d->num_wrong;
+    bool is_partial = sum->status == NPU_ERR_SHAPE || d->status == NPU_ERR_SHAPE;
     *sum = count == d->num_elements || d->max_diff > sum->max_diff ? *d : *sum;
     sum->num_elements = count;
     sum->num_wrong = wrong;
     sum->mean_diff = count ? mean / (double)count : 0.0;
-    sum->status = wrong ? NPU_ERR_MISMATCH : NPU_OK;
+    sum->status = is_partial ? NPU_ERR_SHAPE : wrong ? NPU_ERR_MISMATCH : NPU_OK;
+}
+
+/* Runs both and compares the outputs whose sizes are the same; where data gives others, d->status is SHAPE. */
+static npu_status npu__quant_compare(npu_exec *exec, npu_exec *base, npu_difference *d, npu_diag *diag)
+{
+    npu__verify v;
+    npu_status status;
+    bool is_partial = false;
+    npu__verify_begin(&v, exec, NULL, NULL, diag);
+    status = npu__verify_run(&v, exec);
+    status = status ? status : npu__verify_run(&v, base);
+    for (uint32_t i = 0; i < v.num_outputs && status == NPU_OK; i++) {
+        npu_array want = npu__exec_array(base, i);
+        if (npu__same_dims(npu_exec_output_spec(exec, i), &want.spec)) {
+            npu__verify_output(&v, i, &want);
+        } else {
+            is_partial = true;
+        }
+    }
+    npu__verify_end(&v, d);
+    d->status = is_partial ? NPU_ERR_SHAPE : d->status;
+    return status;
 }
 
 /* Outputs with one op quantised alone (0 = all ops), beside those of the graph as it was. */
@@ -60447,8 +60471,8 @@ static npu_status npu__quant_measure(npu__quant *q, const npu__quant_run *base, 
         status = npu__quant_bind(q, base, s);
         status = status ? status : npu__quant_bind(q, &r, s);
         if (status == NPU_OK) {
-            status = npu_exec_compare(r.exec, base->exec, NULL, NULL, &d, &diag);
-            status = status == NPU_ERR_MISMATCH ? NPU_OK : npu__fail(q->diag, status, "quantise: %.200s", diag.message);
+            status = npu__quant_compare(r.exec, base->exec, &d, &diag);
+            status = status ? npu__fail(q->diag, status, "quantise: %.200s", diag.message) : NPU_OK;
             npu__quant_add_loss(loss, &d);
         }
         status = status ? status : npu__quant_progress(q);
@@ -60519,6 +60543,15 @@ static uint32_t npu__quant_worst(const npu_quantize_report *r, uint32_t after)
     return worst;
 }
 
+static void npu__quant_print_loss(npu_text *text, const npu_difference *loss)
+{
+    bool is_partial = loss->status == NPU_ERR_SHAPE;
+    if (loss->num_elements || !is_partial) {
+        npu_text_printf(text, "mean loss %.3g, most %.3g%s", loss->mean_diff, loss->max_diff, is_partial ? "; " : "");
+    }
+    npu_text_printf(text, "%s\n", is_partial ? "not comparable: outputs of other sizes" : "");
+}
+
 NPU__COLD NPU_IR_API void npu_quantize_report_print(const npu_quantize_report *report, npu_text *text)
 {
     uint32_t worst = NPU_NO_INDEX;
@@ -60536,8 +60569,8 @@ NPU__COLD NPU_IR_API void npu_quantize_report_print(const npu_quantize_report *r
     }
     while ((worst = npu__quant_worst(report, worst)) != NPU_NO_INDEX) {
         const npu_quantize_op *o = &report->ops[worst];
-        npu_text_printf(text, "%-36s %-24s mean loss %.3g, most %.3g\n", o->name, o->value, o->loss.mean_diff,
-                        o->loss.max_diff);
+        npu_text_printf(text, "%-36s %-24s ", o->name, o->value);
+        npu__quant_print_loss(text, &o->loss);
     }
     for (uint32_t i = 0; i < report->num_ops; i++) {
         const npu_quantize_op *o = &report->ops[i];
@@ -60545,8 +60578,9 @@ NPU__COLD NPU_IR_API void npu_quantize_report_print(const npu_quantize_report *r
             npu_text_printf(text, "%-36s %-24s stays: %s\n", o->name, o->value, o->reason);
         }
     }
-    if (report->loss.num_elements) {
-        npu_text_printf(text, "all: mean loss %.3g, most %.3g\n", report->loss.mean_diff, report->loss.max_diff);
+    if (report->loss.num_elements || report->loss.status) {
+        npu_text_append(text, "all: ", 5);
+        npu__quant_print_loss(text, &report->loss);
     }
 }
 

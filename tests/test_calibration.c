@@ -440,6 +440,32 @@ static void test_losses(void)
     npu_graph_destroy(g);
 }
 
+/* Other numbers, other sizes: how many different ones there are, nobody can compare. What has its size is measured. */
+static void test_losses_of_other_sizes(void)
+{
+    static const struct { const char *text, *words; uint64_t num; } rows[] = {
+        { "t = aten.tanh.default(x)\nu, p, q = aten._unique2.default(t)\noutput u = u\n", "all: not comparable", 0 },
+        { "t = aten.tanh.default(x)\nu, p, q = aten._unique2.default(t)\noutput u = u\noutput t = t\n",
+          "; not comparable: outputs of other sizes\naten._unique2", 2 * 288 },
+    };
+    const npu_backend *cpu = npu_ref_backend();
+    npu_quantize_rule narrow = { .value = "t", .low = 0.0, .high = 0.1 }; /* most elements become one */
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        npu_quantize_desc desc = default_desc(&cpu);
+        npu_graph *g = make_graph(rows[i].text, NULL);
+        desc.num_measured = 2;
+        desc.rules = &narrow, desc.num_rules = 1;
+        npu_graph_destroy(quantise(g, &desc));
+        NPU_CHECK_THAT(strstr(report_text.data, rows[i].words), "%s", report_text.data);
+        NPU_CHECK_EQ(kept_loss.num_elements, rows[i].num);
+        NPU_CHECK_EQ(kept_loss.status, NPU_ERR_SHAPE);
+        NPU_CHECK(kept_ops[0].is_measured && kept_ops[0].loss.status == NPU_ERR_SHAPE);
+        NPU_CHECK_EQ(kept_ops[0].loss.num_elements, rows[i].num);
+        NPU_CHECK((kept_ops[0].loss.mean_diff > 0) == (rows[i].num > 0));
+        npu_graph_destroy(g);
+    }
+}
+
 /* The mean of each channel comes nearer, over what was calibrated on. */
 static double mean_error(bool correct_bias)
 {
@@ -828,6 +854,7 @@ int main(void)
     NPU_RUN(test_percentile);
     NPU_RUN(test_weights);
     NPU_RUN(test_losses);
+    NPU_RUN(test_losses_of_other_sizes);
     NPU_RUN(test_bias_correction);
     NPU_RUN(test_weights_alone);
     NPU_RUN(test_large_weight);
