@@ -43985,50 +43985,59 @@ NPU__REF_COLD static npu_status npu__ref_plan_where(npu_planned_writer *w, const
 
 /* ---- planned: lowering of attention ---- */
 
-/* scores = scores scale, with a mask added to them: the operand, or that of those who look at nothing after them. */
-static npu_status npu__ref_plan_mask(npu_planned_writer *w, const npu_op_info *op, uint32_t scores, uint32_t rows,
-                                     uint32_t columns)
+/* Memory of bool [rows, columns], which has those that see nothing after them. */
+static uint32_t npu__ref_plan_seen(npu_planned_writer *w, uint32_t rows, uint32_t columns)
+{
+    uint32_t memory = npu_planned_add_data(w, NPU_BOOL, (size_t)rows * columns, NULL);
+    uint8_t *data = (uint8_t *)npu_planned_edit_data(w, memory);
+    for (uint32_t i = 0; data && i < rows * columns; i++) {
+        data[i] = i % columns <= i / columns;
+    }
+    return memory;
+}
+
+/* scores [y] stay where the mask is true and become `other` elsewhere, whatever they were. */
+static npu_status npu__ref_plan_choice(npu_planned_writer *w, const npu_spec *y, const npu_spec *mask, uint32_t memory,
+                                       uint32_t scores, float other)
+{
+    npu_planned_where_words s;
+    npu_spec single = npu_spec_tensor(NPU_F32, 0, NULL);
+    const npu_spec *three[3] = { mask, y, &single };
+    uint32_t steps[3][4];
+    if (!npu__ref_plan_steps(y, three, 3, s.dims, steps)) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    memcpy(s.condition_steps, steps[0], sizeof steps[0]);
+    memcpy(s.a_steps, steps[1], sizeof steps[1]);
+    memcpy(s.b_steps, steps[2], sizeof steps[2]);
+    s.y = s.a = scores;
+    s.condition = memory;
+    s.b = npu_planned_add_data(w, NPU_F32, 1, &other);
+    return npu_planned_emit(w, NPU_PLANNED_where_f32, &s, sizeof s, 4, 0);
+}
+
+/* scores [y] = scores scale, with a mask: the operand, which chooses or is added, or that of those who see nothing
+   after them. */
+static npu_status npu__ref_plan_mask(npu_planned_writer *w, const npu_op_info *op, const npu_spec *y, uint32_t scores,
+                                     uint32_t rows)
 {
     const npu_spec *q = op->in[0], *given = op->num_in > 3 ? op->in[3] : NULL;
     npu_planned_binary_words s;
-    npu_planned_where_words choice;
-    uint32_t steps[3][4];
-    const npu_spec *three[3];
-    const float nothing = -INFINITY;
-    int64_t dims[NPU_MAX_RANK], square[2] = { rows, columns };
-    npu_spec y, single = npu_spec_tensor(NPU_F32, 0, NULL), mask = single;
-    bool is_causal = npu_op_int(op, "is_causal", 0) != 0;
+    uint32_t columns = (uint32_t)y->dims[y->rank - 1], memory;
+    int64_t square[2] = { rows, columns };
+    npu_spec single = npu_spec_tensor(NPU_F32, 0, NULL), seen = npu_spec_tensor(NPU_BOOL, 2, square);
     float scale = (float)npu_op_float(op, "scale", 1.0 / npu__math_sqrt((double)q->dims[q->rank - 1]));
-    uint32_t memory;
-    float *data;
-    memcpy(dims, q->dims, q->rank * sizeof *dims);
-    dims[q->rank - 1] = columns;
-    y = npu_spec_tensor(NPU_F32, q->rank, dims);
-    if (given && given->dtype == NPU_BOOL) {
-        three[0] = given, three[1] = &y, three[2] = &single;
-        if (!npu__ref_plan_steps(&y, three, 3, choice.dims, steps)) {
-            return NPU_ERR_UNSUPPORTED;
-        }
-        memcpy(choice.condition_steps, steps[0], sizeof steps[0]);
-        memcpy(choice.a_steps, steps[1], sizeof steps[1]);
-        memcpy(choice.b_steps, steps[2], sizeof steps[2]);
-        choice.y = choice.a = scores;
-        choice.condition = npu_planned_operand(w, 3);
-        choice.b = npu_planned_add_data(w, NPU_F32, 1, &nothing);
-        return npu__ref_plan_times(w, &y, scores, scores, scale)
+    bool is_causal = !given && npu_op_int(op, "is_causal", 0);
+    if (is_causal || (given && given->dtype == NPU_BOOL)) {
+        memory = is_causal ? npu__ref_plan_seen(w, rows, columns) : npu_planned_operand(w, 3);
+        return npu__ref_plan_times(w, y, scores, scores, scale)
                    ? NPU_ERR_UNSUPPORTED
-                   : npu_planned_emit(w, NPU_PLANNED_where_f32, &choice, sizeof choice, 4, 0);
+                   : npu__ref_plan_choice(w, y, is_causal ? &seen : given, memory, scores, -INFINITY);
     }
-    mask = given ? *given : is_causal ? npu_spec_tensor(NPU_F32, 2, square) : mask;
-    memory = given ? npu_planned_operand(w, 3) : npu_planned_add_data(w, NPU_F32, is_causal ? rows * columns : 1, NULL);
-    data = given ? NULL : (float *)npu_planned_edit_data(w, memory);
-    for (uint32_t i = 0; data && is_causal && i < rows * columns; i++) {
-        data[i] = i % columns > i / columns ? -INFINITY : 0.0f;
-    }
-    if (!npu__ref_plan_pair(&y, &mask, &y, &s.pair)) {
-        return NPU_ERR_UNSUPPORTED;
-    }
-    return npu__ref_plan_join(w, &s, NPU_PLANNED_ADD, scale, scores, memory, scores);
+    memory = given ? npu_planned_operand(w, 3) : npu_planned_add_data(w, NPU_F32, 1, NULL);
+    return npu__ref_plan_pair(y, given ? given : &single, y, &s.pair)
+               ? npu__ref_plan_join(w, &s, NPU_PLANNED_ADD, scale, scores, memory, scores)
+               : NPU_ERR_UNSUPPORTED;
 }
 
 /* Are batches equal, but for heads, of which k may have fewer? Then so many that follow each other share one. */
@@ -44046,9 +44055,10 @@ static bool npu__ref_plan_is_grouped(const npu_spec *q, const npu_spec *k)
 NPU__REF_COLD static npu_status npu__ref_plan_attention(npu_planned_writer *w, const npu_op_info *op)
 {
     const npu_spec *q = op->in[0], *k = op->in[1], *v = op->in[2];
-    uint32_t rank = q->rank, scores, y, groups, square;
+    uint32_t rank = q->rank, scores, y, groups, square, keys;
     npu_planned_matmul_words s;
     npu_planned_rows_words rows;
+    npu_spec all = *q;
     npu_status status;
     bool is_real = op->out[0]->dtype == NPU_F32 && q->dtype == NPU_F32 && k->dtype == NPU_F32 && v->dtype == NPU_F32;
     if (op->num_in > 3 && op->in[3] && op->in[3]->dtype != NPU_F32 && op->in[3]->dtype != NPU_BOOL) {
@@ -44061,7 +44071,10 @@ NPU__REF_COLD static npu_status npu__ref_plan_attention(npu_planned_writer *w, c
     memset(&s, 0, sizeof s);
     s.batch = npu__ref_plan_dims(q, 0, rank - 2u);
     s.m = npu__ref_plan_dims(q, rank - 2u, rank - 1u);
-    s.n = npu__ref_plan_dims(k, rank - 2u, rank - 1u);
+    s.n = keys = npu__ref_plan_dims(k, rank - 2u, rank - 1u);
+    if (npu_op_int(op, "is_causal", 0) && keys > s.m) { /* the last ones nobody sees */
+        s.n = s.m;
+    }
     s.k = s.b_n = npu__ref_plan_dims(q, rank - 1u, rank);
     groups = npu__ref_plan_dims(k, 0, rank - 2u);
     if (npu__ref_plan_len(q) == 0 || npu__ref_plan_len(v) == 0 || !npu__ref_plan_is_grouped(q, k) ||
@@ -44073,7 +44086,7 @@ NPU__REF_COLD static npu_status npu__ref_plan_attention(npu_planned_writer *w, c
     s.batch = groups;
     s.b_k = 1;
     s.a_batch = s.m * s.k;
-    s.b_batch = s.n * s.k;
+    s.b_batch = keys * s.k;
     s.bias = NPU_PLANNED_NONE;
     s.low = -INFINITY;
     s.high = INFINITY;
@@ -44083,7 +44096,8 @@ NPU__REF_COLD static npu_status npu__ref_plan_attention(npu_planned_writer *w, c
     s.a = npu_planned_operand(w, 0);
     s.b = npu_planned_operand(w, 1);
     status = npu_planned_emit(w, NPU_PLANNED_matmul_f32, &s, sizeof s, 4, 0);
-    status = status ? status : npu__ref_plan_mask(w, op, scores, square, s.n);
+    all.dims[rank - 1] = s.n;
+    status = status ? status : npu__ref_plan_mask(w, op, &all, scores, square);
     memset(&rows, 0, sizeof rows);
     rows.y = rows.x = scores;
     rows.table = NPU_PLANNED_NONE;
@@ -44091,6 +44105,9 @@ NPU__REF_COLD static npu_status npu__ref_plan_attention(npu_planned_writer *w, c
     rows.n = s.n;
     rows.inner = 1;
     status = status ? status : npu_planned_emit(w, NPU_PLANNED_softmax_f32, &rows, sizeof rows, 3, 0);
+    if (status == NPU_OK && op->num_in > 3 && op->in[3] && op->in[3]->dtype == NPU_BOOL) { /* who sees nothing gets 0 */
+        status = npu__ref_plan_choice(w, &all, op->in[3], npu_planned_operand(w, 3), scores, 0.0f);
+    }
     s.y = y;
     s.a = scores;
     s.b = npu_planned_operand(w, 2);
@@ -44098,7 +44115,7 @@ NPU__REF_COLD static npu_status npu__ref_plan_attention(npu_planned_writer *w, c
     s.k = s.n;
     s.n = s.b_k = npu__ref_plan_dims(v, rank - 1u, rank);
     s.b_n = 1;
-    s.b_batch = s.k * s.n;
+    s.b_batch = keys * s.n;
     return status ? status
                   : npu_planned_emit(w, NPU_PLANNED_matmul_f32, &s, sizeof s, 4,
                                      offsetof(npu_planned_matmul_words, low) / 4);

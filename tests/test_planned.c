@@ -641,6 +641,16 @@ static void test_float_ops(void)
         ATTENTION "const m : bool[4,5] {true,false,true,true,false, true,true,true,true,true, "
            "false,false,false,false,true, false,true,false,true,false}\n"
         "y = aten.scaled_dot_product_attention.default(q, k, v, m)\n" OUT,
+        /* what a masked key holds is nothing to a query */
+        "input q : f32[2,3,2]\ninput v : f32[2,3,4]\n"
+        "const k : f32[2,3,2] {1,2, nan,0.5, inf,nan, -1,0.25, -inf,1, inf,-inf}\n"
+        "a = aten.scaled_dot_product_attention.default(q, k, v, none, 0.0, true)\n"
+        "y = aten.slice.Tensor(a, 1, 0, 1)\n" OUT,
+        "input q : f32[2,2]\nconst k : f32[3,2] {1,2, 0.5,-1, nan,inf}\ninput v : f32[3,4]\n"
+        "const u : f32[3,4] {1,2,3,4, 5,6,7,8, nan,inf,-inf,nan}\n"
+        "const m : bool[2,3] {true,true,false, false,false,false}\n" /* and who sees nothing gets 0 */
+        "a = aten.scaled_dot_product_attention.default(q, k, u, none, 0.0, true)\n"
+        "y = aten.scaled_dot_product_attention.default(q, k, v, m)\noutput a = a\n" OUT,
         /* volumes */
         X5 "param w : f32[6,2,2,3,3]\nparam b : f32[6]\nparam u : f32[1,4,3,2,2]\nparam v : f32[3,4,5,1,1]\n"
         "param k : f32[3,4,1,1,1]\nparam d : f32[4,1,3,3,3]\nparam e : f32[4]\n"
