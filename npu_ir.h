@@ -6327,9 +6327,9 @@ NPU_IR_API npu_status npu_program_create(npu_program **out, const npu_plan *plan
 NPU_IR_API void npu_program_destroy(npu_program *program); /* after its execs */
 /* the plan that runs: rejected groups moved, memory exact */
 NPU_IR_API const npu_plan *npu_program_plan(const npu_program *program);
-/* All compiled and refused groups of backends with save slots as bytes, for a file: bytes NULL asks for *size, else
-   *size says how many there is room for and becomes how many were written. Errors: INVALID_ARGUMENT, RANGE (room: *size
-   says what is needed), those of save. Thread-safe. */
+/* All compiled and refused groups of backends with save slots as bytes, for a file (elsewhere called a context binary or
+   an engine): bytes NULL asks for *size, else *size says how many there is room for and becomes how many were written.
+   Errors: INVALID_ARGUMENT, RANGE (room: *size says what is needed), those of save. Thread-safe. */
 NPU_IR_API npu_status npu_program_save(const npu_program *program, void *bytes, uint64_t *size);
 /* What became of saved bytes. */
 typedef struct npu_load_report {
@@ -50949,7 +50949,7 @@ static void npu__context_open(npu__context *c, const void *bytes, uint64_t size,
     c->report = report;
     memset(report, 0, sizeof *report);
     if (words) {
-        NPU__SAY(report->text, sizeof report->text, "context: %s", words);
+        NPU__SAY(report->text, sizeof report->text, "saved program: %s", words);
     }
 }
 
@@ -51043,7 +51043,7 @@ static npu_status npu__compile_or_load(npu_program *p, const npu_backend *backen
     if (is_saved && report) {
         report->num_compiled++;
         if (words && !report->text[0]) {
-            NPU__SAY(report->text, sizeof report->text, "context: group of %u ops from %.60s on, %.32s: %s",
+            NPU__SAY(report->text, sizeof report->text, "saved program: group of %u ops from %.60s on, %.32s: %s",
                      (unsigned)group->num_ops, group->ops[0]->info->name, backend->name, words);
         }
     }

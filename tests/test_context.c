@@ -77,7 +77,8 @@ static uint32_t load(int change, npu_sim_desc desc, const void *bytes, uint64_t 
     NPU_CHECK_STATUS(npu_program_load(&r.program, r.plan, bytes, size, &report, &r.diag), NPU_OK);
     NPU_CHECK_EQ(report.num_loaded + report.num_compiled, 2);
     NPU_CHECK_EQ(compiles(&r), report.num_compiled);
-    NPU_CHECK_THAT(words ? strstr(report.text, words) != NULL : !report.text[0], "'%s', expected '%s'", report.text,
+    NPU_CHECK_THAT(words ? strstr(report.text, "saved program: ") == report.text && strstr(report.text, words) != NULL
+                         : !report.text[0], "'%s', expected '%s'", report.text,
                    words ? words : "");
     run(&r, y);
     rig_unmake(&r);
