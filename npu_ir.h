@@ -275,6 +275,16 @@ extern "C" {
 #define NPU_IR_PRINTF(fmt, args)
 #endif
 
+/* Declarations are C++, too, also with -Wold-style-cast. */
+#ifdef __cplusplus
+#define NPU__CAST(type, x) static_cast<type>(x)
+#else
+#define NPU__CAST(type, x) ((type)(x))
+#endif
+#define NPU__BYTES_OF(p) NPU__CAST(const char *, NPU__CAST(const void *, p))
+#define NPU__ELEMENT(type, p, i, size) \
+    NPU__CAST(const type *, NPU__CAST(const void *, NPU__BYTES_OF(p) + NPU__CAST(size_t, i) * (size)))
+
 /* Every status: number, symbol, text. If an error led you here: the object that failed (graph, plan, program,
    exec) or the npu_diag you passed holds the message with the op, the operand, what was expected and what
    came. */
@@ -745,7 +755,7 @@ static inline npu_arg npu_arg_dtype(const char *name, npu_dtype x)
 {
     npu_arg a = npu_arg_none(name);
     a.form = NPU_ARG_DTYPE;
-    a.as.i = (int64_t)x;
+    a.as.i = NPU__CAST(int64_t, x);
     return a;
 }
 
@@ -878,7 +888,7 @@ NPU_IR_API const npu_bound_arg *npu_op_arg(const npu_op_info *op, const char *na
 static inline const npu_bound_arg *npu_op_arg_at(const npu_op_info *op, uint32_t i)
 {
     size_t size = op->arg_size ? op->arg_size : sizeof(npu_bound_arg);
-    return (const npu_bound_arg *)(const void *)((const char *)op->args + i * size);
+    return NPU__ELEMENT(npu_bound_arg, op->args, i, size);
 }
 NPU_IR_API bool npu_op_has(const npu_op_info *op, const char *name);                 /* present and not none */
 NPU_IR_API int64_t npu_op_int(const npu_op_info *op, const char *name, int64_t fallback);
@@ -4069,7 +4079,7 @@ typedef struct npu_op_table {
 
 /* The symbols of all rows: NPU_ATEN_RELU == 0x00020040. */
 enum {
-#define NPU_X(number, symbol, traits, rule, schema, doc) symbol = (int)(NPU_NS_ATEN) << 16 | (number),
+#define NPU_X(number, symbol, traits, rule, schema, doc) symbol = NPU_NS_ATEN << 16 | (number),
     NPU_IR_OPS_ATEN_CONVOLUTION(NPU_X) NPU_IR_OPS_ATEN_MATRIX(NPU_X) NPU_IR_OPS_ATEN_ACTIVATION(NPU_X)
     NPU_IR_OPS_ATEN_RECURRENT(NPU_X)
     NPU_IR_OPS_ATEN_CONTRACTION(NPU_X) NPU_IR_OPS_ATEN_LINALG(NPU_X)
@@ -4086,35 +4096,35 @@ enum {
     NPU_IR_OPS_ATEN_SPECIAL(NPU_X) NPU_IR_OPS_ATEN_SPECTRAL(NPU_X)
     NPU_IR_OPS_ATEN_QUANTIZATION(NPU_X)
 #undef NPU_X
-#define NPU_X(number, symbol, traits, rule, schema, doc) symbol = (int)(NPU_NS_AICF) << 16 | (number),
+#define NPU_X(number, symbol, traits, rule, schema, doc) symbol = NPU_NS_AICF << 16 | (number),
     NPU_IR_OPS_AICF(NPU_X)
 #undef NPU_X
-#define NPU_X(number, symbol, traits, rule, schema, doc) symbol = (int)(NPU_NS_TENSOR) << 16 | (number),
+#define NPU_X(number, symbol, traits, rule, schema, doc) symbol = NPU_NS_TENSOR << 16 | (number),
     NPU_IR_OPS_TENSOR(NPU_X) NPU_IR_OPS_TENSOR_STRUCTURE(NPU_X)
 #undef NPU_X
-#define NPU_X(number, symbol, traits, rule, schema, doc) symbol = (int)(NPU_NS_LINALG) << 16 | (number),
+#define NPU_X(number, symbol, traits, rule, schema, doc) symbol = NPU_NS_LINALG << 16 | (number),
     NPU_IR_OPS_LINALG(NPU_X)
 #undef NPU_X
-#define NPU_X(number, symbol, traits, rule, schema, doc) symbol = (int)(NPU_NS_GAWEE) << 16 | (number),
+#define NPU_X(number, symbol, traits, rule, schema, doc) symbol = NPU_NS_GAWEE << 16 | (number),
     NPU_IR_OPS_GAWEE(NPU_X)
 #undef NPU_X
-#define NPU_X(number, symbol, traits, rule, schema, doc) symbol = (int)(NPU_NS_ARITH) << 16 | (number),
+#define NPU_X(number, symbol, traits, rule, schema, doc) symbol = NPU_NS_ARITH << 16 | (number),
     NPU_IR_OPS_ARITH(NPU_X)
 #undef NPU_X
-#define NPU_X(number, symbol, traits, rule, schema, doc) symbol = (int)(NPU_NS_BLOCK) << 16 | (number),
+#define NPU_X(number, symbol, traits, rule, schema, doc) symbol = NPU_NS_BLOCK << 16 | (number),
     NPU_IR_OPS_BLOCK_MEMORY(NPU_X) NPU_IR_OPS_BLOCK_ELEMENTWISE(NPU_X) NPU_IR_OPS_BLOCK_REDUCTION(NPU_X)
     NPU_IR_OPS_BLOCK_BROADCAST(NPU_X) NPU_IR_OPS_BLOCK_MATRIX(NPU_X)
 #undef NPU_X
-#define NPU_X(number, symbol, traits, rule, schema, doc) symbol = (int)(NPU_NS_SYSTEM) << 16 | (number),
+#define NPU_X(number, symbol, traits, rule, schema, doc) symbol = NPU_NS_SYSTEM << 16 | (number),
     NPU_IR_OPS_SYSTEM(NPU_X)
 #undef NPU_X
-#define NPU_X(number, symbol, traits, rule, schema, doc) symbol = (int)(NPU_NS_ARITH) << 16 | (number),
+#define NPU_X(number, symbol, traits, rule, schema, doc) symbol = NPU_NS_ARITH << 16 | (number),
     NPU_IR_OPS_ARITH_INTEGER(NPU_X)
 #undef NPU_X
-#define NPU_X(number, symbol, traits, rule, schema, doc) symbol = (int)(NPU_NS_NPU) << 16 | (number),
+#define NPU_X(number, symbol, traits, rule, schema, doc) symbol = NPU_NS_NPU << 16 | (number),
     NPU_IR_OPS_NPU(NPU_X) NPU_IR_OPS_NPU_QUANTISED(NPU_X)
 #undef NPU_X
-#define NPU_X(number, symbol, traits, rule, schema, doc) symbol = (int)(NPU_NS_QUANTIZED) << 16 | (number),
+#define NPU_X(number, symbol, traits, rule, schema, doc) symbol = NPU_NS_QUANTIZED << 16 | (number),
     NPU_IR_OPS_QUANTIZED(NPU_X)
 #undef NPU_X
     NPU_KIND_NONE = 0
@@ -5374,7 +5384,8 @@ NPU_IR_API npu_status npu_array_print_safetensors(const npu_array *arrays, uint3
 #define NPU_NO_INDEX 0xffffffffu
 #define NPU_MAX_REGIONS 8u
 /* Is that member inside the size that the struct states? */
-#define NPU_HAS(p, member) ((size_t)(p)->size >= (size_t)((const char *)(&(p)->member + 1) - (const char *)(p)))
+#define NPU_HAS(p, member) \
+    (NPU__CAST(size_t, (p)->size) >= NPU__CAST(size_t, NPU__BYTES_OF(&(p)->member + 1) - NPU__BYTES_OF(p)))
 
 /* Why an op is where it is. */
 #define NPU_IR_REASONS(X)                                                                          \
@@ -5427,7 +5438,7 @@ typedef struct npu_region {
 } npu_region;
 static inline const npu_region *npu_region_at(const npu_region *regions, uint32_t i)
 {
-    return (const npu_region *)(const void *)((const char *)regions + (size_t)i * regions->size);
+    return NPU__ELEMENT(npu_region, regions, i, regions->size);
 }
 
 typedef struct npu_buffer {
@@ -5588,11 +5599,11 @@ typedef struct npu_places {
 } npu_places;
 static inline const npu_place *npu_place_at(const npu_places *places, uint32_t value)
 {
-    return (const npu_place *)(const void *)((const char *)places->values + (size_t)value * places->place_size);
+    return NPU__ELEMENT(npu_place, places->values, value, places->place_size);
 }
 static inline const npu_place *npu_place_scratch_at(const npu_places *places, uint32_t scratch)
 {
-    return (const npu_place *)(const void *)((const char *)places->scratches + (size_t)scratch * places->place_size);
+    return NPU__ELEMENT(npu_place, places->scratches, scratch, places->place_size);
 }
 /* npu_op_info.dynamic */
 enum {
@@ -6327,8 +6338,8 @@ NPU_IR_API npu_status npu_program_create(npu_program **out, const npu_plan *plan
 NPU_IR_API void npu_program_destroy(npu_program *program); /* after its execs */
 /* the plan that runs: rejected groups moved, memory exact */
 NPU_IR_API const npu_plan *npu_program_plan(const npu_program *program);
-/* All compiled and refused groups of backends with save slots as bytes, for a file (elsewhere called a context binary or
-   an engine): bytes NULL asks for *size, else *size says how many there is room for and becomes how many were written.
+/* All compiled and refused groups of backends with save slots as bytes, for a file (elsewhere: a context binary, an
+   engine): bytes NULL asks for *size, else *size says how many there is room for and becomes how many were written.
    Errors: INVALID_ARGUMENT, RANGE (room: *size says what is needed), those of save. Thread-safe. */
 NPU_IR_API npu_status npu_program_save(const npu_program *program, void *bytes, uint64_t *size);
 /* What became of saved bytes. */
@@ -7059,8 +7070,8 @@ NPU_IR_API const void *npu_planned_constant(const npu_planned *m, uint32_t place
 /* Counts for them: 2^32 - 1 where the product or sum is more, which is never all there. */
 static inline uint32_t npu_planned_mul(uint32_t a, uint32_t b)
 {
-    uint64_t p = (uint64_t)a * b;
-    return p >> 32 ? 0xffffffffu : (uint32_t)p;
+    uint64_t p = NPU__CAST(uint64_t, a) * b;
+    return p >> 32 ? 0xffffffffu : NPU__CAST(uint32_t, p);
 }
 static inline uint32_t npu_planned_add(uint32_t a, uint32_t b) { return a > 0xffffffffu - b ? 0xffffffffu : a + b; }
 
@@ -7147,7 +7158,8 @@ typedef struct npu_planned_control_words {
     uint32_t counter;              /* the place where the innermost loop counts; 2^31 + arena_size in none */
     uint32_t most;                 /* of WHILE: iterations, at least 1 */
 } npu_planned_control_words;
-#define NPU_PLANNED_JUMP ((npu_status)0x7f) /* what it alone answers, to the runtime: the next step is that of `jump` */
+/* what it alone answers, to the runtime: the next step is that of `jump` */
+#define NPU_PLANNED_JUMP NPU__CAST(npu_status, 0x7f)
 /* A row of a table of kernels: of the library's, by the name in the list; the writer's lists take it as their X. */
 #define NPU_PLANNED_KERNEL(name) { NPU_PLANNED_##name, npu_planned_##name },
 

@@ -151,7 +151,7 @@ typedef struct npu_epilogue {
 static inline void npu_epilogue_run(const npu_epilogue *e, const void *at, size_t n)
 {
     if (e) {
-        e->run(&e->launch, (size_t)((const float *)at - (const float *)e->from), n);
+        e->run(&e->launch, NPU__CAST(size_t, NPU__CAST(const float *, at) - NPU__CAST(const float *, e->from)), n);
     }
 }
 

@@ -107,8 +107,8 @@ cxx() { # C++ compiler, C compiler
     local std
     has "$1" || { skip "languages with $1" "not installed"; return; }
     for std in c++11 c++17 c++20; do
-        step "$1 $std declarations" compile_and_run "$OUT/$1" "$1" -std=$std -pedantic -Wall -Wextra -Wshadow -Werror \
-            tests/compile/declarations.cc "$OUT/$2-npu-c99.o" "$OUT/$2-npu_ref-c99.o"
+        step "$1 $std declarations" compile_and_run "$OUT/$1" "$1" -std=$std -pedantic -Wall -Wextra -Wshadow -Wold-style-cast \
+            -Werror tests/compile/declarations.cc "$OUT/$2-npu-c99.o" "$OUT/$2-npu_ref-c99.o"
     done
     step "$1 implementation is refused" fails "$1" -x c++ -std=c++17 -fsyntax-only tests/compile/one_file.c
 }

@@ -12,7 +12,15 @@ static unsigned by_reference()
     return npu_conv2d(nullptr, none, none, none, attrs).id;
 }
 
+/* Macros, too, are free of what C++ calls old-style casts. */
+static bool by_macro()
+{
+    npu_region region = npu_region();
+    region.size = sizeof region;
+    return NPU_HAS(&region, size) && NPU_PLANNED_JUMP != NPU_OK;
+}
+
 int main()
 {
-    return use_declarations() + static_cast<int>(by_reference());
+    return use_declarations() + static_cast<int>(by_reference()) + !by_macro();
 }
