@@ -51,13 +51,14 @@ extern "C" {
 
 struct npu_launch;
 struct npu_kernel_table;
-/* An op that can make some planes of result 0, which is f32, by themselves: [H,W] of [N,C,H,W] or [C,H,W]. */
+/* An op that can make some planes of result 0, which is f32, by themselves: [H,W] of [N,C,H,W] or [C,H,W]. Of another
+   dtype, or with figures that do not fit the result, it counts as one that cannot. */
 typedef struct npu_planes {
     /* Makes n planes from `first` on, counted among those of all images and all of one, with the bits of launch; in
        worker_workspace alone, and by several threads at a time. Errors as of launch. NULL = the op cannot */
     npu_status (*launch)(const struct npu_launch *l, int64_t first, int64_t n);
     int64_t num, of_image; /* N C and C */
-    int64_t step;          /* how many a call makes, at least 1; the last of an image makes what is left, too */
+    int64_t step;          /* how many a call makes, 1 to of_image; the last of an image makes what is left, too */
     bool is_apart;         /* of operand 0 it reads the same planes, and no others */
 } npu_planes;
 
@@ -36130,6 +36131,18 @@ static bool npu__ref_is_built_in(const npu__ref *ref, const npu_kernel *kernel)
     return is_found;
 }
 
+/* Planes that are those of result 0: num is a product of its first dims, of_image the last one of these. */
+static bool npu__ref_planes_fit(const npu_planes *planes, const npu_tensor *y)
+{
+    int64_t num = 1;
+    bool fits = false;
+    for (uint32_t i = 0; i < y->rank && num <= planes->num && num > 0; i++) {
+        num *= y->dims[i];
+        fits = fits || (num == planes->num && y->dims[i] == planes->of_image);
+    }
+    return planes->launch && planes->num > 0 && planes->step > 0 && fits && y->dtype == NPU_F32;
+}
+
 /* An op as its kernel prepared it; *kernel NULL = there is none. `room` is for its scratch. */
 static npu_status npu__ref_prepare_op(const npu__ref *ref, npu__ref_program *p, const npu_op_info *op, npu__ref_op *o,
                                       const npu_tensor *tensors, npu_scratch *room, const npu_kernel **kernel,
@@ -36174,8 +36187,8 @@ static npu_status npu__ref_prepare_op(const npu__ref *ref, npu__ref_program *p, 
     o->takes_epilogue = o->takes_epilogue && op->num_out == 1;
     o->joins = prepare.joins && !o->is_dynamic;
     o->planes = prepare.planes;
-    if (o->is_dynamic || o->planes.num < 1 || o->planes.of_image < 1 || o->planes.step < 1 ||
-        op->out[0]->dtype != NPU_F32) {
+    o->planes.step = npu__ref_min(o->planes.step, o->planes.of_image);
+    if (o->is_dynamic || !op->num_out || !npu__ref_planes_fit(&o->planes, &tensors[op->num_in])) {
         o->planes.launch = NULL; /* an empty batch has none */
     }
     room->bytes = prepare.workspace;

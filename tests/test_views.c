@@ -534,9 +534,140 @@ static void test_streams(void)
     }
 }
 
+/* ---- planes of kernels of one's own ---- */
+
+enum { PLANES_OF_IMAGE = 3, PLANES = 2 * PLANES_OF_IMAGE, PLANE = 300 * 300 };
+
+static npu_planes own_planes[2]; /* of neg, and of abs behind it */
+static int own_fails;            /* which of the two planes fail, 0 = none */
+
+static void own_range(const npu_launch *l, int which, int64_t first, int64_t n)
+{
+    for (int64_t i = first; i < first + n && l->out[0].dtype == NPU_F32; i++) {
+        float x = ((const float *)l->x[0])[i];
+        ((float *)l->y[0])[i] = which ? (x < 0 ? -x : x) : -x;
+    }
+    for (int64_t i = first; i < first + n && l->out[0].dtype == NPU_F64; i++) {
+        double x = ((const double *)l->x[0])[i];
+        ((double *)l->y[0])[i] = which ? (x < 0 ? -x : x) : -x;
+    }
+}
+
+static npu_status own_neg(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    own_range(l, 0, 0, part == 0 && parts == 1 ? (int64_t)PLANES * PLANE : 0);
+    return NPU_OK;
+}
+
+static npu_status own_abs(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    own_range(l, 1, 0, part == 0 && parts == 1 ? (int64_t)PLANES * PLANE : 0);
+    return NPU_OK;
+}
+
+static npu_status own_some(const npu_launch *l, int which, int64_t first, int64_t n)
+{
+    own_range(l, which, first * PLANE, n * PLANE);
+    return own_fails == which + 1 ? npu_launch_fail(l, NPU_ERR_RANGE, "plane %d is odd", (int)first) : NPU_OK;
+}
+
+static npu_status own_neg_planes(const npu_launch *l, int64_t first, int64_t n) { return own_some(l, 0, first, n); }
+static npu_status own_abs_planes(const npu_launch *l, int64_t first, int64_t n) { return own_some(l, 1, first, n); }
+
+static npu_status own_prepare(npu_prepare *p)
+{
+    p->planes = own_planes[p->mode];
+    return NPU_OK;
+}
+
+static const npu_kernel own_kernels[] = {
+    { .kind = NPU_ATEN_NEG, .variant = "own", .prepare = own_prepare, .launch = own_neg, .mode = 0 },
+    { .kind = NPU_ATEN_ABS, .variant = "own", .prepare = own_prepare, .launch = own_abs, .mode = 1 },
+};
+
+/* What the planes say, which is what the run makes of them: `streams` = both ops run together. */
+static void check_planes(const npu_backend *cpu, npu_planes first, npu_planes second, const char *dtype, bool streams,
+                         int fails)
+{
+    char text[200];
+    npu_graph *g = NULL;
+    npu_exec *exec = NULL;
+    npu_diag diag = { 0 };
+    bool is_wide = strcmp(dtype, "f64") == 0;
+    size_t size = is_wide ? sizeof(double) : sizeof(float), bytes = PLANES * PLANE * size, got = 0;
+    uint8_t *x = (uint8_t *)malloc(bytes);
+    own_planes[0] = first, own_planes[1] = second, own_fails = fails;
+    for (size_t i = 0; i < PLANES * PLANE; i++) {
+        float single = (float)(i % 1009) - 500.0f;
+        double twice = (double)single;
+        memcpy(x + i * size, is_wide ? (const void *)&twice : (const void *)&single, size);
+    }
+    snprintf(text, sizeof text, "graph main\ninput x : %s[2,%d,300,300]\nm = aten.neg.default(x)\n"
+                                "y = aten.abs.default(m)\noutput y = y\n", dtype, PLANES_OF_IMAGE);
+    NPU_CHECK_STATUS(npu_graph_parse(&g, text, strlen(text), NULL, NULL), NPU_OK);
+    NPU_CHECK_THAT(npu_exec_create_simple(&exec, g, &cpu, 1, &diag) == NPU_OK, "%s", diag.message);
+    NPU_CHECK_STATUS(npu_test_input_at(exec, 0, x, bytes), NPU_OK);
+    NPU_CHECK_STATUS(npu_exec_run(exec), fails ? NPU_ERR_RANGE : NPU_OK);
+    NPU_CHECK(!fails || strstr(npu_exec_diag(exec)->message, "is odd"));
+    NPU_CHECK((npu_exec_value_address(exec, npu_graph_find(g, "m"), 0) == NULL) == streams);
+    const uint8_t *y = (const uint8_t *)npu_exec_output(exec, 0, &got);
+    NPU_CHECK_EQ(got, fails ? 0 : bytes);
+    for (size_t i = 0; y && !fails && i < PLANES * PLANE; i++) {
+        double want = i % 1009 < 500 ? 500.0 - (double)(i % 1009) : (double)(i % 1009) - 500.0;
+        double have = is_wide ? ((const double *)y)[i] : (double)((const float *)y)[i];
+        if (have != want) {
+            NPU_CHECK_THAT(false, "element %u is %g, expected %g", (unsigned)i, have, want);
+            break;
+        }
+    }
+    npu_exec_destroy(exec);
+    npu_graph_destroy(g);
+    free(x);
+}
+
+/* What fits the result runs plane by plane, in any steps; what does not counts as if there were none. */
+static void test_own_planes(void)
+{
+    static const struct { int64_t num, of_image, step; bool streams; } rows[] = {
+        { PLANES, PLANES_OF_IMAGE, 1, true }, { PLANES, PLANES_OF_IMAGE, 2, true }, { PLANES, PLANES_OF_IMAGE, 3, true },
+        { PLANES, PLANES_OF_IMAGE, 4, true }, { PLANES, PLANES_OF_IMAGE, INT64_MAX, true },
+        { PLANES, PLANES_OF_IMAGE, 0, false }, { PLANES, PLANES_OF_IMAGE, -1, false },
+        { PLANES, PLANES_OF_IMAGE, INT64_MIN, false }, { 0, PLANES_OF_IMAGE, 1, false }, { PLANES, 0, 1, false },
+        { -PLANES, PLANES_OF_IMAGE, 1, false }, { PLANES, -PLANES_OF_IMAGE, 1, false }, { PLANES, 2, 1, false },
+        { PLANES - 1, PLANES_OF_IMAGE, 1, false }, { 2 * PLANES, PLANES_OF_IMAGE, 1, false },
+        { PLANES_OF_IMAGE, PLANES_OF_IMAGE, 1, false }, { INT64_MAX, PLANES_OF_IMAGE, 1, false },
+        { PLANES, PLANES, 1, false },
+    };
+    static const npu_kernel_table table = NPU_KERNEL_TABLE(own_kernels);
+    const npu_planes good[2] = { { own_neg_planes, PLANES, PLANES_OF_IMAGE, 1, false },
+                                 { own_abs_planes, PLANES, PLANES_OF_IMAGE, 1, true } };
+    npu_backend *cpu = NULL;
+    npu_planes other[2];
+    NPU_CHECK_STATUS(npu_ref_create(&cpu, &(npu_ref_desc){ .tables = &table, .num_tables = 1, .with_built_in = true }), NPU_OK);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        memcpy(other, good, sizeof other);
+        for (int which = 0; which < 2; which++) {
+            other[which].num = rows[i].num, other[which].of_image = rows[i].of_image, other[which].step = rows[i].step;
+        }
+        check_planes(cpu, other[0], other[1], "f32", rows[i].streams, 0);
+        check_planes(cpu, good[0], other[1], "f32", rows[i].streams, 0);
+    }
+    memcpy(other, good, sizeof other);
+    other[0].launch = other[1].launch = NULL;
+    check_planes(cpu, other[0], good[1], "f32", false, 0);
+    check_planes(cpu, good[0], other[1], "f32", false, 0);
+    other[1] = good[1], other[1].is_apart = false;
+    check_planes(cpu, good[0], other[1], "f32", false, 0);
+    check_planes(cpu, good[0], good[1], "f64", false, 0);
+    check_planes(cpu, good[0], good[1], "f32", true, 1);
+    check_planes(cpu, good[0], good[1], "f32", true, 2);
+    npu_ref_destroy(cpu);
+}
+
 int main(void)
 {
     seed = npu_test_seed();
+    NPU_RUN(test_own_planes);
     NPU_RUN(test_streams);
     NPU_RUN(test_random);
     NPU_RUN(test_kept);
