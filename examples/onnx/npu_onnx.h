@@ -1619,6 +1619,20 @@ static npu_value onnx_where(onnx_reader *r, npu_value condition, npu_value a, np
     return onnx_emit(r, NULL, "aten.where.self(v, v, v)", condition, a, b);
 }
 
+/* x where it is above alpha, else 0, which NaN becomes, too. */
+static npu_value onnx_thresholded(onnx_reader *r, onnx_node *n)
+{
+    npu_value is_above = onnx_emit(r, n, "aten.gt.Scalar(0, alpha:1.0)");
+    return onnx_where(r, is_above, onnx_x(n, 0), onnx_like(r, onnx_x(n, 0), 0));
+}
+
+/* Of NaN it is NaN. */
+static npu_value onnx_sign(onnx_reader *r, onnx_node *n)
+{
+    npu_value y = onnx_emit(r, n, "aten.sign.default(0)");
+    return onnx_is_float(r, y) ? onnx_where(r, onnx_unary(r, "isnan", onnx_x(n, 0)), onnx_x(n, 0), y) : y;
+}
+
 /* Integers, too, by bounds that are none. */
 static npu_value onnx_shrink(onnx_reader *r, onnx_node *n)
 {
@@ -6566,7 +6580,7 @@ static const onnx_row onnx_rows[] = {
     { "Shape", onnx_shape, NULL },
     { "Shrink", onnx_shrink, NULL },
     { "Sigmoid", NULL, "aten.sigmoid.default(0)" },
-    { "Sign", NULL, "aten.sign.default(0)" },
+    { "Sign", onnx_sign, NULL },
     { "SimplifiedLayerNormalization", onnx_rms_norm, NULL },
     { "Sin", NULL, "aten.sin.default(0)" },
     { "Sinh", NULL, "aten.sinh.default(0)" },
@@ -6591,7 +6605,7 @@ static const onnx_row onnx_rows[] = {
     { "Tanh", NULL, "aten.tanh.default(0)" },
     { "TensorScatter", onnx_tensor_scatter, NULL },
     { "TfIdfVectorizer", NULL, "words" },
-    { "ThresholdedRelu", NULL, "aten.threshold.default(0, alpha:1.0, value:0.0)" },
+    { "ThresholdedRelu", onnx_thresholded, NULL },
     { "Tile", onnx_tile, NULL },
     { "TopK", onnx_topk, NULL },
     { "Transpose", onnx_transpose, NULL },
