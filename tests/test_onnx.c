@@ -60,6 +60,14 @@ static pb pb_attr_int(const char *name, int64_t x)
     return a;
 }
 
+static pb pb_attr_text(const char *name, const char *text)
+{
+    pb a = { .len = 0 };
+    pb_str(&a, 1, name);
+    pb_str(&a, 4, text);
+    return a;
+}
+
 static pb pb_attr_ints(const char *name, const int64_t *x, size_t n)
 {
     pb a = { .len = 0 };
@@ -1668,23 +1676,60 @@ static void test_bad_words(void)
 /* Borders that cut more than there is, or that no memory holds, at either end. */
 static void test_bad_pads(void)
 {
-    static const char *const modes[] = { "reflect", "edge", "wrap" };
+    static const char *const modes[] = { "reflect", "edge", "wrap", "constant" };
     static const int64_t borders[] = { INT64_MIN, INT64_MAX, -3, (int64_t)1 << 40 };
-    for (size_t i = 0; i < 3 * 2 * sizeof borders / sizeof borders[0]; i++) {
+    for (size_t i = 0; i < 4 * 2 * sizeof borders / sizeof borders[0]; i++) {
         npu_onnx_desc desc = reading();
         npu_diag diag;
         int64_t pads[4] = { 0, 0, 0, 0 };
-        pads[i / 3 % 2 * 2] = borders[i / 6];
+        bool is_constant = i % 4 == 3, is_far = is_constant && borders[i / 8] != -3;
+        pads[i / 4 % 2 * 2] = borders[i / 8];
         pb mode = { .len = 0 }, border = pb_attr_ints("pads", pads, 4), g = { .len = 0 };
         pb_str(&mode, 1, "mode");
-        pb_str(&mode, 4, modes[i % 3]);
+        pb_str(&mode, 4, modes[i % 4]);
         pb_node(&g, "Pad", "x", "y", &mode, &border);
         pb_value(&g, 11, "x", 1, "24");
         pb_value(&g, 12, "y", 1, "");
         pb m = pb_model(&g, 10);
         npu_graph *read = read_from(m.at, m.len, &desc, &diag);
-        NPU_CHECK_THAT(!read && diag.status == NPU_ERR_UNSUPPORTED && strstr(diag.message, "a border of that size"),
-                       "%s %lld: %s", modes[i % 3], (long long)borders[i / 6], diag.message);
+        if (is_constant && borders[i / 8] == (int64_t)1 << 40) { /* which has a size, if no memory */
+            NPU_CHECK(read != NULL);
+        } else {
+            NPU_CHECK_THAT(!read && diag.status == (is_far ? NPU_ERR_OVERFLOW : is_constant ? NPU_ERR_SHAPE : NPU_ERR_UNSUPPORTED) &&
+                               strstr(diag.message, is_far ? "computed from pad does not fit" : is_constant ? "pad leaves -1"
+                                                                                         : "a border of that size"),
+                           "%s %lld: %s", modes[i % 4], (long long)borders[i / 8], diag.message);
+        }
+        npu_graph_destroy(read);
+    }
+}
+
+/* What runtimes make of both is not the same: a region that is cut out, made smaller with a smoothed kernel. */
+static void test_smoothed_crop(void)
+{
+    static const float roi[4] = { 0, 0.2f, 1, 0.8f }, scales[2] = { 1, 0.5f };
+    const pb attrs[] = { pb_attr_text("coordinate_transformation_mode", "tf_crop_and_resize"), pb_attr_int("antialias", 1) };
+    static const char *const modes[] = { "linear", "cubic", "nearest" };
+    for (size_t i = 0; i < 3; i++) {
+        npu_onnx_desc desc = reading();
+        npu_diag diag;
+        const pb mode = pb_attr_text("mode", modes[i]), e = pb_floats("e", "4", roi, 4), s = pb_floats("s", "2", scales, 2);
+        pb g = { .len = 0 }, n = { .len = 0 };
+        pb_words(&n, 1, "x e s");
+        pb_str(&n, 2, "y");
+        pb_str(&n, 4, "Resize");
+        pb_put(&n, 5, &attrs[0]);
+        pb_put(&n, 5, &attrs[1]);
+        pb_put(&n, 5, &mode);
+        pb_put(&g, 1, &n);
+        pb_put(&g, 5, &e);
+        pb_put(&g, 5, &s);
+        pb_value(&g, 11, "x", 1, "28");
+        pb_value(&g, 12, "y", 1, "");
+        pb m = pb_model(&g, 18);
+        npu_graph *read = read_from(m.at, m.len, &desc, &diag);
+        NPU_CHECK_THAT(i == 2 ? read != NULL : !read && diag.status == NPU_ERR_UNSUPPORTED &&
+                           strstr(diag.message, "antialias with tf_crop_and_resize") != NULL, "%s: %s", modes[i], diag.message);
         npu_graph_destroy(read);
     }
 }
@@ -2101,6 +2146,7 @@ int main(void)
     NPU_RUN(test_sizes_of_floats);
     NPU_RUN(test_bad_words);
     NPU_RUN(test_bad_pads);
+    NPU_RUN(test_smoothed_crop);
     NPU_RUN(test_bad_nodes);
     NPU_RUN(test_sequence_lens);
     NPU_RUN(test_order);

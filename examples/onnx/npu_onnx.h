@@ -1313,6 +1313,9 @@ static double onnx_decimal(const char *s)
     return is_minus ? -x : x;
 }
 
+/* The least integer stands for what a value says, and is as far out as its neighbour. */
+static int64_t onnx_near_int(int64_t x) { return x + (x == INT64_MIN); }
+
 /* A number, an attribute of the node (axis:1, alpha:0.5, mode:'none') or an operand (0, 1 ...). */
 static npu_arg onnx_spelled(onnx_reader *r, const onnx_node *n, const char *name, char *word)
 {
@@ -1328,27 +1331,37 @@ static npu_arg onnx_spelled(onnx_reader *r, const onnx_node *n, const char *name
     }
     otherwise = onnx_decimal(colon);
     return strpbrk(colon, "./") ? npu_arg_float(name, onnx_f(r, n, word, otherwise))
-                                : npu_arg_int(name, onnx_i(r, n, word, (int64_t)otherwise));
+                                : npu_arg_int(name, onnx_near_int(onnx_i(r, n, word, (int64_t)otherwise)));
+}
+
+static npu_arg onnx_near_ints(onnx_reader *r, const char *name, const int64_t *x, uint32_t count)
+{
+    int64_t *near = NULL;
+    for (uint32_t i = 0; i < count && r->status == NPU_OK; i++) {
+        if (x[i] == INT64_MIN && !near && (near = (int64_t *)onnx_alloc(r, count * sizeof *near)) != NULL) {
+            memcpy(near, x, count * sizeof *near);
+        }
+        if (near) {
+            near[i] = onnx_near_int(near[i]);
+        }
+    }
+    return npu_arg_ints(name, near ? near : x, count);
 }
 
 /* What stands in the list of a C call for one letter. */
-static npu_arg onnx_listed(char letter, const char *name, va_list *list)
+static npu_arg onnx_listed(onnx_reader *r, char letter, const char *name, va_list *list)
 {
     npu_arg arg = npu_arg_none(name);
     switch (letter) {
     case 'v': arg = npu_arg_tensor(name, va_arg(*list, npu_value)); break;
-    case 'i': {
-        int64_t x = va_arg(*list, int64_t); /* the least stands for what a value says, and is as far out as its neighbour */
-        arg = npu_arg_int(name, x + (x == INT64_MIN));
-        break;
-    }
+    case 'i': arg = npu_arg_int(name, onnx_near_int(va_arg(*list, int64_t))); break;
     case 'f': arg = npu_arg_float(name, va_arg(*list, double)); break;
     case 'b': arg = npu_arg_bool(name, va_arg(*list, int) != 0); break;
     case 't': arg = npu_arg_dtype(name, (npu_dtype)va_arg(*list, int)); break;
     case 's': arg = npu_arg_str(name, va_arg(*list, const char *)); break;
     case 'I': {
         const int64_t *ints = va_arg(*list, const int64_t *);
-        arg = npu_arg_ints(name, ints, va_arg(*list, uint32_t));
+        arg = onnx_near_ints(r, name, ints, va_arg(*list, uint32_t));
         break;
     }
     case 'V': {
@@ -1379,7 +1392,7 @@ static npu_op onnx_emit_list(onnx_reader *r, const onnx_node *n, const char *tex
         equals = strchr(word, '=');
         snprintf(names[count], sizeof names[count], "%.*s", (int)(equals ? equals - word : 0), word);
         equals = equals ? equals + 1 : word;
-        args[count] = strlen(equals) == 1 && (equals[0] < '0' || equals[0] > '9') ? onnx_listed(equals[0], NULL, list)
+        args[count] = strlen(equals) == 1 && (equals[0] < '0' || equals[0] > '9') ? onnx_listed(r, equals[0], NULL, list)
                                                                                   : onnx_spelled(r, n, NULL, equals);
         args[count].name = names[count][0] ? names[count] : NULL;
         count++;
@@ -4058,6 +4071,9 @@ static npu_value onnx_resize_with(onnx_reader *r, const onnx_node *n, const onnx
         axes[count++] = i;
     }
     onnx_resize_sizes(r, n, x, scales, sizes, axes, count, out, scale);
+    if (onnx_is(z->transform, "tf_crop_and_resize") && z->antialiases && !onnx_is(z->mode, "nearest")) {
+        return onnx_refuse(r, "antialias with tf_crop_and_resize is not supported"); /* runtimes do not agree on it */
+    }
     if (onnx_is(z->transform, "tf_crop_and_resize") && onnx_known_floats(r, roi_value, "roi", roi, 2 * NPU_MAX_RANK) != 2 * count) {
         return onnx_refuse(r, "roi has another length");
     }
