@@ -596,6 +596,29 @@ form("dequantize_as_scale", "DequantizeLinear", [octets, Known(F32(0.1)), Known(
 form("dequantize_wider", "DequantizeLinear", [octets, Known(F16(0.5)), Known(U8(3))], version=23, output_dtype=1,
      expected=[(octets - F32(3)) * F32(0.5)])
 
+specials = np.array([np.nan, -1, 0.5, 1, 2, np.inf, -np.inf], F32)
+form("thresholded_nan", "ThresholdedRelu", [specials], alpha=-0.5)
+form("sign_nan", "Sign", [specials])
+
+
+def loop(name, turns, condition, count):
+    """count outputs of each turn, of a loop that may have none: v, its sizes, v twice."""
+    node, info, rows = helper.make_node, helper.make_tensor_value_info, ["Neg", "Shape", "Concat"][:count]
+    nodes = [node("Identity", ["c"], ["more"]), node("Add", ["v", "v"], ["next"])]
+    nodes += [node(op, ["v"] * (1 + (op == "Concat")), [f"s{i}"], **({"axis": 0} if op == "Concat" else {}))
+              for i, op in enumerate(rows)]
+    body = helper.make_graph(nodes, "body", [info("i", 7, []), info("c", 9, []), info("v", 1, [2, 3])],
+                             [info("more", 9, []), info("next", 1, [2, 3])] +
+                             [info(f"s{i}", 7 if op == "Shape" else 1, None) for i, op in enumerate(rows)])
+    outer = [node("Loop", ["x0", "x1", "x2"], [f"y{i}" for i in range(count + 1)], body=body)]
+    form(name, outer, [Known(np.array(turns)), Known(np.array(condition)), floats(2, 3)], count + 1)
+
+
+loop("loop_none", 0, True, 3)
+loop("loop_stopped", 5, False, 2)
+loop("loop_two", 2, True, 3)
+
+
 def field(number, data):
     size, head = len(data), [number << 3 | 2]
     while size > 127:

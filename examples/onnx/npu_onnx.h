@@ -4962,8 +4962,9 @@ static npu_value onnx_stacked(onnx_reader *r, const npu_value *parts, uint32_t c
     return is_reverse ? onnx_emit(r, NULL, "aten.flip.default(v, I)", v, &axis, (uint32_t)1) : v;
 }
 
-/* Outputs given out in each turn: as many lists as there are, each with room for `turns`. */
-typedef struct onnx_scans { npu_value *parts; uint32_t count, turns, room; } onnx_scans;
+/* Outputs given out in each turn: as many lists as there are, each with room for `turns`; `like`, where there was none, has
+   what a turn would give out. */
+typedef struct onnx_scans { npu_value *parts; const npu_value *like; uint32_t count, turns, room; } onnx_scans;
 
 static bool onnx_scans_add(onnx_reader *r, onnx_scans *s, const npu_value *out)
 {
@@ -4985,8 +4986,24 @@ static bool onnx_scans_add(onnx_reader *r, onnx_scans *s, const npu_value *out)
     return s->parts != NULL;
 }
 
+/* None of what would be like v, one behind the other along dim 0. */
+static npu_value onnx_stacked_none(onnx_reader *r, npu_value v)
+{
+    int64_t dims[NPU_MAX_RANK] = { 0 };
+    uint32_t rank = onnx_rank(r, v);
+    for (uint32_t i = 0; i < rank && i + 1 < NPU_MAX_RANK; i++) {
+        dims[i + 1] = onnx_dim(r, v, i);
+    }
+    return r->status || rank == NPU_MAX_RANK
+               ? onnx_refuse(r, "what a loop without a turn gives out has no shape")
+               : npu_constant(r->g, NULL, npu_spec_tensor(onnx_type(r, v), rank + 1, dims), "");
+}
+
 static npu_value onnx_scanned(onnx_reader *r, const onnx_scans *s, uint32_t i, int64_t axis, bool is_reverse)
 {
+    if (s->like) {
+        return onnx_stacked_none(r, s->like[i]);
+    }
     return onnx_stacked(r, s->parts ? s->parts + (size_t)i * s->room : NULL, s->turns, axis, is_reverse);
 }
 
@@ -5114,7 +5131,7 @@ static npu_value onnx_loop(onnx_reader *r, onnx_node *n)
     int64_t most = onnx_x(n, 0).id && is_known ? onnx_known_int(r, onnx_x(n, 0), "the number of turns") : INT64_MAX, turn = 0;
     uint32_t carried = n->num_x > 2 ? n->num_x - 2 : 0;
     npu_value *in = onnx_values(r, (size_t)carried + 2), *out = onnx_values(r, (size_t)n->num_y + 1);
-    onnx_scans scans = { NULL, 0, 0, 0 };
+    onnx_scans scans = { NULL, NULL, 0, 0, 0 };
     if (!in || !out || n->num_y < carried) {
         return onnx_refuse(r, "a loop gives out less than it carries");
     }
@@ -5138,6 +5155,11 @@ static npu_value onnx_loop(onnx_reader *r, onnx_node *n)
     if (!is_known && r->status == NPU_OK) {
         return onnx_run_loop(r, n, in, &scans, turn, most);
     }
+    if (!turn && scans.count) { /* a turn says what none would have given out; nothing reads what it makes */
+        in[0] = npu_constant(r->g, NULL, npu_spec_tensor(NPU_I64, 0, NULL), &turn);
+        onnx_build(r, &body, n->caller, in, carried + 2, out, n->num_y + 1);
+        scans.like = out + 1 + carried;
+    }
     for (uint32_t i = 0; i < n->num_y && r->status == NPU_OK; i++) {
         out[i] = i < carried ? in[2 + i] : n->y[i].at == n->y[i].end ? onnx_none()
                  : onnx_scanned(r, &scans, i - carried, 0, false);
@@ -5153,7 +5175,7 @@ static npu_value onnx_scan(onnx_reader *r, onnx_node *n)
     uint32_t num_scans = (uint32_t)onnx_i(r, n, "num_scan_inputs", 1), carried = n->num_x - num_scans;
     int64_t axes[64], ways[64], out_axes[64], out_ways[64], turns;
     npu_value *in = onnx_values(r, n->num_x), *out = onnx_values(r, n->num_y);
-    onnx_scans scans = { NULL, 0, 0, 0 };
+    onnx_scans scans = { NULL, NULL, 0, 0, 0 };
     if (r->opset < 9 || num_scans < 1 || num_scans > n->num_x || n->num_x > 64 || n->num_y > 64 || carried > n->num_y || !in || !out) {
         return onnx_refuse(r, "a Scan of this form is not supported");
     }
