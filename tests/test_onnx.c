@@ -1395,8 +1395,18 @@ static void test_bad_runtime_ops(void)
         bits = pb_attr_int("bits", 3);
     const pb huge = pb_attr_int("N", INT64_MAX), rotary = pb_attr_int("do_rotary", 1),
         wide = pb_attr_int("rotary_embedding_dim", 8);
-    const pb ndim = pb_attr_int("signal_ndim", 2);
+    const pb ndim = pb_attr_int("signal_ndim", 2), odd = pb_attr_int("future", 0), twice = pb_attr_int("transA", 2);
+    const pb level = pb_attr_int("accuracy_level", 4), ends = pb_attr_int("unidirectional", -1);
     const struct { const char *op, *in; pb attrs[4]; npu_status status; const char *words; } rows[] = {
+        { "FusedMatMul", "x d", { odd }, NPU_ERR_ATTRIBUTE, "attribute 'future' is unknown" },
+        { "FusedMatMul", "x d", { twice }, NPU_ERR_ATTRIBUTE, "transA is 2, expected 0 or 1" },
+        { "MatMulNBits", "x b8 f", { n, k, block, odd }, NPU_ERR_ATTRIBUTE, "attribute 'future' is unknown" },
+        { "MatMulNBits", "x b8 f", { n, k, block, level }, NPU_OK, "" }, /* of how it is computed, not what */
+        { "MultiHeadAttention", "x x x", { heads, ends }, NPU_ERR_ATTRIBUTE, "unidirectional is -1, expected 0 or 1" },
+        { "GroupQueryAttention", "x x x", { heads, groups, pb_attr_text("k_quant_type", "PER_TENSOR") }, NPU_ERR_ATTRIBUTE,
+          "k_quant_type is 'PER_TENSOR', expected one of: NONE" },
+        { "CDist", "d d", { pb_attr_text("metric", "cosine") }, NPU_ERR_ATTRIBUTE, "metric is 'cosine', expected one of" },
+        { "GroupNorm", "p f f", { pb_attr_int("activation", 2) }, NPU_ERR_ATTRIBUTE, "activation is 2, expected 0 or 1" },
         { "MatMulNBits", "x b f", { { .len = 0 } }, NPU_ERR_UNSUPPORTED, "0 x 0, 4 bits in blocks of 0" },
         { "MatMulNBits", "x b f", { n, k, block, bits }, NPU_ERR_UNSUPPORTED, "1 x 2, 3 bits in blocks of 16" },
         { "MatMulNBits", "x b f", { huge, k, block }, NPU_ERR_UNSUPPORTED, "is not supported" },
@@ -1433,8 +1443,8 @@ static void test_bad_runtime_ops(void)
         npu_diag diag;
         pb m = runtime_model(rows[i].op, rows[i].in, rows[i].attrs);
         npu_graph *g = read_from(m.at, m.len, &desc, &diag);
-        NPU_CHECK_THAT(!g && diag.status == rows[i].status && strstr(diag.message, rows[i].words) && diag.message[0],
-                       "%s %s: %s: %s",
+        NPU_CHECK_THAT(!g == (rows[i].status != NPU_OK) && diag.status == rows[i].status &&
+                           strstr(diag.message, rows[i].words) && !diag.message[0] == !!g, "%s %s: %s: %s",
                        rows[i].op, rows[i].in, npu_status_name(diag.status), diag.message);
         npu_graph_destroy(g);
     }

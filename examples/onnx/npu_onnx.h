@@ -6695,6 +6695,9 @@ static const struct { const char *ops, *name, *words; } onnx_words[] = {
     { "DepthToSpace", "mode", "DCR CRD" },
     { "GridSample", "mode", "bilinear nearest bicubic linear cubic" },
     { "TensorScatter", "mode", "linear circular" },
+    { "CDist", "metric", "euclidean sqeuclidean" },
+    { "GroupQueryAttention", "k_quant_type", "NONE" },
+    { "GroupQueryAttention", "v_quant_type", "NONE" },
     { "Scatter ScatterElements ScatterND", "reduction", "none add mul max min" },
     { "NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss", "reduction", "none mean sum" },
 };
@@ -6723,6 +6726,29 @@ static void onnx_check_words(onnx_reader *r, const onnx_node *n)
     }
 }
 
+/* Attributes of some ops, or of all that have them, that are 0 or 1: runtimes take another number for either. */
+static const struct { const char *ops, *names; } onnx_flags[] = {
+    { NULL, "align_corners antialias ceil_mode channels_last count_include_pad do_rotary exclude_outside exclusive fmod "
+            "input_forget interleaved is_causal keepdims largest linear_before_reset onesided reverse rotary_interleaved "
+            "select_last_index sorted transA transB transBatchA transBatchB unidirectional upper" },
+    { "GroupNorm", "activation" },
+};
+
+static void onnx_check_flags(onnx_reader *r, const onnx_node *n)
+{
+    onnx_span message = n->message;
+    onnx_field f;
+    while (onnx_next(r, &message, &f)) {
+        onnx_span name = f.number == ONNX_N_ATTRIBUTE ? onnx_member(r, onnx_bytes(r, &f), 1) : onnx_literal("");
+        int64_t value = f.number == ONNX_N_ATTRIBUTE ? onnx_member_int(r, f.bytes, ONNX_A_I, 0) : 0;
+        for (size_t i = 0; i < sizeof onnx_flags / sizeof onnx_flags[0] && (value < 0 || value > 1); i++) {
+            if ((!onnx_flags[i].ops || onnx_is_listed(n->op, onnx_flags[i].ops)) && onnx_is_listed(name, onnx_flags[i].names)) {
+                onnx_fail(r, NPU_ERR_ATTRIBUTE, "%.*s is %lld, expected 0 or 1", ONNX_TEXT(name), (long long)value);
+            }
+        }
+    }
+}
+
 static bool onnx_is_plain_domain(onnx_span domain)
 {
     return !domain.at || domain.at == domain.end || onnx_is(domain, "ai.onnx");
@@ -6732,15 +6758,21 @@ static bool onnx_is_plain_domain(onnx_span domain)
 static const struct { const char *ops, *names; } onnx_idle[] = {
     { NULL, "broadcast consumed_inputs is_test noop_with_empty_axes" },
     { "Attention RotaryEmbedding", "num_heads q_num_heads kv_num_heads rotary_embedding_dim softmax_precision" },
-    { "Attention", "qk_matmul_output_mode" }, /* of a result that is not asked for */
+    { "Attention", "qk_matmul_output_mode mask_filter_value" }, /* of a result that is not asked for, and of masks */
     { "BatchNormalization", "momentum" },
     { "Cast CastLike QuantizeLinear", "round_mode saturate" },
     { "ConvTranspose", "output_padding pads" },
     { "Dropout", "ratio seed" },
+    { "EmbedLayerNormalization", "mask_index_type" },
+    { "FusedGemm FusedMatMulActivation", "activation_alpha activation_beta activation_gamma activation_axis" },
+    { "GroupQueryAttention", "k_quant_type kv_cache_bit_width qk_output rotary_interleaved v_quant_type" },
     { "GroupNormalization LayerNormalization RMSNormalization SimplifiedLayerNormalization", "stash_type" },
     { "If", "else_branch then_branch" },
     { "LSTM GRU RNN", "activation_alpha activation_beta output_sequence" },
+    { "MatMulBnb4", "training_mode" },
+    { "MatMulNBits", "accuracy_level" },
     { "MaxPool", "storage_order" },
+    { "MultiHeadAttention QAttention", "mask_filter_value" },
     { "QuantizeLinear DequantizeLinear", "axis precision" },
     { "ReverseSequence", "batch_axis" },
     { "Split", "num_outputs" }, /* as many as it has */
@@ -6755,13 +6787,13 @@ static bool onnx_is_idle(const onnx_node *n, onnx_span name)
     return is_idle;
 }
 
-/* What nobody has looked for could have changed the result. Ops of other domains carry what only their runtimes know. */
+/* What nobody has looked for could have changed the result. Ops of domains that no row is of are functions of the model. */
 static void onnx_check_unknown(onnx_reader *r, const onnx_node *n)
 {
     onnx_span message = n->message;
     uint64_t bit = 1;
     onnx_field f;
-    while (onnx_is_plain_domain(n->domain) && onnx_next(r, &message, &f)) {
+    while (n->row && onnx_next(r, &message, &f)) {
         if (f.number == ONNX_N_ATTRIBUTE) {
             onnx_span name = onnx_member(r, onnx_bytes(r, &f), 1);
             if (bit && !(*n->asked & bit) && !onnx_is_idle(n, name)) {
@@ -6889,6 +6921,7 @@ static void onnx_node_build(onnx_reader *r, onnx_span message, const onnx_node *
         npu_value v;
         onnx_check_required(r, &n);
         onnx_check_words(r, &n);
+        onnx_check_flags(r, &n);
         n.asked = &asked;
         if (r->opset < 7 && n.num_x == 2 && onnx_i(r, &n, "broadcast", 0) && onnx_has(r, &n, "axis")) {
             n.x[1] = onnx_from_axis(r, n.x[1], n.x[0], onnx_axis(r, onnx_i(r, &n, "axis", 0), onnx_rank(r, n.x[0])));
