@@ -6771,7 +6771,7 @@ static const struct { const char *ops, *names; } onnx_idle[] = {
     { "LSTM GRU RNN", "activation_alpha activation_beta output_sequence" },
     { "MatMulBnb4", "training_mode" },
     { "MatMulNBits", "accuracy_level" },
-    { "MaxPool", "storage_order" },
+    { "MaxPool NhwcMaxPool", "storage_order" },
     { "MultiHeadAttention QAttention", "mask_filter_value" },
     { "QuantizeLinear DequantizeLinear", "axis precision" },
     { "ReverseSequence", "batch_axis" },
