@@ -619,6 +619,36 @@ loop("loop_stopped", 5, False, 2)
 loop("loop_two", 2, True, 3)
 
 
+# ---- floats of 8 bits, integers of 4, which ONNX's own tests have from version 1.14 on
+
+edges = np.array([0, 1, 448, 463, 464, 465, 57344, 60000, 1e6, np.inf, -np.inf, np.nan, 2**-6, 2**-9, 2**-10, 1.5 * 2**-10,
+                  2**-16, 2**-17, 2**-18, 240, 247, 248, 249, 0.1, -3.1, 17.5, 18.5], F32)
+
+
+def back(name, first, second, operands, **more):
+    """What an op makes of x0 .., and of that another f32; both have these attributes."""
+    form(name, [helper.make_node(*first, **more), helper.make_node(*second, **more)], operands)
+
+
+quantize, dequantize = ("QuantizeLinear", ["x0", "x1", "x2"], ["a"]), ("DequantizeLinear", ["a", "x1", "x2"], ["y0"])
+for code in (17, 18, 19, 20):
+    form(f"f8_{code}", [helper.make_node("Cast", ["x0"], ["a"], to=code), helper.make_node("Cast", ["a"], ["y0"], to=1)], [edges])
+    back(f"f8_quantised_{code}", quantize, dequantize,
+         [edges[np.isfinite(edges)], Known(F32(0.25)), Known(U8([0]), code, ())])
+for code in (21, 22):
+    back(f"nibbles_{code}", quantize, dequantize,
+         [np.array([-9, -8, -7, -1, 0, 1, 7, 8, 15, 16, 3.5, -2.5, 2.5], F32), Known(F32(0.5)), Known(U8([2]), code, ())])
+    back(f"nibbles_of_rows_{code}", quantize, dequantize,
+         [floats(3, 5) * F32(5), Known(F32([0.5, 1, 0.2])), Known(U8([0x21, 3]), code, (3,))], axis=0)
+    back(f"nibbles_of_blocks_{code}", quantize, dequantize,
+         [floats(3, 4) * F32(5), Known(F32([[0.5, 1], [0.2, 1], [2, 0.1]])), Known(U8([0x21, 3, 0x11]), code, (3, 2))],
+         axis=1, block_size=2)
+    form(f"nibbles_turned_{code}",
+         [helper.make_node("Transpose", ["x1"], ["t"]), helper.make_node("DequantizeLinear", ["t", "x2"], ["a"]),
+          helper.make_node("Add", ["x0", "a"], ["y0"])],
+         [floats(5, 3), Known(integers(0, 256, 8, dtype=U8), code, (3, 5)), Known(F32(0.5))])
+
+
 def field(number, data):
     size, head = len(data), [number << 3 | 2]
     while size > 127:

@@ -6844,6 +6844,13 @@ static onnx_span onnx_function(onnx_reader *r, onnx_span op, onnx_span domain)
     return none;
 }
 
+/* An operand as its op takes it: integers of 4 bits that are known only these ops see as they are. */
+static npu_value onnx_operand(onnx_reader *r, const onnx_node *n, onnx_span name)
+{
+    npu_value v = onnx_len(name) ? onnx_find(r, name) : onnx_none();
+    return onnx_is_listed(n->op, "Cast CastLike DequantizeLinear GatherBlockQuantized QuantizeLinear") ? v : onnx_widened(r, v);
+}
+
 static bool onnx_node_read(onnx_reader *r, onnx_span message, const onnx_node *caller, onnx_node *n)
 {
     onnx_field f;
@@ -6863,7 +6870,7 @@ static bool onnx_node_read(onnx_reader *r, onnx_span message, const onnx_node *c
     while (n->x && n->y && onnx_next(r, &message, &f)) {
         if (f.number == ONNX_N_INPUT) {
             onnx_span name = onnx_bytes(r, &f);
-            n->x[x] = onnx_len(name) ? onnx_find(r, name) : onnx_none();
+            n->x[x] = onnx_operand(r, n, name);
             if (onnx_len(name) && !n->x[x].id) {
                 onnx_fail(r, NPU_ERR_NOT_FOUND, "nothing before it makes '%.*s'", ONNX_TEXT(name));
             }
