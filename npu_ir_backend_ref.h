@@ -67,7 +67,7 @@ typedef struct npu_prepare {
     const npu_op_info *op;
     const npu_tensor *in;   /* op->num_in descriptions (dtype 0 = hole); they live as long as the state */
     const npu_tensor *out;
-    uint32_t parts;         /* set it: launch may be split into this many parts; 1 before the call */
+    uint32_t parts;         /* set it: launch may be split into this many parts, 0 = 1; 1 before the call */
     /* set it: bytes that launch needs, 64-byte aligned, shared by its parts; 0 before the call */
     size_t workspace;
     size_t worker_workspace; /* set it: bytes for each thread that runs parts, besides, aligned so; 0 before the call */
@@ -75,7 +75,7 @@ typedef struct npu_prepare {
     /* set it: called as launch is, with before_parts parts, all of which end before those of launch begin, or as part
        0 of 1; NULL before the call */
     npu_status (*before)(const struct npu_launch *l, uint32_t part, uint32_t parts);
-    uint32_t before_parts;  /* set it: into how many parts that may be split; 1 before the call */
+    uint32_t before_parts;  /* set it: into how many parts that may be split, 0 = 1; 1 before the call */
     char text[96];          /* set it: why, when prepare fails; empty before the call */
     const npu_allocator *allocator;
     const npu_registry *registry; /* of the backend's desc, NULL = none */
@@ -36178,7 +36178,7 @@ static npu_status npu__ref_prepare_op(const npu__ref *ref, npu__ref_program *p, 
     }
     o->launch = (*kernel)->launch;
     o->before = prepare.before;
-    o->before_parts = prepare.before_parts;
+    o->before_parts = prepare.before_parts ? prepare.before_parts : 1;
     o->tensors = tensors;
     o->state = prepare.state;
     o->num_in = op->num_in;

@@ -574,15 +574,34 @@ static npu_status own_some(const npu_launch *l, int which, int64_t first, int64_
 static npu_status own_neg_planes(const npu_launch *l, int64_t first, int64_t n) { return own_some(l, 0, first, n); }
 static npu_status own_abs_planes(const npu_launch *l, int64_t first, int64_t n) { return own_some(l, 1, first, n); }
 
+static uint32_t own_befores;
+static npu_status own_before(const npu_launch *l, uint32_t part, uint32_t parts)
+{
+    (void)l;
+    own_befores += part + 1 == parts;
+    return NPU_OK;
+}
+
 static npu_status own_prepare(npu_prepare *p)
 {
     p->planes = own_planes[p->mode];
     return NPU_OK;
 }
 
+/* As if there were no parts of anything. */
+static npu_status own_prepare_none(npu_prepare *p)
+{
+    p->before = own_before;
+    p->parts = p->before_parts = 0;
+    return NPU_OK;
+}
+
 static const npu_kernel own_kernels[] = {
     { .kind = NPU_ATEN_NEG, .variant = "own", .prepare = own_prepare, .launch = own_neg, .mode = 0 },
     { .kind = NPU_ATEN_ABS, .variant = "own", .prepare = own_prepare, .launch = own_abs, .mode = 1 },
+};
+static const npu_kernel own_partless[] = {
+    { .kind = NPU_ATEN_NEG, .variant = "own", .prepare = own_prepare_none, .launch = own_neg, .mode = 0 },
 };
 
 /* What the planes say, which is what the run makes of them: `streams` = both ops run together. */
@@ -638,7 +657,7 @@ static void test_own_planes(void)
         { PLANES_OF_IMAGE, PLANES_OF_IMAGE, 1, false }, { INT64_MAX, PLANES_OF_IMAGE, 1, false },
         { PLANES, PLANES, 1, false },
     };
-    static const npu_kernel_table table = NPU_KERNEL_TABLE(own_kernels);
+    static const npu_kernel_table table = NPU_KERNEL_TABLE(own_kernels), partless = NPU_KERNEL_TABLE(own_partless);
     const npu_planes good[2] = { { own_neg_planes, PLANES, PLANES_OF_IMAGE, 1, false },
                                  { own_abs_planes, PLANES, PLANES_OF_IMAGE, 1, true } };
     npu_backend *cpu = NULL;
@@ -661,6 +680,11 @@ static void test_own_planes(void)
     check_planes(cpu, good[0], good[1], "f64", false, 0);
     check_planes(cpu, good[0], good[1], "f32", true, 1);
     check_planes(cpu, good[0], good[1], "f32", true, 2);
+    npu_ref_destroy(cpu);
+    /* 0 parts are one */
+    NPU_CHECK_STATUS(npu_ref_create(&cpu, &(npu_ref_desc){ .tables = &partless, .num_tables = 1, .with_built_in = true }), NPU_OK);
+    check_planes(cpu, good[0], good[1], "f32", false, 0);
+    NPU_CHECK_EQ(own_befores, 1);
     npu_ref_destroy(cpu);
 }
 
