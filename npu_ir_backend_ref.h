@@ -9692,6 +9692,131 @@ static void npu__ref_gemm_blocked(const npu__ref_product *g, uint32_t part, uint
 
 /* ---- matrix product: vector times matrix ---- */
 
+/* Of halves, f16 or bf16, which become floats in registers: as strips of memory they would take longer than to come. */
+typedef struct npu__ref_half_loops {
+    /* sums[j] += x . b[j * b_col ..], j < count <= 8, k halves each. */
+    void (*dots)(bool is_bf16, int32_t count, int64_t k, const uint16_t *x, const uint16_t *b, int64_t b_col,
+                 float *sums);
+    /* y += x[0] b[0 ..] + x[1] b[b_row ..] + ..., n numbers, count <= 4 of them. */
+    void (*add_rows)(bool is_bf16, int32_t count, int64_t n, const float *x, const uint16_t *b, int64_t b_row,
+                     float *y);
+} npu__ref_half_loops;
+
+#define NPU__REF_HALVES_base NULL
+#define NPU__REF_HALVES_neon NULL
+#ifdef NPU__REF_HAS_AVX2
+static float npu__ref_from_half(bool is_bf16, uint16_t x)
+{
+    return is_bf16 ? npu__ref_from_bits((uint32_t)x << 16) : npu__ref_from_f16(x);
+}
+
+#define NPU__REF_HALF_DEFINE(NAME, TARGET, vector, WIDTH, LOAD, STORE, SET, FMA, F16, BF16)                          \
+    NPU__REF_INLINE TARGET vector npu__ref_half_##NAME(const bool is_bf16, const uint16_t *from)                    \
+    {                                                                                                               \
+        return is_bf16 ? BF16(from) : F16(from);                                                                    \
+    }                                                                                                               \
+    NPU__REF_INLINE TARGET void npu__ref_half_dots_of_##NAME(const bool is_bf16, const int32_t count, int64_t k,    \
+        const uint16_t *x, const uint16_t *b, int64_t b_col, float *sums)                                           \
+    {                                                                                                               \
+        vector sum[8];                                                                                              \
+        int64_t i = 0;                                                                                              \
+        NPU__REF_UNROLL_LOOP                                                                                        \
+        for (int32_t j = 0; j < count; j++) {                                                                       \
+            sum[j] = SET(0);                                                                                        \
+        }                                                                                                           \
+        for (; i + WIDTH <= k; i += WIDTH) {                                                                        \
+            const vector y = npu__ref_half_##NAME(is_bf16, x + i);                                                  \
+            NPU__REF_UNROLL_LOOP                                                                                    \
+            for (int32_t j = 0; j < count; j++) {                                                                   \
+                NPU__REF_FETCH_LINE(b + j * b_col + i, 8);                                                          \
+                sum[j] = FMA(y, npu__ref_half_##NAME(is_bf16, b + j * b_col + i), sum[j]);                          \
+            }                                                                                                       \
+        }                                                                                                           \
+        for (int32_t j = 0; j < count; j++) {                                                                       \
+            float lanes[WIDTH];                                                                                     \
+            STORE(lanes, sum[j]);                                                                                   \
+            for (int32_t lane = 0; lane < WIDTH; lane++) {                                                          \
+                sums[j] += lanes[lane];                                                                             \
+            }                                                                                                       \
+            for (int64_t rest = i; rest < k; rest++) {                                                              \
+                sums[j] += npu__ref_from_half(is_bf16, x[rest]) * npu__ref_from_half(is_bf16, b[j * b_col + rest]); \
+            }                                                                                                       \
+        }                                                                                                           \
+    }                                                                                                               \
+    NPU__REF_INLINE TARGET void npu__ref_half_rows_of_##NAME(const bool is_bf16, const int32_t count, int64_t n,    \
+        const float *x, const uint16_t *b, int64_t b_row, float *y)                                                 \
+    {                                                                                                               \
+        int64_t j = 0;                                                                                              \
+        for (; j + WIDTH <= n; j += WIDTH) {                                                                        \
+            vector sum = LOAD(y + j);                                                                               \
+            NPU__REF_UNROLL_LOOP                                                                                    \
+            for (int32_t i = 0; i < count; i++) {                                                                   \
+                NPU__REF_FETCH_LINE(b + i * b_row + j, 8);                                                          \
+                sum = FMA(SET(x[i]), npu__ref_half_##NAME(is_bf16, b + i * b_row + j), sum);                        \
+            }                                                                                                       \
+            STORE(y + j, sum);                                                                                      \
+        }                                                                                                           \
+        for (; j < n; j++) {                                                                                        \
+            for (int32_t i = 0; i < count; i++) {                                                                   \
+                y[j] += x[i] * npu__ref_from_half(is_bf16, b[i * b_row + j]);                                       \
+            }                                                                                                       \
+        }                                                                                                           \
+    }                                                                                                               \
+    static TARGET void npu__ref_half_dots_##NAME(bool is_bf16, int32_t count, int64_t k, const uint16_t *x,         \
+        const uint16_t *b, int64_t b_col, float *sums)                                                              \
+    {                                                                                                               \
+        if (count == 8 && is_bf16) {                                                                                \
+            npu__ref_half_dots_of_##NAME(true, 8, k, x, b, b_col, sums);                                            \
+        } else if (count == 8) {                                                                                    \
+            npu__ref_half_dots_of_##NAME(false, 8, k, x, b, b_col, sums);                                           \
+        }                                                                                                           \
+        for (int32_t j = 0; count < 8 && j < count; j++) {                                                          \
+            npu__ref_half_dots_of_##NAME(is_bf16, 1, k, x, b + j * b_col, 0, sums + j);                             \
+        }                                                                                                           \
+    }                                                                                                               \
+    static TARGET void npu__ref_half_rows_##NAME(bool is_bf16, int32_t count, int64_t n, const float *x,            \
+        const uint16_t *b, int64_t b_row, float *y)                                                                 \
+    {                                                                                                               \
+        if (count == 4 && is_bf16) {                                                                                \
+            npu__ref_half_rows_of_##NAME(true, 4, n, x, b, b_row, y);                                               \
+        } else if (count == 4) {                                                                                    \
+            npu__ref_half_rows_of_##NAME(false, 4, n, x, b, b_row, y);                                              \
+        }                                                                                                           \
+        for (int32_t i = 0; count < 4 && i < count; i++) {                                                          \
+            npu__ref_half_rows_of_##NAME(is_bf16, 1, n, x + i, b + i * b_row, 0, y);                                \
+        }                                                                                                           \
+    }                                                                                                               \
+    static const npu__ref_half_loops npu__ref_half_loops_##NAME = {                                                 \
+        npu__ref_half_dots_##NAME, npu__ref_half_rows_##NAME                                                        \
+    };
+
+#define NPU__REF_F16_AVX2(p) _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(p)))
+#define NPU__REF_BF16_AVX2(p)                                                                            \
+    _mm256_castsi256_ps(_mm256_slli_epi32(                                                               \
+        _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)(p))), 16))
+#define NPU__REF_F16_AVX512(p) _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)(p)))
+#define NPU__REF_BF16_AVX512(p)                                                                          \
+    _mm512_castsi512_ps(_mm512_slli_epi32(                                                               \
+        _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)(p))), 16))
+NPU__REF_HALF_DEFINE(avx2, NPU__REF_AVX2, __m256, 8, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_set1_ps,
+                     _mm256_fmadd_ps, NPU__REF_F16_AVX2, NPU__REF_BF16_AVX2)
+NPU__REF_HALF_DEFINE(avx512, NPU__REF_AVX512, __m512, 16, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_set1_ps,
+                     _mm512_fmadd_ps, NPU__REF_F16_AVX512, NPU__REF_BF16_AVX512)
+#define NPU__REF_HALVES_avx2 &npu__ref_half_loops_avx2
+#define NPU__REF_HALVES_avx512 &npu__ref_half_loops_avx512
+#endif
+
+/* Those of a product of two halves of one type; NULL = none. */
+static const npu__ref_half_loops *npu__ref_half_loops_of(const npu__ref_product *g)
+{
+    static const npu__ref_half_loops *const of[] = {
+#define NPU_X(set, narrow, wide) NPU__REF_HALVES_##wide,
+        NPU__REF_ISAS(NPU_X)
+#undef NPU_X
+    };
+    return g->a.dtype == g->b.dtype && (g->b.dtype == NPU_F16 || g->b.dtype == NPU_BF16) ? of[g->isa] : NULL;
+}
+
 /* Eight columns of B, strided by k at will, times the row A. */
 NPU__REF_APART static void npu__ref_gemv_dots(const npu__ref_product *g, const npu__ref_tile_loops *tile, int64_t col,
                                               int32_t count, void *sums)
@@ -9700,8 +9825,14 @@ NPU__REF_APART static void npu__ref_gemv_dots(const npu__ref_product *g, const n
     size_t size = npu__ref_sum_size(g->a.dtype);
     uint32_t dtype = npu__ref_sum_dtype(g->a.dtype);
     bool direct = g->b.dtype == dtype && g->b.row == 1, whole = direct && g->a.dtype == dtype && g->a.col == 1;
+    const npu__ref_half_loops *halves = g->b.row == 1 && g->a.col == 1 ? npu__ref_half_loops_of(g) : NULL;
     int64_t strip = whole ? NPU__REF_GEMV_STRIP * tile->cols : NPU__STRIP;
     int32_t group = direct ? 8 : (int32_t)(sizeof b / NPU__STRIP / size);
+    if (halves) {
+        halves->dots(g->b.dtype == NPU_BF16, count, g->k, (const uint16_t *)g->a.x,
+                     (const uint16_t *)g->b.x + col * g->b.col, g->b.col, (float *)sums);
+        return;
+    }
     for (int64_t k = 0; k < g->k; k += strip) {
         size_t n = (size_t)npu__ref_min(strip, g->k - k);
         const void *row = whole ? npu__ref_address(g->a.x, dtype, k) : &x;
@@ -9728,12 +9859,16 @@ NPU__REF_APART static void npu__ref_gemv_rows(const npu__ref_product *g, const n
     union { double f64[4]; float f32[4]; } x;
     npu__ref_scalars b[NPU__REF_GEMV_STRIPS];
     size_t size = npu__ref_sum_size(g->a.dtype);
-    bool direct = g->b.dtype == npu__ref_sum_dtype(g->b.dtype);
+    const npu__ref_half_loops *halves = npu__ref_half_loops_of(g);
+    bool direct = halves || g->b.dtype == npu__ref_sum_dtype(g->b.dtype);
     int64_t most = direct ? 4 : npu__ref_min(4, (int64_t)(sizeof b / NPU__STRIP / size)), rows;
     for (int64_t k = 0; k < g->k; k += rows) {
         rows = npu__ref_min(most, g->k - k);
         npu__ref_load_numbers(g->isa, &x, g->a.x, g->a.dtype, k * g->a.col, g->a.col, (size_t)rows);
-        if (direct) {
+        if (halves) {
+            halves->add_rows(g->b.dtype == NPU_BF16, (int32_t)rows, cols, x.f32,
+                             (const uint16_t *)g->b.x + k * g->b.row + col, g->b.row, (float *)sums);
+        } else if (direct) {
             tile->add_rows((int32_t)rows, cols, &x,
                            (const char *)g->b.x + (k * g->b.row + col) * (int64_t)size, g->b.row, sums);
         }
