@@ -58,7 +58,8 @@ typedef struct npu_planes {
        worker_workspace alone, and by several threads at a time. Errors as of launch. NULL = the op cannot */
     npu_status (*launch)(const struct npu_launch *l, int64_t first, int64_t n);
     int64_t num, of_image; /* N C and C */
-    int64_t step;          /* how many a call makes, 1 to of_image; the last of an image makes what is left, too */
+    /* how many a call makes, at least 1, more than of_image = all; an image's last call makes what is left, too */
+    int64_t step;
     bool is_apart;         /* of operand 0 it reads the same planes, and no others */
 } npu_planes;
 
@@ -10967,16 +10968,16 @@ static bool npu__ref_plane_is_square(const npu__ref_plane *p, int64_t most)
            p->dilation[0] == 1 && p->dilation[1] == 1 && p->step[0] == p->step[1] && p->taps[0] * p->step[0] <= 10;
 }
 
-#ifdef NPU__REF_X86
-#define NPU__REF_HAS_PLANES
-/* What 16 results of rows to come are made of, so many floats ahead. */
-NPU__REF_INLINE void npu__ref_plane_fetch_row(const float *from, int64_t ahead, const int32_t step)
+/* Has n pixels come near, `ahead` of those at from, that are perhaps of the next plane. */
+NPU__REF_INLINE void npu__ref_plane_fetch(const float *from, int64_t ahead, int64_t n)
 {
-    for (int32_t i = 0; i < step; i++) {
-        NPU__REF_PREFETCH((const char *)((uintptr_t)from + (uintptr_t)(ahead + 16 * i) * sizeof *from));
+    for (int64_t i = ahead; i < ahead + n; i += 16) {
+        NPU__REF_PREFETCH((const char *)((uintptr_t)from + (uintptr_t)i * sizeof *from));
     }
 }
 
+#ifdef NPU__REF_X86
+#define NPU__REF_HAS_PLANES
 NPU__REF_INLINE const float *npu__ref_plane_at(const npu__ref_plane *p, const float *x, int64_t row)
 {
     return (uint64_t)row < (uint64_t)p->in[0] ? x + row * p->in[1] : p->zeros;
@@ -11526,7 +11527,7 @@ NPU__REF_INLINE NPU__REF_TILE_AVX512 void npu__ref_plane_add_eight(const npu__re
             for (int32_t s = 0; s < 2; s++) {
                 const float *from = rows->from[s][0][k], *more = rows->from[s][is_pair][k];
                 if (k > 0) {
-                    npu__ref_plane_fetch_row(from, ahead, step);
+                    npu__ref_plane_fetch(from, ahead, 16 * step);
                 }
                 if (is_pair) {
                     npu__ref_plane_row_pair(3, &pair, from, more, pixels[s]);
@@ -12446,14 +12447,6 @@ static void npu__ref_conv_after(const npu_epilogue *e, const float *y, int64_t c
     }
 }
 
-/* Has pixels come near that are perhaps of the next plane. */
-static void npu__ref_plane_fetch(const float *from, int64_t n)
-{
-    for (int64_t i = 0; i < n; i += 16) {
-        NPU__REF_PREFETCH((const char *)((uintptr_t)from + (uintptr_t)i * sizeof *from));
-    }
-}
-
 /* A band of `rows` rows, from `row` on, of the planes of `count` channels from `channel` on among those of all
    images. */
 static void npu__ref_conv_plane_band(const npu__ref_conv_blocked *s, const npu_launch *l, int64_t channel,
@@ -12472,7 +12465,7 @@ static void npu__ref_conv_plane_band(const npu__ref_conv_blocked *s, const npu_l
         some[i].y = (float *)l->y[0] + (channel + i) * s->gemm.n + row * c->out[2];
     }
     plane.out[0] = rows, plane.first[0] -= row * c->stride[1];
-    npu__ref_plane_fetch(some[count - 1].x + pixels + npu__ref_max(-plane.first[0], 0) * c->in[2],
+    npu__ref_plane_fetch(some[count - 1].x, pixels + npu__ref_max(-plane.first[0], 0) * c->in[2],
                          npu__ref_min(pixels * count / s->bands, NPU__REF_PLANE_PIECE));
     npu__ref_plane_of[c->isa].run(&plane, some, (int32_t)count, limits ? limits : npu__ref_no_limits,
                                   (float *)l->worker_workspace);
@@ -28604,7 +28597,7 @@ typedef struct npu__ref_lean_loops {
     void (*tile)(float *sums, const float *x, int32_t rows, int32_t lines, const npu__ref_lean_lines *w);
 } npu__ref_lean_loops;
 
-/* So many times as many sums as rows of x leave room in 32 registers for the weights. */
+/* Rows of the weight whose sums with so many rows of x fit 32 registers, beside what is multiplied. */
 static int32_t npu__ref_lean_most(int32_t rows) { return rows > 4 ? 3 : 4; }
 
 #define NPU__REF_LEAN_FMA_base(a, b, c) ((a) * (b) + (c))
