@@ -538,6 +538,7 @@ static void test_linears(void)
     static const uint32_t sizes[][4] = { /* m, n, k, group */
         { 1, 64, 64, 32 }, { 1, 80, 320, 64 }, { 3, 16, 128, 128 }, { 8, 48, 256, 32 }, { 5, 80, 96, 32 },
         { 2, 64, 256, 256 }, { 1, 16, 224, 32 },
+        { 7, 32, 96, 32 }, { 12, 32, 128, 64 }, /* two rows of the weight are left by tiles of three */
         { 17, 64, 96, 32 }, { 24, 80, 320, 64 } /* so many that weights become floats */
     };
     static linear l;
