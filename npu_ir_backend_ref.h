@@ -8116,14 +8116,26 @@ typedef struct npu__ref_tile_end {
     float *y;
 } npu__ref_tile_end;
 
+/* C (rows x the columns of a panel) = or += A (rows x k) B (k x these columns), `count` times: for the tile after one,
+   A, B, C and the bias are so many numbers further. A tile that is a call of its own takes a tenth longer, where k is
+   small. Row i of B starts at b + offsets[i], or, where offsets is NULL, at b + i * b_row, which takes a twentieth less
+   time, and fetches one of ahead, ahead + ahead_step bytes ...: of the next panel. */
+typedef struct npu__ref_tile_run {
+    int64_t count, rows, k;
+    const void *a, *b;
+    void *c;
+    int64_t a_row, b_row, c_row;
+    int64_t a_next, b_next, c_next, bias_next;
+    const ptrdiff_t *offsets;
+    const npu__ref_tile_end *end; /* NULL = no end yet */
+    const char *ahead;
+    int64_t ahead_step, ahead_next;
+    bool add;
+} npu__ref_tile_run;
+
 typedef struct npu__ref_tile_loops {
     int32_t rows, cols; /* of the largest tile; B is packed in panels of cols */
-    /* C (rows x cols) = or += A (rows x k) B (k x cols); row i of B starts at b + offsets[i], or, where offsets is
-       NULL, at b + i * b_row, which takes a twentieth less time. end NULL = no end yet.
-       Each row of B fetches one of ahead, ahead + ahead_step bytes ...: of the next panel. */
-    void (*product)(int32_t rows, int64_t k, const void *a, int64_t a_row, const void *b, int64_t b_row,
-                    const ptrdiff_t *offsets, void *c, int64_t c_row, bool add, const npu__ref_tile_end *end,
-                    const char *ahead, int64_t ahead_step);
+    void (*product)(const npu__ref_tile_run *run);
     /* The same for one row and any n; sums start at c (add) or at *start. */
     void (*row)(int64_t k, int64_t n, const void *a, const void *b, int64_t b_row, const ptrdiff_t *offsets, void *c,
                 bool add, const void *start);
@@ -8143,12 +8155,62 @@ typedef struct npu__ref_tile_loops {
     NPU__REF_PREFETCH((const char *)((uintptr_t)(p) + (uintptr_t)(lines) * NPU__REF_LINE))
 
 /* One set of instructions for one type of number. FMA(a, b, c) = a b + c. */
-#define NPU__REF_TILE_DEFINE(NAME, TARGET, number, vector, WIDTH, ROWS, VECTORS, LOAD, STORE, SET, FMA, LIMIT) \
-    NPU__REF_INLINE TARGET void npu__ref_tile_##NAME##_rows(const int32_t rows, int64_t k,                     \
-        const number *a, int64_t a_row, const number *b, int64_t b_row, const ptrdiff_t *offsets, number *c, \
-        int64_t c_row, bool add, const npu__ref_tile_end *end, const char *ahead, int64_t ahead_step)        \
+#define NPU__REF_TILE_DEFINE(NAME, TARGET, number, vector, WIDTH, ROWS, VECTORS, LOAD, STORE, SET, FMA, LIMIT)\
+    /* sum += a column of A, at[i] and on, times a row of B. */                                          \
+    NPU__REF_INLINE TARGET void npu__ref_tile_##NAME##_step(const int32_t rows, const number *at[(ROWS + 3) / 4],\
+        int64_t a_row, const number *b, int64_t b_row, vector sum[ROWS][VECTORS])                        \
+    {                                                                                                    \
+        vector y[VECTORS];                                                                               \
+        for (int32_t v = 0; sizeof(vector) == NPU__REF_LINE && v < VECTORS; v++) {                       \
+            NPU__REF_FETCH_LINE(b + 8 * b_row, v);                                                       \
+        }                                                                                                \
+        NPU__REF_UNROLL_LOOP                                                                             \
+        for (int32_t v = 0; v < VECTORS; v++) {                                                          \
+            y[v] = LOAD(b + v * WIDTH);                                                                  \
+        }                                                                                                \
+        NPU__REF_UNROLL_LOOP                                                                             \
+        for (int32_t i = 0; i < rows; i++) {                                                             \
+            vector x = SET(at[i / 4][i % 4 * a_row]);                                                    \
+            NPU__REF_UNROLL_LOOP                                                                         \
+            for (int32_t v = 0; v < VECTORS; v++) {                                                      \
+                sum[i][v] = FMA(x, y[v], sum[i][v]);                                                     \
+            }                                                                                            \
+            at[i / 4] += i % 4 == 3 || i == rows - 1;                                                    \
+        }                                                                                                \
+    }                                                                                                    \
+    NPU__REF_INLINE TARGET void npu__ref_tile_##NAME##_fetch(const int32_t rows, const number *from, int64_t step)\
+    {                                                                                                    \
+        NPU__REF_UNROLL_LOOP                                                                             \
+        for (int32_t i = 0; i < rows; i++) {                                                             \
+            NPU__REF_PREFETCH(from + i * step);                                                          \
+            NPU__REF_PREFETCH(from + i * step + (VECTORS * WIDTH - 1));                                  \
+        }                                                                                                \
+    }                                                                                                    \
+    NPU__REF_INLINE TARGET void npu__ref_tile_##NAME##_end(const int32_t rows, const npu__ref_tile_end *end, \
+        const float *bias, const number *addend, int64_t row, vector sum[ROWS][VECTORS])                     \
     {                                                                                                        \
-        const number *from = b, *at[(ROWS + 3) / 4];                                                         \
+        NPU__REF_UNROLL_LOOP                                                                                 \
+        for (int32_t i = 0; i < rows; i++) {                                                                 \
+            const vector more = SET((number)bias[i * end->step]);                                            \
+            NPU__REF_UNROLL_LOOP                                                                             \
+            for (int32_t v = 0; v < VECTORS; v++) {                                                          \
+                sum[i][v] = FMA(SET(1), sum[i][v], more);                                                    \
+                if (addend) {                                                                                \
+                    sum[i][v] = FMA(SET(1), sum[i][v], LOAD(addend + i * row + v * WIDTH));                  \
+                }                                                                                            \
+                sum[i][v] = LIMIT(sum[i][v], SET((number)end->low), SET((number)end->high));                 \
+            }                                                                                                \
+        }                                                                                                    \
+    }                                                                                                        \
+    NPU__REF_INLINE TARGET void npu__ref_tile_##NAME##_rows(const int32_t rows, const npu__ref_tile_run *t,  \
+        int64_t nth)                                                                                         \
+    {                                                                                                        \
+        const npu__ref_tile_end *end = t->end;                                                               \
+        const number *a = (const number *)t->a + nth * t->a_next, *b = (const number *)t->b + nth * t->b_next;\
+        const number *addend = end ? (const number *)(const void *)end->addend : NULL, *at[(ROWS + 3) / 4];  \
+        number *c = (number *)t->c + nth * t->c_next;                                                        \
+        const char *ahead = t->ahead + nth * t->ahead_next;                                                  \
+        int64_t a_row = t->a_row, b_row = t->b_row, c_row = t->c_row;                                        \
         vector sum[ROWS][VECTORS];                                                                           \
         NPU__REF_UNROLL_LOOP                                                                                 \
         for (int32_t i = 0; i < rows; i++) {                                                                 \
@@ -8157,41 +8219,30 @@ typedef struct npu__ref_tile_loops {
                 sum[i][v] = SET(0);                                                                          \
             }                                                                                                \
         }                                                                                                    \
-        for (int32_t i = 0; end && end->addend && i < rows; i++) {                                           \
-            NPU__REF_PREFETCH(end->addend + i * c_row);                                                      \
-            NPU__REF_PREFETCH(end->addend + i * c_row + (VECTORS * WIDTH - 1));                              \
-        }                                                                                                    \
         NPU__REF_UNROLL_LOOP                                                                                 \
         for (int32_t i = 0; i < rows; i += 4) {                                                              \
             at[i / 4] = a + i * a_row;                                                                       \
         }                                                                                                    \
-        for (int32_t i = 0; (add || !end) && i < rows; i++) { /* results that end here can wait to be stored */ \
-            NPU__REF_PREFETCH(c + i * c_row);                                                                \
-            NPU__REF_PREFETCH(c + i * c_row + (VECTORS * WIDTH - 1));                                        \
+        if (addend) {                                                                                        \
+            addend += nth * t->c_next;                                                                       \
+            npu__ref_tile_##NAME##_fetch(rows, addend, c_row);                                               \
         }                                                                                                    \
-        for (; k > 0; k--, from += b_row) {                                                                  \
-            vector y[VECTORS];                                                                               \
-            from = offsets ? b + *offsets++ : from;                                                          \
-            NPU__REF_PREFETCH(ahead);                                                                        \
-            ahead += ahead_step;                                                                             \
-            for (int32_t v = 0; sizeof(vector) == NPU__REF_LINE && v < VECTORS; v++) {                       \
-                NPU__REF_FETCH_LINE(from + 8 * b_row, v);                                                    \
+        if (t->add || !end) { /* results that end here can wait to be stored */                              \
+            npu__ref_tile_##NAME##_fetch(rows, c, c_row);                                                    \
+        }                                                                                                    \
+        if (t->offsets) {                                                                                    \
+            const ptrdiff_t *offsets = t->offsets;                                                           \
+            for (int64_t k = t->k; k > 0; k--) {                                                             \
+                npu__ref_tile_##NAME##_step(rows, at, a_row, b + *offsets++, b_row, sum);                    \
             }                                                                                                \
-            NPU__REF_UNROLL_LOOP                                                                             \
-            for (int32_t v = 0; v < VECTORS; v++) {                                                          \
-                y[v] = LOAD(from + v * WIDTH);                                                               \
-            }                                                                                                \
-            NPU__REF_UNROLL_LOOP                                                                             \
-            for (int32_t i = 0; i < rows; i++) {                                                             \
-                vector x = SET(at[i / 4][i % 4 * a_row]);                                                    \
-                NPU__REF_UNROLL_LOOP                                                                         \
-                for (int32_t v = 0; v < VECTORS; v++) {                                                      \
-                    sum[i][v] = FMA(x, y[v], sum[i][v]);                                                     \
-                }                                                                                            \
-                at[i / 4] += i % 4 == 3 || i == rows - 1;                                                    \
+        } else {                                                                                             \
+            int64_t ahead_step = t->ahead_step;                                                              \
+            for (int64_t k = t->k; k > 0; k--, b += b_row, ahead += ahead_step) {                            \
+                NPU__REF_PREFETCH(ahead);                                                                    \
+                npu__ref_tile_##NAME##_step(rows, at, a_row, b, b_row, sum);                                 \
             }                                                                                                \
         }                                                                                                    \
-        if (add) {                                                                                           \
+        if (t->add) {                                                                                        \
             NPU__REF_UNROLL_LOOP                                                                             \
             for (int32_t i = 0; i < rows; i++) {                                                             \
                 NPU__REF_UNROLL_LOOP                                                                         \
@@ -8201,20 +8252,13 @@ typedef struct npu__ref_tile_loops {
             }                                                                                                \
         }                                                                                                    \
         if (sizeof(number) == sizeof(float) && end) {                                                        \
-            NPU__REF_UNROLL_LOOP                                                                             \
-            for (int32_t i = 0; i < rows; i++) {                                                             \
-                const vector bias = SET((number)end->bias[i * end->step]);                                   \
-                NPU__REF_UNROLL_LOOP                                                                         \
-                for (int32_t v = 0; v < VECTORS; v++) {                                                      \
-                    sum[i][v] = FMA(SET(1), sum[i][v], bias);                                                \
-                    if (end->addend) {                                                                       \
-                        const number *more = (const number *)(const void *)end->addend + i * c_row;          \
-                        sum[i][v] = FMA(SET(1), sum[i][v], LOAD(more + v * WIDTH));                          \
-                    }                                                                                        \
-                    sum[i][v] = LIMIT(sum[i][v], SET((number)end->low), SET((number)end->high));             \
-                }                                                                                            \
+            const float *bias = end->bias + nth * t->bias_next;                                              \
+            if (addend) {                                                                                    \
+                npu__ref_tile_##NAME##_end(rows, end, bias, addend, c_row, sum);                             \
+                c = (number *)(void *)end->y + nth * t->c_next;                                              \
+            } else {                                                                                         \
+                npu__ref_tile_##NAME##_end(rows, end, bias, NULL, 0, sum);                                   \
             }                                                                                                \
-            c = end->addend ? (number *)(void *)end->y : c;                                                  \
         }                                                                                                    \
         NPU__REF_UNROLL_LOOP                                                                                 \
         for (int32_t i = 0; i < rows; i++) {                                                                 \
@@ -8224,11 +8268,9 @@ typedef struct npu__ref_tile_loops {
             }                                                                                                \
         }                                                                                                    \
     }                                                                                                        \
-    static TARGET void npu__ref_tile_##NAME##_product(int32_t rows, int64_t k, const void *a,                \
-        int64_t a_row, const void *b, int64_t b_row, const ptrdiff_t *offsets, void *c, int64_t c_row,       \
-        bool add, const npu__ref_tile_end *end, const char *ahead, int64_t ahead_step)                       \
+    static TARGET void npu__ref_tile_##NAME##_product(const npu__ref_tile_run *run)                          \
     {                                                                                                        \
-        switch (rows) {                                                                                      \
+        switch (run->rows) {                                                                                 \
         NPU__REF_TILE_CASE(NAME, 1)                                                                          \
         NPU__REF_TILE_CASE(NAME, 2)                                                                          \
         NPU__REF_TILE_CASE(NAME, 3)                                                                          \
@@ -8414,10 +8456,11 @@ typedef struct npu__ref_tile_loops {
         npu__ref_tile_##NAME##_add_rows, npu__ref_tile_##NAME##_copy, npu__ref_tile_##NAME##_combine         \
     };
 
-#define NPU__REF_TILE_CASE(NAME, n)                                                                     \
-    case n:                                                                                             \
-        npu__ref_tile_##NAME##_rows(n, k, a, a_row, b, b_row, offsets, c, c_row, add, end, ahead,       \
-                                    ahead_step);                                                        \
+#define NPU__REF_TILE_CASE(NAME, n)                      \
+    case n:                                              \
+        for (int64_t i = 0; i < run->count; i++) {       \
+            npu__ref_tile_##NAME##_rows(n, run, i);      \
+        }                                                \
         break;
 #define NPU__REF_TILE_ROWS_4(NAME)
 #define NPU__REF_TILE_ROWS_6(NAME) NPU__REF_TILE_CASE(NAME, 5) NPU__REF_TILE_CASE(NAME, 6)
@@ -8458,32 +8501,33 @@ NPU__REF_TILE_DEFINE(neon_f64, , double, float64x2_t, 2, 8, 2, vld1q_f64, vst1q_
 #ifdef NPU__REF_HAS_BF16
 /* Numbers are pairs of bf16, the earlier one in the lower half; sums and all else are floats. */
 #define NPU__REF_TILE_BF16 __attribute__((target("avx512f,avx512bw,avx512bf16")))
-NPU__REF_INLINE NPU__REF_TILE_BF16 void npu__ref_tile_avx512_bf16_rows(const int32_t rows, int64_t k, const int32_t *a,
-    int64_t a_row, const int32_t *b, int64_t b_row, const ptrdiff_t *offsets, float *c, int64_t c_row, bool add,
-    const npu__ref_tile_end *end, const char *ahead, int64_t ahead_step)
+NPU__REF_INLINE NPU__REF_TILE_BF16 void npu__ref_tile_avx512_bf16_rows(const int32_t rows, const npu__ref_tile_run *t,
+                                                                       int64_t nth)
 {
-    const int32_t *from = b;
+    const int32_t *a = (const int32_t *)t->a + nth * t->a_next, *b = (const int32_t *)t->b + nth * t->b_next;
+    const ptrdiff_t *offsets = t->offsets;
+    const char *ahead = t->ahead + nth * t->ahead_next;
+    float *c = (float *)t->c + nth * t->c_next; /* sums are not taken in place: none ends here */
+    int64_t c_row = t->c_row;
     __m512 sum[12][2];
-    (void)end; /* sums are not taken in place */
     NPU__REF_UNROLL_LOOP
     for (int32_t i = 0; i < rows; i++) {
         sum[i][0] = sum[i][1] = _mm512_setzero_ps();
     }
-    if (add) {
+    if (t->add) {
         NPU__REF_UNROLL_LOOP
         for (int32_t i = 0; i < rows; i++) {
             sum[i][0] = _mm512_loadu_ps(c + i * c_row);
             sum[i][1] = _mm512_loadu_ps(c + i * c_row + 16);
         }
     }
-    for (; k > 0; k--, a++, from += b_row) {
-        from = offsets ? b + *offsets++ : from;
+    for (int64_t k = 0; k < t->k; k++, a++, ahead += t->ahead_step) {
+        const int32_t *from = b + (offsets ? offsets[k] : k * t->b_row);
         const __m512i y[2] = { _mm512_loadu_si512(from), _mm512_loadu_si512(from + 16) };
         NPU__REF_PREFETCH(ahead);
-        ahead += ahead_step;
         NPU__REF_UNROLL_LOOP
         for (int32_t i = 0; i < rows; i++) {
-            const __m512bh x = (__m512bh)_mm512_set1_epi32(a[i * a_row]);
+            const __m512bh x = (__m512bh)_mm512_set1_epi32(a[i * t->a_row]);
             sum[i][0] = _mm512_dpbf16_ps(sum[i][0], x, (__m512bh)y[0]);
             sum[i][1] = _mm512_dpbf16_ps(sum[i][1], x, (__m512bh)y[1]);
         }
@@ -8494,11 +8538,9 @@ NPU__REF_INLINE NPU__REF_TILE_BF16 void npu__ref_tile_avx512_bf16_rows(const int
         _mm512_storeu_ps(c + i * c_row + 16, sum[i][1]);
     }
 }
-static NPU__REF_TILE_BF16 void npu__ref_tile_avx512_bf16_product(int32_t rows, int64_t k, const void *a, int64_t a_row,
-    const void *b, int64_t b_row, const ptrdiff_t *offsets, void *c, int64_t c_row, bool add,
-    const npu__ref_tile_end *end, const char *ahead, int64_t ahead_step)
+static NPU__REF_TILE_BF16 void npu__ref_tile_avx512_bf16_product(const npu__ref_tile_run *run)
 {
-    switch (rows) {
+    switch (run->rows) {
     NPU__REF_TILE_CASE(avx512_bf16, 1)
     NPU__REF_TILE_CASE(avx512_bf16, 2)
     NPU__REF_TILE_CASE(avx512_bf16, 3)
@@ -9319,41 +9361,35 @@ typedef union npu__ref_tile_sums {
 #undef NPU_X
 } npu__ref_tile_sums;
 
-static void npu__ref_gemm_copy_rows(int32_t rows, size_t bytes, void *to, int64_t to_step, const void *from,
+static void npu__ref_gemm_copy_rows(int64_t rows, size_t bytes, void *to, int64_t to_step, const void *from,
                                     int64_t from_step)
 {
-    for (int32_t i = 0; i < rows; i++) {
+    for (int64_t i = 0; i < rows; i++) {
         memcpy((char *)to + i * to_step, (const char *)from + i * from_step, bytes);
     }
 }
 
-/* One tile; a panel that is cut off by the right edge of C goes by way of a buffer, as does what is added to it. */
-static void npu__ref_gemm_tile(const npu__ref_product_plan *plan, int32_t rows, int64_t cols, int64_t k,
-                               const char *a, int64_t a_row, const char *b, int64_t b_row, const ptrdiff_t *offsets,
-                               char *c, int64_t c_row, bool add, const npu__ref_tile_end *end, const char *ahead,
-                               int64_t ahead_step)
+/* Tiles of a panel that is cut off by the right edge of C go by way of a buffer, as does what is added to them. */
+static void npu__ref_gemm_edge(const npu__ref_product_plan *plan, const npu__ref_tile_run *run, int64_t cols)
 {
     npu__ref_tile_sums edge, more;
-    npu__ref_tile_end cut;
-    size_t bytes = (size_t)cols * plan->size;
-    int64_t width = plan->tile->cols * (int64_t)plan->size, step = c_row * (int64_t)plan->size;
-    if (cols == plan->tile->cols) {
-        plan->tile->product(rows, k, a, a_row, b, b_row, offsets, c, c_row, add, end, ahead, ahead_step);
-        return;
-    }
+    npu__ref_tile_run cut = *run;
+    npu__ref_tile_end end;
+    int64_t size = (int64_t)plan->size, width = plan->tile->cols * size, step = run->c_row * size;
+    char *c = (char *)run->c;
     memset(&edge, 0, sizeof edge);
-    if (add) {
-        npu__ref_gemm_copy_rows(rows, bytes, &edge, width, c, step);
+    if (run->add) {
+        npu__ref_gemm_copy_rows(run->rows, (size_t)(cols * size), &edge, width, c, step);
     }
-    if (end && end->addend) {
+    if (run->end && run->end->addend) {
         memset(&more, 0, sizeof more);
-        npu__ref_gemm_copy_rows(rows, bytes, &more, width, end->addend, step);
-        cut = *end;
-        cut.addend = (const float *)(const void *)&more, cut.y = (float *)(void *)&edge;
-        c = (char *)end->y, end = &cut;
+        npu__ref_gemm_copy_rows(run->rows, (size_t)(cols * size), &more, width, run->end->addend, step);
+        c = (char *)run->end->y, end = *run->end;
+        end.addend = (const float *)(const void *)&more, end.y = (float *)(void *)&edge, cut.end = &end;
     }
-    plan->tile->product(rows, k, a, a_row, b, b_row, offsets, &edge, plan->tile->cols, add, end, b, 0);
-    npu__ref_gemm_copy_rows(rows, bytes, c, step, &edge, width);
+    cut.c = &edge, cut.c_row = plan->tile->cols;
+    plan->tile->product(&cut);
+    npu__ref_gemm_copy_rows(run->rows, (size_t)(cols * size), c, step, &edge, width);
 }
 
 /* Rows row .. row + rows and k .. k + depth of A as numbers; the result is A itself where it can be used as
@@ -9434,14 +9470,14 @@ static void npu__ref_gemm_amx_row(const npu__ref_product_sum *s, const npu__ref_
             continue;
         }
         if (add) {
-            npu__ref_gemm_copy_rows((int32_t)rows, bytes, edge, sizeof *edge, c, step);
+            npu__ref_gemm_copy_rows(rows, bytes, edge, sizeof *edge, c, step);
         }
         npu__ref_amx_sum(NPU__REF_AMX_BF16, &o, edge, sizeof *edge, add, is_tall, some > NPU__REF_AMX_SIDE);
         if (s->gives) {
             npu__ref_gemm_amx_give((uint16_t *)g->c + row * g->c_row + s->col + j, g->c_row, *edge, rows, some,
                                    g->bias.x ? (const uint16_t *)g->bias.x + s->col + j : NULL);
         } else {
-            npu__ref_gemm_copy_rows((int32_t)rows, bytes, c, step, edge, sizeof *edge);
+            npu__ref_gemm_copy_rows(rows, bytes, c, step, edge, sizeof *edge);
         }
     }
 }
@@ -9474,44 +9510,76 @@ static void npu__ref_gemm_amx_slice(const npu__ref_product_sum *s, int64_t first
 typedef struct npu__ref_product_slice {
     const char *a, *b; /* from k on */
     char *c;
-    int64_t a_row, c_row, row, rows, cols, k, depth, tiles;
+    int64_t a_row, c_row, row, rows, cols, k, depth;
+    int64_t tiles, tall, talls; /* of rows: the first `talls` have `tall` rows, all others one less */
+    int64_t fetched;            /* bytes of the next panel that a row of B fetches, */
+    int64_t fetchers;           /* and the tiles whose rows do */
     bool ends;    /* no more is to be added */
     bool by_rows; /* one tile of rows after the other, each times all panels; else panels, each by all rows */
 } npu__ref_product_slice;
 
-/* Where the tile's part of the next panel is to be fetched from, and how far apart. */
-static const char *npu__ref_gemm_ahead(const npu__ref_product_sum *s, const npu__ref_product_slice *x, int64_t t,
-                                       int64_t col, const char *b, int64_t *step)
+/* Its rows cut evenly into tiles. */
+static void npu__ref_gemm_cut_slice(npu__ref_product_slice *x, const npu__ref_tile_loops *tile, int64_t size)
 {
-    int64_t width = s->plan->tile->cols, size = (int64_t)s->plan->size, more = x->depth * width * size;
-    int64_t least = npu__ref_max(more / npu__ref_max(x->tiles * x->depth, 1), NPU__REF_GEMM_AHEAD);
-    *step = 0;
-    if (!s->fetches || x->by_rows || col + width >= x->cols) {
-        return b;
-    }
-    if (s->panel_step == width) { /* a line of each row, which lie far apart */
-        *step = s->b_row * size;
-        return b + width * size + t % 3 * NPU__REF_LINE;
-    }
-    *step = (t + 1) * x->depth * least <= more ? least : 0;
-    return *step ? b + s->panel_step * size + t * x->depth * least : b;
+    x->tiles = npu__ref_max(npu__ref_ceil_div(x->rows, tile->rows), 1);
+    x->tall = npu__ref_ceil_div(x->rows, x->tiles), x->talls = x->rows - x->tiles * (x->tall - 1);
+    x->fetched = npu__ref_max(tile->cols * size / x->tiles, NPU__REF_GEMM_AHEAD);
+    x->fetchers = tile->cols * size / x->fetched;
+    x->by_rows = x->depth * x->cols * size <= NPU__REF_GEMM_SHALLOW;
 }
 
-/* Tile t of the rows, columns from col on. */
-static void npu__ref_gemm_slice_tile(const npu__ref_product_sum *s, const npu__ref_product_slice *x, int64_t t,
-                                     int64_t col)
+/* What the run of tiles of rows from tile t on fetches of the panel after its own, and up to which tile it may go. */
+static int64_t npu__ref_gemm_fetch_ahead(const npu__ref_product_sum *s, const npu__ref_product_slice *x, int64_t t,
+                                         int64_t col, npu__ref_tile_run *run)
 {
-    int64_t width = s->plan->tile->cols, size = (int64_t)s->plan->size, step;
-    int64_t from = x->rows * t / x->tiles, to = x->rows * (t + 1) / x->tiles;
-    const char *b = x->b + col / width * s->panel_step * size, *ahead = npu__ref_gemm_ahead(s, x, t, col, b, &step);
-    char *c = x->c + (from * x->c_row + col) * size;
-    npu__ref_tile_end end = { 0 };
-    if (x->ends) {
-        end = npu__ref_gemm_end(s->g, x->row + from, c);
+    int64_t width = s->plan->tile->cols, size = (int64_t)s->plan->size;
+    run->ahead = run->b;
+    if (!s->fetches || x->by_rows || col + width >= x->cols) {
+        return x->tiles;
     }
-    npu__ref_gemm_tile(s->plan, (int32_t)(to - from), npu__ref_min(width, x->cols - col), x->depth,
-                       x->a + from * x->a_row * size, x->a_row, b, s->b_row, s->offsets ? s->offsets + x->k : NULL, c,
-                       x->c_row, x->k > 0, x->ends ? &end : NULL, ahead, step);
+    if (s->panel_step == width) { /* a line of each row, which lie far apart; there are three at most */
+        run->ahead = (const char *)run->b + width * size;
+        run->ahead_step = s->b_row * size, run->ahead_next = NPU__REF_LINE;
+        return t + 3;
+    }
+    if (t >= x->fetchers) {
+        return x->tiles;
+    }
+    run->ahead = (const char *)run->b + s->panel_step * size + t * x->depth * x->fetched;
+    run->ahead_step = x->fetched, run->ahead_next = x->depth * x->fetched;
+    return x->fetchers;
+}
+
+/* Tiles of rows from tile t on times the panel at col, or, by rows, tile t times all whole panels from there on;
+   how many tiles, or panels, these were. */
+static int64_t npu__ref_gemm_run(const npu__ref_product_sum *s, const npu__ref_product_slice *x, int64_t t, int64_t col)
+{
+    int64_t width = s->plan->tile->cols, size = (int64_t)s->plan->size, whole = (x->cols - col) / width, end_tile;
+    int64_t from = t * x->tall - npu__ref_max(t - x->talls, 0);
+    npu__ref_tile_run run = { 0 };
+    npu__ref_tile_end end;
+    run.rows = x->tall - (t >= x->talls), run.k = x->depth, run.add = x->k > 0;
+    run.a = x->a + from * x->a_row * size, run.a_row = x->a_row;
+    run.b = x->b + col / width * s->panel_step * size, run.b_row = s->b_row;
+    run.c = x->c + (from * x->c_row + col) * size, run.c_row = x->c_row;
+    run.offsets = s->offsets ? s->offsets + x->k : NULL;
+    end_tile = npu__ref_min(npu__ref_gemm_fetch_ahead(s, x, t, col, &run), t < x->talls ? x->talls : x->tiles);
+    if (x->ends) {
+        end = npu__ref_gemm_end(s->g, x->row + from, run.c), run.end = &end;
+    }
+    if (whole == 0) {
+        run.count = 1;
+        npu__ref_gemm_edge(s->plan, &run, x->cols - col);
+        return 1;
+    }
+    if (x->by_rows) {
+        run.count = whole, run.b_next = s->panel_step, run.c_next = width;
+    } else {
+        run.count = end_tile - t, run.a_next = run.rows * x->a_row, run.c_next = run.rows * x->c_row;
+        run.bias_next = run.rows * s->g->bias.row;
+    }
+    s->plan->tile->product(&run);
+    return run.count;
 }
 
 /* c = or += rows of A from row on, times cols columns of B, over k .. k + depth. Few numbers of many columns stay near:
@@ -9520,12 +9588,12 @@ static void npu__ref_gemm_sum_slice(const npu__ref_product_sum *s, int64_t row, 
                                     int64_t k, int64_t depth, char *c, int64_t c_row)
 {
     const npu__ref_tile_loops *tile = s->plan->tile;
-    int64_t width = tile->cols, size = (int64_t)s->plan->size, panels = npu__ref_ceil_div(cols, width);
-    npu__ref_product_slice x = { NULL, s->b + k * s->k_step * size, c, 0, c_row, row, rows, cols, k, depth,
-                                 npu__ref_ceil_div(rows, tile->rows),
-                                 s->ends && k + depth == npu__ref_gemm_depth(s->g),
-                                 depth * cols * size <= NPU__REF_GEMM_SHALLOW };
+    int64_t size = (int64_t)s->plan->size;
+    npu__ref_product_slice x = { 0 };
     npu__ref_scalar zero = { 0 };
+    x.b = s->b + k * s->k_step * size, x.c = c, x.c_row = c_row;
+    x.row = row, x.rows = rows, x.cols = cols, x.k = k, x.depth = depth;
+    x.ends = s->ends && k + depth == npu__ref_gemm_depth(s->g);
     x.a = npu__ref_gemm_copy_a(s, row, rows, k, depth, &x.a_row);
 #ifdef NPU__REF_HAS_AMX
     if (npu__ref_gemm_is_amx(s->g)) {
@@ -9533,15 +9601,19 @@ static void npu__ref_gemm_sum_slice(const npu__ref_product_sum *s, int64_t row, 
         return;
     }
 #endif
-    if (s->g->m == 1 && s->panel_step == width) { /* B is not packed: one strip, as long as it may be */
+    if (s->g->m == 1 && s->panel_step == tile->cols) { /* B is not packed: one strip, as long as it may be */
         tile->row(depth, cols, x.a, x.b, s->b_row, s->offsets ? s->offsets + k : NULL, c, k > 0, &zero);
         return;
     }
-    for (int64_t i = 0; i < panels * x.tiles; i++) {
-        if (x.by_rows) {
-            npu__ref_gemm_slice_tile(s, &x, i / panels, i % panels * width);
-        } else {
-            npu__ref_gemm_slice_tile(s, &x, i % x.tiles, i / x.tiles * width);
+    npu__ref_gemm_cut_slice(&x, tile, size);
+    for (int64_t t = 0; x.by_rows && t < x.tiles; t++) {
+        for (int64_t col = 0; col < cols;) {
+            col += npu__ref_gemm_run(s, &x, t, col) * tile->cols;
+        }
+    }
+    for (int64_t col = 0; !x.by_rows && col < cols; col += tile->cols) {
+        for (int64_t t = 0; t < x.tiles;) {
+            t += npu__ref_gemm_run(s, &x, t, col);
         }
     }
 }
