@@ -8729,6 +8729,27 @@ static int64_t npu__ref_min(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t npu__ref_max(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t npu__ref_ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 
+/* Rows or pixels in `count` tiles of `length`, of which those from number `longer` on have one less: an even cut, whose
+   only divisions are made at once. */
+typedef struct npu__ref_cut { int64_t count, length, longer; } npu__ref_cut;
+
+static npu__ref_cut npu__ref_cut_evenly(int64_t n, int64_t most)
+{
+    npu__ref_cut cut;
+    cut.count = npu__ref_max(npu__ref_ceil_div(n, most), 1);
+    cut.length = npu__ref_ceil_div(n, cut.count), cut.longer = n - cut.count * (cut.length - 1);
+    return cut;
+}
+static int64_t npu__ref_cut_begin(const npu__ref_cut *cut, int64_t i)
+{
+    return i * cut->length - npu__ref_max(i - cut->longer, 0);
+}
+/* The first piece after number i that has another length, or count. */
+static int64_t npu__ref_cut_end(const npu__ref_cut *cut, int64_t i)
+{
+    return i < cut->longer ? cut->longer : cut->count;
+}
+
 static const void *npu__ref_address(const void *x, uint32_t dtype, int64_t i)
 {
     return i ? (const char *)x + i * (int64_t)npu__ref_size(dtype) : x; /* NULL: nothing is there */
@@ -9511,19 +9532,16 @@ typedef struct npu__ref_product_slice {
     const char *a, *b; /* from k on */
     char *c;
     int64_t a_row, c_row, row, rows, cols, k, depth;
-    int64_t tiles, tall, talls; /* of rows: the first `talls` have `tall` rows, all others one less */
-    int64_t fetched;            /* bytes of the next panel that a row of B fetches, */
-    int64_t fetchers;           /* and the tiles whose rows do */
+    npu__ref_cut tiles;         /* of rows */
+    int64_t fetched, fetchers;  /* bytes of the next panel that a row of B fetches, and the tiles where it does */
     bool ends;    /* no more is to be added */
     bool by_rows; /* one tile of rows after the other, each times all panels; else panels, each by all rows */
 } npu__ref_product_slice;
 
-/* Its rows cut evenly into tiles. */
 static void npu__ref_gemm_cut_slice(npu__ref_product_slice *x, const npu__ref_tile_loops *tile, int64_t size)
 {
-    x->tiles = npu__ref_max(npu__ref_ceil_div(x->rows, tile->rows), 1);
-    x->tall = npu__ref_ceil_div(x->rows, x->tiles), x->talls = x->rows - x->tiles * (x->tall - 1);
-    x->fetched = npu__ref_max(tile->cols * size / x->tiles, NPU__REF_GEMM_AHEAD);
+    x->tiles = npu__ref_cut_evenly(x->rows, tile->rows);
+    x->fetched = npu__ref_max(tile->cols * size / x->tiles.count, NPU__REF_GEMM_AHEAD);
     x->fetchers = tile->cols * size / x->fetched;
     x->by_rows = x->depth * x->cols * size <= NPU__REF_GEMM_SHALLOW;
 }
@@ -9535,7 +9553,7 @@ static int64_t npu__ref_gemm_fetch_ahead(const npu__ref_product_sum *s, const np
     int64_t width = s->plan->tile->cols, size = (int64_t)s->plan->size;
     run->ahead = run->b;
     if (!s->fetches || x->by_rows || col + width >= x->cols) {
-        return x->tiles;
+        return x->tiles.count;
     }
     if (s->panel_step == width) { /* a line of each row, which lie far apart; there are three at most */
         run->ahead = (const char *)run->b + width * size;
@@ -9543,7 +9561,7 @@ static int64_t npu__ref_gemm_fetch_ahead(const npu__ref_product_sum *s, const np
         return t + 3;
     }
     if (t >= x->fetchers) {
-        return x->tiles;
+        return x->tiles.count;
     }
     run->ahead = (const char *)run->b + s->panel_step * size + t * x->depth * x->fetched;
     run->ahead_step = x->fetched, run->ahead_next = x->depth * x->fetched;
@@ -9555,15 +9573,15 @@ static int64_t npu__ref_gemm_fetch_ahead(const npu__ref_product_sum *s, const np
 static int64_t npu__ref_gemm_run(const npu__ref_product_sum *s, const npu__ref_product_slice *x, int64_t t, int64_t col)
 {
     int64_t width = s->plan->tile->cols, size = (int64_t)s->plan->size, whole = (x->cols - col) / width, end_tile;
-    int64_t from = t * x->tall - npu__ref_max(t - x->talls, 0);
+    int64_t from = npu__ref_cut_begin(&x->tiles, t);
     npu__ref_tile_run run = { 0 };
     npu__ref_tile_end end;
-    run.rows = x->tall - (t >= x->talls), run.k = x->depth, run.add = x->k > 0;
+    run.rows = x->tiles.length - (t >= x->tiles.longer), run.k = x->depth, run.add = x->k > 0;
     run.a = x->a + from * x->a_row * size, run.a_row = x->a_row;
     run.b = x->b + col / width * s->panel_step * size, run.b_row = s->b_row;
     run.c = x->c + (from * x->c_row + col) * size, run.c_row = x->c_row;
     run.offsets = s->offsets ? s->offsets + x->k : NULL;
-    end_tile = npu__ref_min(npu__ref_gemm_fetch_ahead(s, x, t, col, &run), t < x->talls ? x->talls : x->tiles);
+    end_tile = npu__ref_min(npu__ref_gemm_fetch_ahead(s, x, t, col, &run), npu__ref_cut_end(&x->tiles, t));
     if (x->ends) {
         end = npu__ref_gemm_end(s->g, x->row + from, run.c), run.end = &end;
     }
@@ -9606,13 +9624,13 @@ static void npu__ref_gemm_sum_slice(const npu__ref_product_sum *s, int64_t row, 
         return;
     }
     npu__ref_gemm_cut_slice(&x, tile, size);
-    for (int64_t t = 0; x.by_rows && t < x.tiles; t++) {
+    for (int64_t t = 0; x.by_rows && t < x.tiles.count; t++) {
         for (int64_t col = 0; col < cols;) {
             col += npu__ref_gemm_run(s, &x, t, col) * tile->cols;
         }
     }
     for (int64_t col = 0; !x.by_rows && col < cols; col += tile->cols) {
-        for (int64_t t = 0; t < x.tiles;) {
+        for (int64_t t = 0; t < x.tiles.count;) {
             t += npu__ref_gemm_run(s, &x, t, col);
         }
     }
@@ -10813,97 +10831,122 @@ static bool npu__ref_conv_is_pointwise(const npu_op_info *op)
    that is not wanted. Weights are packed in panels as wide as a tile, [panel, k, channel], the last one filled with
    zeros. Sums are taken in the order of the tiles of a matrix product, so both give the same bits. */
 
+/* c (pixels x channels) = or += x w, then + bias, then as npu_epilogue.limits says, `count` times, x_next apart, their
+   sums one after the other: x [pixels, k] has its element (i, j) at x[i + offsets[j]], or, where offsets is NULL, at
+   x[i + j * step]; w and c are dense. bias NULL = neither. Each j fetches one of ahead, ahead + ahead_step ...: weights
+   of the next tiles, and pixels: those of a later j, and of the next tiles but one. Another core may have written them,
+   which takes long to hear of. */
+typedef struct npu__ref_pixel_run {
+    int64_t count, pixels, k, step, x_next;
+    const float *x, *w, *bias, *limits, *ahead;
+    const ptrdiff_t *offsets;
+    float *c;
+    bool add;
+    int64_t ahead_step;
+} npu__ref_pixel_run;
+
 typedef struct npu__ref_pixel_loops {
     int32_t pixels, channels; /* of the largest tile */
     bool is_for_large;        /* and faster than the image as a matrix, however many pixels that has: with AVX-512 and
                                  AVX2 turning the sums on their way to the result costs more than packing the image */
-    /* c (count x channels) = or += x w, then + bias, then as npu_epilogue.limits says: x [count, k] has its element
-       (i, j) at x[i + offsets[j]], or, where offsets is NULL, at x[i + j * step]; w and c are dense. bias NULL =
-       neither. Each j fetches one of ahead, ahead + ahead_step ...: weights of the next tiles, and pixels: those of a
-       later j, and of the next tiles but one. Another core may have written them, which takes long to hear of. */
-    void (*product)(int32_t count, int64_t k, const float *x, int64_t step, const ptrdiff_t *offsets, const float *w,
-                    const float *bias, const float *limits, float *c, bool add, const float *ahead, int64_t ahead_step);
+    void (*product)(const npu__ref_pixel_run *run);
 } npu__ref_pixel_loops;
 
-#define NPU__REF_PIXELS_DEFINE(NAME, TARGET, vector, WIDTH, PIXELS, VECTORS, IS_FOR_LARGE, LOAD, STORE, SET, FMA, \
-                               LIMIT)                                                                            \
-    NPU__REF_INLINE TARGET void npu__ref_pixels_##NAME##_of(const int32_t count, int64_t k, const float *x,      \
-        int64_t step, const ptrdiff_t *offsets, const float *w, const float *bias, const float *limits, float *c, \
-        bool add, const float *ahead, int64_t ahead_step)                                                        \
-    {                                                                                                            \
-        const float *from = x;                                                                                   \
-        vector sum[PIXELS][VECTORS], y[VECTORS];                                                                 \
-        NPU__REF_UNROLL_LOOP                                                                                     \
-        for (int32_t i = 0; i < count; i++) {                                                                    \
-            NPU__REF_UNROLL_LOOP                                                                                 \
-            for (int32_t v = 0; v < VECTORS; v++) {                                                              \
-                sum[i][v] = SET(0);                                                                              \
-            }                                                                                                    \
-        }                                                                                                        \
-        for (; k > 0; k--, from += step, w += VECTORS * WIDTH) {                                                 \
-            from = offsets ? x + *offsets++ : from;                                                              \
-            NPU__REF_FETCH_LINE(from + 16 * step, 0);                                                        \
-            NPU__REF_FETCH_LINE(from, 2);                                                                    \
-            NPU__REF_PREFETCH(ahead);                                                                                \
-            ahead += ahead_step;                                                                                     \
-            for (int32_t v = 0; sizeof(vector) == NPU__REF_LINE && v < VECTORS; v++) {                               \
-                NPU__REF_FETCH_LINE(w, 8 * VECTORS + v);                                                             \
-            }                                                                                                        \
-            NPU__REF_UNROLL_LOOP                                                                                 \
-            for (int32_t v = 0; v < VECTORS; v++) {                                                              \
-                y[v] = LOAD(w + v * WIDTH);                                                                      \
-            }                                                                                                    \
-            NPU__REF_UNROLL_LOOP                                                                                 \
-            for (int32_t i = 0; i < count; i++) {                                                                \
-                vector pixel = SET(from[i]);                                                                     \
-                NPU__REF_UNROLL_LOOP                                                                             \
-                for (int32_t v = 0; v < VECTORS; v++) {                                                          \
-                    sum[i][v] = FMA(pixel, y[v], sum[i][v]);                                                     \
-                }                                                                                                \
-            }                                                                                                    \
-        }                                                                                                        \
-        if (add) {                                                                                               \
-            NPU__REF_UNROLL_LOOP                                                                                 \
-            for (int32_t i = 0; i < count; i++) {                                                                \
-                NPU__REF_UNROLL_LOOP                                                                             \
-                for (int32_t v = 0; v < VECTORS; v++) {                                                          \
-                    sum[i][v] = FMA(SET(1), LOAD(c + (i * VECTORS + v) * WIDTH), sum[i][v]);                     \
-                }                                                                                                \
-            }                                                                                                    \
-        }                                                                                                        \
-        if (bias) {                                                                                              \
-            const vector low = SET(limits[0]), high = SET(limits[1]);                                            \
-            NPU__REF_UNROLL_LOOP                                                                                 \
-            for (int32_t i = 0; i < count; i++) {                                                                \
-                NPU__REF_UNROLL_LOOP                                                                             \
-                for (int32_t v = 0; v < VECTORS; v++) {                                                          \
-                    sum[i][v] = LIMIT(FMA(SET(1), sum[i][v], LOAD(bias + v * WIDTH)), low, high);                \
-                }                                                                                                \
-            }                                                                                                    \
-        }                                                                                                        \
-        NPU__REF_UNROLL_LOOP                                                                                     \
-        for (int32_t i = 0; i < count; i++) {                                                                    \
-            NPU__REF_UNROLL_LOOP                                                                                 \
-            for (int32_t v = 0; v < VECTORS; v++) {                                                              \
-                STORE(c + (i * VECTORS + v) * WIDTH, sum[i][v]);                                                 \
-            }                                                                                                    \
-        }                                                                                                        \
-    }                                                                                                            \
-    static TARGET void npu__ref_pixels_##NAME##_product(int32_t count, int64_t k, const float *x, int64_t step,  \
-        const ptrdiff_t *offsets, const float *w, const float *bias, const float *limits, float *c, bool add,    \
-        const float *ahead, int64_t ahead_step)                                                                  \
-    {                                                                                                            \
-        switch (count) {                                                                                         \
-        NPU__REF_PIXELS_##PIXELS(NAME)                                                                           \
-        default: break;                                                                                          \
-        }                                                                                                        \
-    }                                                                                                            \
+#define NPU__REF_PIXELS_DEFINE(NAME, TARGET, vector, WIDTH, PIXELS, VECTORS, IS_FOR_LARGE, LOAD, STORE, SET, FMA,\
+                               LIMIT)                                                                        \
+    /* sum += a channel of some pixels times its weights. */                                                 \
+    NPU__REF_INLINE TARGET void npu__ref_pixels_##NAME##_step(const int32_t count, const float *x, int64_t step,\
+        const float *w, vector sum[PIXELS][VECTORS])                                                         \
+    {                                                                                                        \
+        vector y[VECTORS];                                                                                   \
+        NPU__REF_FETCH_LINE(x + 16 * step, 0);                                                               \
+        NPU__REF_FETCH_LINE(x, 2);                                                                           \
+        for (int32_t v = 0; sizeof(vector) == NPU__REF_LINE && v < VECTORS; v++) {                           \
+            NPU__REF_FETCH_LINE(w, 8 * VECTORS + v);                                                         \
+        }                                                                                                    \
+        NPU__REF_UNROLL_LOOP                                                                                 \
+        for (int32_t v = 0; v < VECTORS; v++) {                                                              \
+            y[v] = LOAD(w + v * WIDTH);                                                                      \
+        }                                                                                                    \
+        NPU__REF_UNROLL_LOOP                                                                                 \
+        for (int32_t i = 0; i < count; i++) {                                                                \
+            vector pixel = SET(x[i]);                                                                        \
+            NPU__REF_UNROLL_LOOP                                                                             \
+            for (int32_t v = 0; v < VECTORS; v++) {                                                          \
+                sum[i][v] = FMA(pixel, y[v], sum[i][v]);                                                     \
+            }                                                                                                \
+        }                                                                                                    \
+    }                                                                                                        \
+    NPU__REF_INLINE TARGET void npu__ref_pixels_##NAME##_of(const int32_t count, const npu__ref_pixel_run *t,\
+        int64_t nth)                                                                                         \
+    {                                                                                                        \
+        const float *x = t->x + nth * t->x_next, *w = t->w, *ahead = t->ahead + nth * t->k * t->ahead_step;  \
+        float *c = t->c + nth * count * VECTORS * WIDTH;                                                     \
+        int64_t step = t->step, ahead_step = t->ahead_step;                                                  \
+        vector sum[PIXELS][VECTORS];                                                                         \
+        NPU__REF_UNROLL_LOOP                                                                                 \
+        for (int32_t i = 0; i < count; i++) {                                                                \
+            NPU__REF_UNROLL_LOOP                                                                             \
+            for (int32_t v = 0; v < VECTORS; v++) {                                                          \
+                sum[i][v] = SET(0);                                                                          \
+            }                                                                                                \
+        }                                                                                                    \
+        if (t->offsets) {                                                                                    \
+            const ptrdiff_t *offsets = t->offsets;                                                           \
+            for (int64_t k = t->k; k > 0; k--, w += VECTORS * WIDTH, ahead += ahead_step) {                  \
+                NPU__REF_PREFETCH(ahead);                                                                    \
+                npu__ref_pixels_##NAME##_step(count, x + *offsets++, step, w, sum);                          \
+            }                                                                                                \
+        } else {                                                                                             \
+            for (int64_t k = t->k; k > 0; k--, x += step, w += VECTORS * WIDTH, ahead += ahead_step) {       \
+                NPU__REF_PREFETCH(ahead);                                                                    \
+                npu__ref_pixels_##NAME##_step(count, x, step, w, sum);                                       \
+            }                                                                                                \
+        }                                                                                                    \
+        if (t->add) {                                                                                        \
+            NPU__REF_UNROLL_LOOP                                                                             \
+            for (int32_t i = 0; i < count; i++) {                                                            \
+                NPU__REF_UNROLL_LOOP                                                                         \
+                for (int32_t v = 0; v < VECTORS; v++) {                                                      \
+                    sum[i][v] = FMA(SET(1), LOAD(c + (i * VECTORS + v) * WIDTH), sum[i][v]);                 \
+                }                                                                                            \
+            }                                                                                                \
+        }                                                                                                    \
+        if (t->bias) {                                                                                       \
+            const vector low = SET(t->limits[0]), high = SET(t->limits[1]);                                  \
+            NPU__REF_UNROLL_LOOP                                                                             \
+            for (int32_t i = 0; i < count; i++) {                                                            \
+                NPU__REF_UNROLL_LOOP                                                                         \
+                for (int32_t v = 0; v < VECTORS; v++) {                                                      \
+                    sum[i][v] = LIMIT(FMA(SET(1), sum[i][v], LOAD(t->bias + v * WIDTH)), low, high);         \
+                }                                                                                            \
+            }                                                                                                \
+        }                                                                                                    \
+        NPU__REF_UNROLL_LOOP                                                                                 \
+        for (int32_t i = 0; i < count; i++) {                                                                \
+            NPU__REF_UNROLL_LOOP                                                                             \
+            for (int32_t v = 0; v < VECTORS; v++) {                                                          \
+                STORE(c + (i * VECTORS + v) * WIDTH, sum[i][v]);                                             \
+            }                                                                                                \
+        }                                                                                                    \
+    }                                                                                                        \
+    static TARGET void npu__ref_pixels_##NAME##_product(const npu__ref_pixel_run *run)                       \
+    {                                                                                                        \
+        switch (run->pixels) {                                                                               \
+        NPU__REF_PIXELS_##PIXELS(NAME)                                                                       \
+        default: break;                                                                                      \
+        }                                                                                                    \
+    }                                                                                                        \
     static const npu__ref_pixel_loops npu__ref_pixels_##NAME = {                                                 \
         PIXELS, VECTORS * WIDTH, IS_FOR_LARGE, npu__ref_pixels_##NAME##_product                                  \
     };
 
-#define NPU__REF_PIXELS_CASE(NAME, n) \
-    case n: npu__ref_pixels_##NAME##_of(n, k, x, step, offsets, w, bias, limits, c, add, ahead, ahead_step); break;
+#define NPU__REF_PIXELS_CASE(NAME, n)                    \
+    case n:                                              \
+        for (int64_t i = 0; i < run->count; i++) {       \
+            npu__ref_pixels_##NAME##_of(n, run, i);      \
+        }                                                \
+        break;
 #define NPU__REF_PIXELS_4(NAME)                                            \
     NPU__REF_PIXELS_CASE(NAME, 1) NPU__REF_PIXELS_CASE(NAME, 2)            \
     NPU__REF_PIXELS_CASE(NAME, 3) NPU__REF_PIXELS_CASE(NAME, 4)
@@ -10962,26 +11005,46 @@ typedef struct npu__ref_pixel_source {
     const float *limits; /* as those of npu_epilogue, where there is a bias */
 } npu__ref_pixel_source;
 
-/* Sums of rows x cols pixels for the channels of one panel: sums [rows, cols, channels]. What tiles of few pixels are
-   multiplied with comes from far away, so they fetch what follows. */
+/* Sums of the pixels of a row: of those tiles, number `tile` and on among all rows, that fetch what follows. What tiles
+   of few pixels are multiplied with comes from far away. */
+static void npu__ref_pixels_row(const npu__ref_pixel_source *s, const npu__ref_cut *tiles, npu__ref_pixel_run run,
+                                int64_t tile, int64_t fetchers)
+{
+    const float *x = run.x, *ahead = run.ahead;
+    float *sums = run.c;
+    int64_t step = run.ahead_step;
+    for (int64_t i = 0; i < tiles->count; i += run.count) {
+        int64_t first = npu__ref_cut_begin(tiles, i);
+        bool is_ahead = tile + i < fetchers;
+        run.count = npu__ref_cut_end(tiles, i) - i;
+        run.count = is_ahead ? npu__ref_min(run.count, fetchers - tile - i) : run.count;
+        run.pixels = tiles->length - (i >= tiles->longer);
+        run.x = x + (s->tile ? i * s->tile : first), run.x_next = s->tile ? s->tile : run.pixels;
+        run.c = sums + first * s->loops->channels;
+        run.ahead = is_ahead ? ahead + (tile + i) * run.k * step : run.w, run.ahead_step = is_ahead ? step : 0;
+        s->loops->product(&run);
+    }
+}
+
+/* Sums of rows x cols pixels for the channels of one panel: sums [rows, cols, channels]. */
 static void npu__ref_pixels_sum(const npu__ref_pixel_source *s, int64_t rows, int64_t cols, const float *w,
                                 const float *bias, float *sums)
 {
-    int64_t k = 0, tiles = npu__ref_ceil_div(cols, s->loops->pixels), channels = s->loops->channels;
+    const npu__ref_cut tiles = npu__ref_cut_evenly(cols, s->loops->pixels);
+    int64_t channels = s->loops->channels, k = 0;
+    npu__ref_pixel_run run = { 0 };
+    run.step = s->step, run.limits = s->limits;
     do {
         int64_t depth = npu__ref_min(npu__ref_min(s->k, s->runs ? k - k % s->run + s->run : s->k) - k, s->block_k);
         int64_t from_k = s->runs ? s->runs[k / s->run] + k % s->run : k, ready = (from_k + depth) * channels;
         int64_t more = npu__ref_min(s->end - w - ready, depth * channels);
-        int64_t step = npu__ref_max(more / (rows * tiles * npu__ref_max(depth, 1)), NPU__REF_PIXEL_AHEAD);
-        for (int64_t i = 0; i < rows * tiles; i++) {
-            int64_t row = i / tiles, from = cols * (i % tiles) / tiles, to = cols * (i % tiles + 1) / tiles;
-            bool is_ahead = (i + 1) * depth * step <= more;
-            s->loops->product((int32_t)(to - from), depth,
-                              s->x + (s->tile ? i * s->tile : row * s->row + from) + (s->offsets ? 0 : k * s->step),
-                              s->step, s->offsets ? s->offsets + k : NULL, w + from_k * channels,
-                              k + depth < s->k ? NULL : bias, s->limits,
-                              sums + (row * cols + from) * channels, k > 0,
-                              is_ahead ? w + ready + i * depth * step : w, is_ahead ? step : 0);
+        int64_t step = npu__ref_max(more / (rows * tiles.count * npu__ref_max(depth, 1)), NPU__REF_PIXEL_AHEAD);
+        run.k = depth, run.add = k > 0, run.bias = k + depth < s->k ? NULL : bias;
+        run.w = w + from_k * channels, run.ahead = w + ready, run.ahead_step = step;
+        run.offsets = s->offsets ? s->offsets + k : NULL;
+        for (int64_t row = 0; row < rows; row++) {
+            run.x = s->x + row * s->row + (s->offsets ? 0 : k * s->step), run.c = sums + row * cols * channels;
+            npu__ref_pixels_row(s, &tiles, run, row * tiles.count, more / npu__ref_max(depth * step, 1));
         }
         k += depth;
     } while (k < s->k);
@@ -12165,13 +12228,13 @@ static void npu__ref_conv_pack_image(const npu__ref_conv_blocked *s, const float
 {
     int64_t band = s->band * s->dim[2].out, all = s->gemm.n, near = 64; /* channels that stay near */
     for (int64_t at = 0; at < all; at += band, to += s->tiles * s->tile) {
-        int64_t n = npu__ref_min(band, all - at), tiles = npu__ref_ceil_div(n, s->pixels->pixels);
+        npu__ref_cut tiles = npu__ref_cut_evenly(npu__ref_min(band, all - at), s->pixels->pixels);
         size_t begin, end;
-        npu__ref_share((size_t)(npu__ref_ceil_div(s->gemm.k, near) * tiles), part, parts, &begin, &end);
+        npu__ref_share((size_t)(npu__ref_ceil_div(s->gemm.k, near) * tiles.count), part, parts, &begin, &end);
         for (int64_t i = (int64_t)begin; i < (int64_t)end; i++) {
-            int64_t first = n * (i % tiles) / tiles, count = n * (i % tiles + 1) / tiles - first;
-            int64_t k = i / tiles * near, step = s->pixels->pixels;
-            npu__ref_copy_short_rows(to + i % tiles * s->tile + k * step, step, x + k * all + at + first, all,
+            int64_t k = i / tiles.count * near, step = s->pixels->pixels, tile = i % tiles.count;
+            int64_t first = npu__ref_cut_begin(&tiles, tile), count = npu__ref_cut_begin(&tiles, tile + 1) - first;
+            npu__ref_copy_short_rows(to + tile * s->tile + k * step, step, x + k * all + at + first, all,
                                      npu__ref_min(s->gemm.k - k, near), count);
         }
     }
