@@ -8156,36 +8156,38 @@ typedef struct npu__ref_tile_loops {
 
 /* One set of instructions for one type of number. FMA(a, b, c) = a b + c. */
 #define NPU__REF_TILE_DEFINE(NAME, TARGET, number, vector, WIDTH, ROWS, VECTORS, LOAD, STORE, SET, FMA, LIMIT)\
-    /* sum += a column of A, at[i] and on, times a row of B. */                                          \
-    NPU__REF_INLINE TARGET void npu__ref_tile_##NAME##_step(const int32_t rows, const number *at[(ROWS + 3) / 4],\
-        int64_t a_row, const number *b, int64_t b_row, vector sum[ROWS][VECTORS])                        \
-    {                                                                                                    \
-        vector y[VECTORS];                                                                               \
-        for (int32_t v = 0; sizeof(vector) == NPU__REF_LINE && v < VECTORS; v++) {                       \
-            NPU__REF_FETCH_LINE(b + 8 * b_row, v);                                                       \
-        }                                                                                                \
-        NPU__REF_UNROLL_LOOP                                                                             \
-        for (int32_t v = 0; v < VECTORS; v++) {                                                          \
-            y[v] = LOAD(b + v * WIDTH);                                                                  \
-        }                                                                                                \
-        NPU__REF_UNROLL_LOOP                                                                             \
-        for (int32_t i = 0; i < rows; i++) {                                                             \
-            vector x = SET(at[i / 4][i % 4 * a_row]);                                                    \
-            NPU__REF_UNROLL_LOOP                                                                         \
-            for (int32_t v = 0; v < VECTORS; v++) {                                                      \
-                sum[i][v] = FMA(x, y[v], sum[i][v]);                                                     \
-            }                                                                                            \
-            at[i / 4] += i % 4 == 3 || i == rows - 1;                                                    \
-        }                                                                                                \
-    }                                                                                                    \
+    enum { npu__ref_tile_##NAME##_group = ROWS <= 6 ? 1 : 4 /* rows of A that one address is kept for */ };  \
+    /* sum += a column of A, at[i] and on, times a row of B. */                                              \
+    NPU__REF_INLINE TARGET void npu__ref_tile_##NAME##_step(const int32_t rows, const number *at[ROWS],\
+        int64_t a_row, const number *b, int64_t b_row, vector sum[ROWS][VECTORS])                            \
+    {                                                                                                        \
+        vector y[VECTORS];                                                                                   \
+        for (int32_t v = 0; sizeof(vector) == NPU__REF_LINE && v < VECTORS; v++) {                           \
+            NPU__REF_FETCH_LINE(b + 8 * b_row, v);                                                           \
+        }                                                                                                    \
+        NPU__REF_UNROLL_LOOP                                                                                 \
+        for (int32_t v = 0; v < VECTORS; v++) {                                                              \
+            y[v] = LOAD(b + v * WIDTH);                                                                      \
+        }                                                                                                    \
+        NPU__REF_UNROLL_LOOP                                                                                 \
+        for (int32_t i = 0; i < rows; i++) {                                                                 \
+            const int32_t group = npu__ref_tile_##NAME##_group, last = group - 1;                            \
+            vector x = SET(at[i / group][i % group * a_row]);                                                \
+            NPU__REF_UNROLL_LOOP                                                                             \
+            for (int32_t v = 0; v < VECTORS; v++) {                                                          \
+                sum[i][v] = FMA(x, y[v], sum[i][v]);                                                         \
+            }                                                                                                \
+            at[i / group] += i % group == last || i == rows - 1;                                             \
+        }                                                                                                    \
+    }                                                                                                        \
     NPU__REF_INLINE TARGET void npu__ref_tile_##NAME##_fetch(const int32_t rows, const number *from, int64_t step)\
-    {                                                                                                    \
-        NPU__REF_UNROLL_LOOP                                                                             \
-        for (int32_t i = 0; i < rows; i++) {                                                             \
-            NPU__REF_PREFETCH(from + i * step);                                                          \
-            NPU__REF_PREFETCH(from + i * step + (VECTORS * WIDTH - 1));                                  \
-        }                                                                                                \
-    }                                                                                                    \
+    {                                                                                                        \
+        NPU__REF_UNROLL_LOOP                                                                                 \
+        for (int32_t i = 0; i < rows; i++) {                                                                 \
+            NPU__REF_PREFETCH(from + i * step);                                                              \
+            NPU__REF_PREFETCH(from + i * step + (VECTORS * WIDTH - 1));                                      \
+        }                                                                                                    \
+    }                                                                                                        \
     NPU__REF_INLINE TARGET void npu__ref_tile_##NAME##_end(const int32_t rows, const npu__ref_tile_end *end, \
         const float *bias, const number *addend, int64_t row, vector sum[ROWS][VECTORS])                     \
     {                                                                                                        \
@@ -8207,7 +8209,7 @@ typedef struct npu__ref_tile_loops {
     {                                                                                                        \
         const npu__ref_tile_end *end = t->end;                                                               \
         const number *a = (const number *)t->a + nth * t->a_next, *b = (const number *)t->b + nth * t->b_next;\
-        const number *addend = end ? (const number *)(const void *)end->addend : NULL, *at[(ROWS + 3) / 4];  \
+        const number *addend = end ? (const number *)(const void *)end->addend : NULL, *at[ROWS];  \
         number *c = (number *)t->c + nth * t->c_next;                                                        \
         const char *ahead = t->ahead + nth * t->ahead_next;                                                  \
         int64_t a_row = t->a_row, b_row = t->b_row, c_row = t->c_row;                                        \
@@ -8220,8 +8222,8 @@ typedef struct npu__ref_tile_loops {
             }                                                                                                \
         }                                                                                                    \
         NPU__REF_UNROLL_LOOP                                                                                 \
-        for (int32_t i = 0; i < rows; i += 4) {                                                              \
-            at[i / 4] = a + i * a_row;                                                                       \
+        for (int32_t i = 0; i < rows; i += npu__ref_tile_##NAME##_group) {                                   \
+            at[i / npu__ref_tile_##NAME##_group] = a + i * a_row;                                            \
         }                                                                                                    \
         if (addend) {                                                                                        \
             addend += nth * t->c_next;                                                                       \
@@ -8234,6 +8236,10 @@ typedef struct npu__ref_tile_loops {
             const ptrdiff_t *offsets = t->offsets;                                                           \
             for (int64_t k = t->k; k > 0; k--) {                                                             \
                 npu__ref_tile_##NAME##_step(rows, at, a_row, b + *offsets++, b_row, sum);                    \
+            }                                                                                                \
+        } else if (t->ahead_step == 0) { /* a fetch costs a tenth where vectors are short */                 \
+            for (int64_t k = t->k; k > 0; k--, b += b_row) {                                                 \
+                npu__ref_tile_##NAME##_step(rows, at, a_row, b, b_row, sum);                                 \
             }                                                                                                \
         } else {                                                                                             \
             int64_t ahead_step = t->ahead_step;                                                              \
@@ -8279,7 +8285,7 @@ typedef struct npu__ref_tile_loops {
         default: break;                                                                                      \
         }                                                                                                    \
     }                                                                                                        \
-    NPU__REF_INLINE TARGET void npu__ref_tile_##NAME##_strip(const int32_t vectors, int64_t k,                 \
+    NPU__REF_INLINE TARGET void npu__ref_tile_##NAME##_strip(const int32_t vectors, int64_t k,               \
         const number *a, const number *b, int64_t b_row, const ptrdiff_t *offsets, number *c, bool add,      \
         number start)                                                                                        \
     {                                                                                                        \
@@ -8325,7 +8331,7 @@ typedef struct npu__ref_tile_loops {
             }                                                                                                \
         }                                                                                                    \
     }                                                                                                        \
-    NPU__REF_INLINE TARGET void npu__ref_tile_##NAME##_dots_of(const int32_t count, int64_t k,                 \
+    NPU__REF_INLINE TARGET void npu__ref_tile_##NAME##_dots_of(const int32_t count, int64_t k,               \
         const number *x, const number *b, int64_t b_row, number *sums)                                       \
     {                                                                                                        \
         vector sum[8];                                                                                       \
@@ -8371,10 +8377,10 @@ typedef struct npu__ref_tile_loops {
             return;                                                                                          \
         }                                                                                                    \
         for (int32_t j = 0; j < count; j++) {                                                                \
-            npu__ref_tile_##NAME##_dots_of(1, k, x, (const number *)b + j * b_row, b_row, (number *)sums + j); \
+            npu__ref_tile_##NAME##_dots_of(1, k, x, (const number *)b + j * b_row, b_row, (number *)sums + j);\
         }                                                                                                    \
     }                                                                                                        \
-    NPU__REF_INLINE TARGET void npu__ref_tile_##NAME##_add_rows_of(const int32_t count, int64_t n,             \
+    NPU__REF_INLINE TARGET void npu__ref_tile_##NAME##_add_rows_of(const int32_t count, int64_t n,           \
         const number *x, const number *b, int64_t b_row, number *y)                                          \
     {                                                                                                        \
         int64_t j = 0;                                                                                       \
@@ -8420,7 +8426,7 @@ typedef struct npu__ref_tile_loops {
             return;                                                                                          \
         }                                                                                                    \
         for (int32_t i = 0; i < count; i++) {                                                                \
-            npu__ref_tile_##NAME##_add_rows_of(1, n, (const number *)x + i, (const number *)b + i * b_row, 0, y); \
+            npu__ref_tile_##NAME##_add_rows_of(1, n, (const number *)x + i, (const number *)b + i * b_row, 0, y);\
         }                                                                                                    \
     }                                                                                                        \
     static TARGET void npu__ref_tile_##NAME##_copy(int64_t rows, const void *from, int64_t from_row,         \
@@ -8451,8 +8457,8 @@ typedef struct npu__ref_tile_loops {
     }                                                                                                        \
     typedef number npu__ref_tile_##NAME##_numbers[ROWS * VECTORS * WIDTH];                                   \
     static const npu__ref_tile_loops npu__ref_tile_##NAME = {                                                \
-        ROWS, VECTORS * WIDTH, npu__ref_tile_##NAME##_product, npu__ref_tile_##NAME##_row, \
-        npu__ref_tile_##NAME##_dots, \
+        ROWS, VECTORS * WIDTH, npu__ref_tile_##NAME##_product, npu__ref_tile_##NAME##_row,                   \
+        npu__ref_tile_##NAME##_dots,                                                                         \
         npu__ref_tile_##NAME##_add_rows, npu__ref_tile_##NAME##_copy, npu__ref_tile_##NAME##_combine         \
     };
 
@@ -10834,14 +10840,14 @@ static bool npu__ref_conv_is_pointwise(const npu_op_info *op)
 /* c (pixels x channels) = or += x w, then + bias, then as npu_epilogue.limits says, `count` times, x_next apart, their
    sums one after the other: x [pixels, k] has its element (i, j) at x[i + offsets[j]], or, where offsets is NULL, at
    x[i + j * step]; w and c are dense. bias NULL = neither. Each j fetches one of ahead, ahead + ahead_step ...: weights
-   of the next tiles, and pixels: those of a later j, and of the next tiles but one. Another core may have written them,
-   which takes long to hear of. */
+   of the next tiles, and, where pixels are far, those of a later j, and of the next tiles but one: another core may
+   have written them, which takes long to hear of. */
 typedef struct npu__ref_pixel_run {
     int64_t count, pixels, k, step, x_next;
     const float *x, *w, *bias, *limits, *ahead;
     const ptrdiff_t *offsets;
     float *c;
-    bool add;
+    bool add, is_far;
     int64_t ahead_step;
 } npu__ref_pixel_run;
 
@@ -10855,12 +10861,14 @@ typedef struct npu__ref_pixel_loops {
 #define NPU__REF_PIXELS_DEFINE(NAME, TARGET, vector, WIDTH, PIXELS, VECTORS, IS_FOR_LARGE, LOAD, STORE, SET, FMA,\
                                LIMIT)                                                                        \
     /* sum += a channel of some pixels times its weights. */                                                 \
-    NPU__REF_INLINE TARGET void npu__ref_pixels_##NAME##_step(const int32_t count, const float *x, int64_t step,\
-        const float *w, vector sum[PIXELS][VECTORS])                                                         \
+    NPU__REF_INLINE TARGET void npu__ref_pixels_##NAME##_step(const int32_t count, const bool is_far, const float *x,\
+        int64_t step, const float *w, vector sum[PIXELS][VECTORS])                                           \
     {                                                                                                        \
         vector y[VECTORS];                                                                                   \
-        NPU__REF_FETCH_LINE(x + 16 * step, 0);                                                               \
-        NPU__REF_FETCH_LINE(x, 2);                                                                           \
+        if (is_far) {                                                                                        \
+            NPU__REF_FETCH_LINE(x + 16 * step, 0);                                                           \
+            NPU__REF_FETCH_LINE(x, 2);                                                                       \
+        }                                                                                                    \
         for (int32_t v = 0; sizeof(vector) == NPU__REF_LINE && v < VECTORS; v++) {                           \
             NPU__REF_FETCH_LINE(w, 8 * VECTORS + v);                                                         \
         }                                                                                                    \
@@ -10877,12 +10885,29 @@ typedef struct npu__ref_pixel_loops {
             }                                                                                                \
         }                                                                                                    \
     }                                                                                                        \
+    NPU__REF_INLINE TARGET void npu__ref_pixels_##NAME##_loop(const int32_t count, const bool is_far,        \
+        const npu__ref_pixel_run *t, const float *x, const float *ahead, vector sum[PIXELS][VECTORS])        \
+    {                                                                                                        \
+        const float *w = t->w;                                                                               \
+        int64_t step = t->step, ahead_step = t->ahead_step;                                                  \
+        if (t->offsets) {                                                                                    \
+            const ptrdiff_t *offsets = t->offsets;                                                           \
+            for (int64_t k = t->k; k > 0; k--, w += VECTORS * WIDTH, ahead += ahead_step) {                  \
+                NPU__REF_PREFETCH(ahead);                                                                    \
+                npu__ref_pixels_##NAME##_step(count, is_far, x + *offsets++, step, w, sum);                  \
+            }                                                                                                \
+        } else {                                                                                             \
+            for (int64_t k = t->k; k > 0; k--, x += step, w += VECTORS * WIDTH, ahead += ahead_step) {       \
+                NPU__REF_PREFETCH(ahead);                                                                    \
+                npu__ref_pixels_##NAME##_step(count, is_far, x, step, w, sum);                               \
+            }                                                                                                \
+        }                                                                                                    \
+    }                                                                                                        \
     NPU__REF_INLINE TARGET void npu__ref_pixels_##NAME##_of(const int32_t count, const npu__ref_pixel_run *t,\
         int64_t nth)                                                                                         \
     {                                                                                                        \
-        const float *x = t->x + nth * t->x_next, *w = t->w, *ahead = t->ahead + nth * t->k * t->ahead_step;  \
+        const float *x = t->x + nth * t->x_next, *ahead = t->ahead + nth * t->k * t->ahead_step;             \
         float *c = t->c + nth * count * VECTORS * WIDTH;                                                     \
-        int64_t step = t->step, ahead_step = t->ahead_step;                                                  \
         vector sum[PIXELS][VECTORS];                                                                         \
         NPU__REF_UNROLL_LOOP                                                                                 \
         for (int32_t i = 0; i < count; i++) {                                                                \
@@ -10891,17 +10916,10 @@ typedef struct npu__ref_pixel_loops {
                 sum[i][v] = SET(0);                                                                          \
             }                                                                                                \
         }                                                                                                    \
-        if (t->offsets) {                                                                                    \
-            const ptrdiff_t *offsets = t->offsets;                                                           \
-            for (int64_t k = t->k; k > 0; k--, w += VECTORS * WIDTH, ahead += ahead_step) {                  \
-                NPU__REF_PREFETCH(ahead);                                                                    \
-                npu__ref_pixels_##NAME##_step(count, x + *offsets++, step, w, sum);                          \
-            }                                                                                                \
+        if (t->is_far || sizeof(vector) == NPU__REF_LINE) { /* a fetch costs a tenth where vectors are short */\
+            npu__ref_pixels_##NAME##_loop(count, true, t, x, ahead, sum);                                    \
         } else {                                                                                             \
-            for (int64_t k = t->k; k > 0; k--, x += step, w += VECTORS * WIDTH, ahead += ahead_step) {       \
-                NPU__REF_PREFETCH(ahead);                                                                    \
-                npu__ref_pixels_##NAME##_step(count, x, step, w, sum);                                       \
-            }                                                                                                \
+            npu__ref_pixels_##NAME##_loop(count, false, t, x, ahead, sum);                                   \
         }                                                                                                    \
         if (t->add) {                                                                                        \
             NPU__REF_UNROLL_LOOP                                                                             \
@@ -10937,8 +10955,8 @@ typedef struct npu__ref_pixel_loops {
         default: break;                                                                                      \
         }                                                                                                    \
     }                                                                                                        \
-    static const npu__ref_pixel_loops npu__ref_pixels_##NAME = {                                                 \
-        PIXELS, VECTORS * WIDTH, IS_FOR_LARGE, npu__ref_pixels_##NAME##_product                                  \
+    static const npu__ref_pixel_loops npu__ref_pixels_##NAME = {                                             \
+        PIXELS, VECTORS * WIDTH, IS_FOR_LARGE, npu__ref_pixels_##NAME##_product                              \
     };
 
 #define NPU__REF_PIXELS_CASE(NAME, n)                    \
@@ -11003,6 +11021,7 @@ typedef struct npu__ref_pixel_source {
     const int64_t *runs;      /* and where in a panel each run of them begins; NULL: there is one */
     const float *end; /* of the weights of all panels, which are used one after the other */
     const float *limits; /* as those of npu_epilogue, where there is a bias */
+    bool is_far;         /* it is an operand, where that lies */
 } npu__ref_pixel_source;
 
 /* Sums of the pixels of a row: of those tiles, number `tile` and on among all rows, that fetch what follows. What tiles
@@ -11033,7 +11052,7 @@ static void npu__ref_pixels_sum(const npu__ref_pixel_source *s, int64_t rows, in
     const npu__ref_cut tiles = npu__ref_cut_evenly(cols, s->loops->pixels);
     int64_t channels = s->loops->channels, k = 0;
     npu__ref_pixel_run run = { 0 };
-    run.step = s->step, run.limits = s->limits;
+    run.step = s->step, run.limits = s->limits, run.is_far = s->is_far;
     do {
         int64_t depth = npu__ref_min(npu__ref_min(s->k, s->runs ? k - k % s->run + s->run : s->k) - k, s->block_k);
         int64_t from_k = s->runs ? s->runs[k / s->run] + k % s->run : k, ready = (from_k + depth) * channels;
@@ -12982,7 +13001,7 @@ static void npu__ref_conv_pixels(const npu__ref_conv_blocked *s, const npu__ref_
     npu__ref_pixel_source source = { s->pixels, NULL, s->offsets, s->step, s->row, s->tile, g->k,
                                      npu__ref_block_k_of[g->isa], s->run, s->runs,
                                      (const float *)g->a.x + end * width * s->depth,
-                                     limits ? limits : npu__ref_no_limits };
+                                     limits ? limits : npu__ref_no_limits, s->is_in_place && !s->tile };
     npu__ref_product plain = *g;
     if (s->row == cols && place->step == cols && g->c_col == 1) { /* rows follow one another */
         cols *= rows, rows = 1;
