@@ -11114,11 +11114,11 @@ typedef struct npu__ref_plane_sums {
     int64_t planes, width, channels, step;
 } npu__ref_plane_sums;
 
-/* 3 x 3 taps side by side, or more, up to `most`, which is 7 of every pixel, 5 of every second: pixels are read once
-   for all of them. */
-static bool npu__ref_plane_is_square(const npu__ref_plane *p, int64_t most)
+/* 3 x 3 taps side by side, or more, up to 7 of every pixel, 5 of every second: pixels are read once for all of
+   them. */
+static bool npu__ref_plane_is_square(const npu__ref_plane *p)
 {
-    return p->taps[0] == p->taps[1] && p->taps[0] >= 3 && p->taps[0] <= most && p->taps[0] % 2 == 1 &&
+    return p->taps[0] == p->taps[1] && p->taps[0] >= 3 && p->taps[0] <= 7 && p->taps[0] % 2 == 1 &&
            p->dilation[0] == 1 && p->dilation[1] == 1 && p->step[0] == p->step[1] && p->taps[0] * p->step[0] <= 10;
 }
 
@@ -11415,23 +11415,38 @@ NPU__REF_INLINE NPU__REF_TILE_AVX2 __m256 npu__ref_plane_in_order(__m256 x)
     return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(x), 0xd8));
 }
 
-/* Where a row's loads begin: at each tap, or, where the step is 2, at 0, 8, 2, 10. */
-#define NPU__REF_PLANE_LOAD(step, i) ((step) == 1 ? (i) : ((i) & 1) * 8 + ((i) & 2))
+/* Where a row's loads begin: at each tap, or, where the step is 2, at 0, 8, 2, 10, 4, 12; and how many there are. */
+#define NPU__REF_PLANE_LOAD(step, i) ((step) == 1 ? (i) : ((i) & 1) * 8 + ((i) & ~1))
+#define NPU__REF_PLANE_LOADS(taps, step) ((taps) + (step) - 1)
 
-/* Pixels of a row for the three taps of 8 results; where the step is 2, of results 0 1 4 5 2 3 6 7. All are there
-   unless it is an edge. */
-NPU__REF_INLINE NPU__REF_TILE_AVX2 void npu__ref_plane_row_avx2(const int32_t step, const bool edge, const float *from,
+/* Which of a row's pixels are there, for the loads of 8 results. */
+NPU__REF_INLINE NPU__REF_TILE_AVX2 void npu__ref_plane_lanes_of(const npu__ref_plane *p, const int32_t taps,
+                                                                const int32_t step, int64_t left, __m256i *lanes)
+{
+    NPU__REF_UNROLL_LOOP
+    for (int32_t i = 0; i < NPU__REF_PLANE_LOADS(taps, step); i++) {
+        lanes[i] = npu__ref_plane_lanes(left + NPU__REF_PLANE_LOAD(step, i), p->in[1]);
+    }
+}
+
+/* Pixels of a row for the taps of 8 results; where the step is 2, of results 0 1 4 5 2 3 6 7. All are there unless it
+   is an edge. */
+NPU__REF_INLINE NPU__REF_TILE_AVX2 void npu__ref_plane_row_avx2(const int32_t taps, const int32_t step,
+                                                                const bool edge, const float *from,
                                                                 const __m256i *lanes, __m256 *to)
 {
-    __m256 x[4];
+    __m256 x[8];
     NPU__REF_UNROLL_LOOP
-    for (int32_t i = 0; i < 2 + step; i++) {
+    for (int32_t i = 0; i < NPU__REF_PLANE_LOADS(taps, step); i++) {
         const float *at = from + NPU__REF_PLANE_LOAD(step, i);
         x[i] = edge ? _mm256_maskload_ps(at, lanes[i]) : _mm256_loadu_ps(at);
     }
-    to[0] = step == 1 ? x[0] : _mm256_shuffle_ps(x[0], x[1], 0x88);
-    to[1] = step == 1 ? x[1] : _mm256_shuffle_ps(x[0], x[1], 0xdd);
-    to[2] = step == 1 ? x[2] : _mm256_shuffle_ps(x[2], x[3], 0x88);
+    NPU__REF_UNROLL_LOOP
+    for (int32_t j = 0; j < taps; j++) {
+        to[j] = step == 1 ? x[j]
+              : j % 2     ? _mm256_shuffle_ps(x[j - 1], x[j], 0xdd)
+                          : _mm256_shuffle_ps(x[j], x[j + 1], 0x88);
+    }
 }
 
 NPU__REF_INLINE NPU__REF_TILE_AVX2 __m256 npu__ref_plane_add_avx2(__m256 sum, const __m256 *taps, const __m256 *pixels)
@@ -11464,20 +11479,17 @@ NPU__REF_INLINE NPU__REF_TILE_AVX2 void npu__ref_plane_strip_avx2(const npu__ref
     __m256 last = start, next = start, pixels[3];
     __m256i lanes[4];
     int64_t left = col * step - p->first[1], at = col - (step == 1 ? 2 * p->out[1] : 0);
-    NPU__REF_UNROLL_LOOP
-    for (int32_t i = 0; i < 2 + step; i++) {
-        lanes[i] = npu__ref_plane_lanes(left + NPU__REF_PLANE_LOAD(step, i), p->in[1]);
-    }
+    npu__ref_plane_lanes_of(p, 3, step, left, lanes);
     if (step == 2) {
-        npu__ref_plane_row_avx2(2, edge, npu__ref_plane_at(p, x, -p->first[0]) + left, lanes, pixels);
+        npu__ref_plane_row_avx2(3, 2, edge, npu__ref_plane_at(p, x, -p->first[0]) + left, lanes, pixels);
         next = npu__ref_plane_add_avx2(start, taps, pixels);
     }
     for (int64_t i = step == 1 ? -2 : 0, row = (step == 2) - p->first[0]; i < p->out[0]; i++, row += step) {
         __m256 sum = last;
-        npu__ref_plane_row_avx2(step, edge, npu__ref_plane_at(p, x, row) + left, lanes, pixels);
+        npu__ref_plane_row_avx2(3, step, edge, npu__ref_plane_at(p, x, row) + left, lanes, pixels);
         if (step == 2) {
             sum = npu__ref_plane_add_avx2(next, taps + 3, pixels);
-            npu__ref_plane_row_avx2(2, edge, npu__ref_plane_at(p, x, row + 1) + left, lanes, pixels);
+            npu__ref_plane_row_avx2(3, 2, edge, npu__ref_plane_at(p, x, row + 1) + left, lanes, pixels);
         } else {
             last = npu__ref_plane_add_avx2(next, taps + 3, pixels);
         }
@@ -11490,25 +11502,84 @@ NPU__REF_INLINE NPU__REF_TILE_AVX2 void npu__ref_plane_strip_avx2(const npu__ref
     }
 }
 
-/* The last results of a row are taken with some of those before once more. */
-NPU__REF_INLINE NPU__REF_TILE_AVX2 void npu__ref_plane_threes_avx2(const npu__ref_plane *p, const int32_t step,
-                                                                   const float *x, const float *w, __m256 start,
-                                                                   const __m256 *limits, float *y)
+/* The same of more taps, as npu__ref_plane_square_strips. */
+NPU__REF_INLINE NPU__REF_TILE_AVX2 void npu__ref_plane_square_avx2(const npu__ref_plane *p, const int32_t taps,
+                                                                   const int32_t step, const bool edge,
+                                                                   const float *x, const __m256 *w, __m256 start,
+                                                                   const __m256 *limits, float *y, int64_t col)
 {
-    __m256 taps[9];
+    const int32_t kept = (taps - 1) / step; /* from one row of results to the next */
+    const int64_t left = col * step - p->first[1];
+    __m256 sum[7], pixels[7];
+    __m256i lanes[8];
+    npu__ref_plane_lanes_of(p, taps, step, left, lanes);
     NPU__REF_UNROLL_LOOP
-    for (int32_t i = 0; i < 9; i++) {
-        taps[i] = _mm256_set1_ps(w[i]);
+    for (int32_t h = 0; h < 7; h++) {
+        sum[h] = start;
     }
-    for (int64_t i = 0; i < p->out[1]; i += 8) {
-        int64_t col = npu__ref_max(npu__ref_min(i, p->out[1] - 8), 0), left = col * step - p->first[1];
-        if (left >= 0 && left + 2 + 8 * step <= p->in[1]) {
-            npu__ref_plane_strip_avx2(p, step, false, x, taps, start, limits, y, col);
-        } else {
-            npu__ref_plane_strip_avx2(p, step, true, x, taps, start, limits, y, col);
+    for (int64_t i = -kept; i < p->out[0]; i++) {
+        NPU__REF_UNROLL_LOOP
+        for (int32_t h = kept; h > 0; h--) {
+            sum[h] = sum[h - 1];
+        }
+        sum[0] = start;
+        NPU__REF_UNROLL_LOOP
+        for (int32_t phase = 0; phase < step; phase++) {
+            const int64_t row = (i + kept) * step + phase - p->first[0];
+            npu__ref_plane_row_avx2(taps, step, edge, npu__ref_plane_at(p, x, row) + left, lanes, pixels);
+            NPU__REF_UNROLL_LOOP
+            for (int32_t j = 0; j < taps; j++) {
+                NPU__REF_UNROLL_LOOP
+                for (int32_t h = 0; h * step + phase < taps; h++) {
+                    sum[h] = _mm256_fmadd_ps(w[(h * step + phase) * taps + j], pixels[j], sum[h]);
+                }
+            }
+        }
+        if (i >= 0) {
+            npu__ref_plane_give_avx2(p, step == 2 ? npu__ref_plane_in_order(sum[kept]) : sum[kept], limits, y,
+                                     i * p->out[1] + col);
         }
     }
 }
+
+/* The last results of a row are taken with some of those before once more. */
+NPU__REF_INLINE NPU__REF_TILE_AVX2 void npu__ref_plane_squares_avx2(const npu__ref_plane *p, const int32_t taps,
+                                                                    const int32_t step,
+                                                                    const npu__ref_plane_channel *c,
+                                                                    const float *limits)
+{
+    const __m256 start = _mm256_set1_ps(c->bias);
+    const __m256 bounds[2] = { _mm256_set1_ps(limits[0]), _mm256_set1_ps(limits[1]) };
+    __m256 w[49];
+    NPU__REF_UNROLL_LOOP
+    for (int32_t i = 0; i < taps * taps; i++) {
+        w[i] = _mm256_set1_ps(c->w[i]);
+    }
+    for (int64_t i = 0; i < p->out[1]; i += 8) {
+        int64_t col = npu__ref_max(npu__ref_min(i, p->out[1] - 8), 0), left = col * step - p->first[1];
+        bool edge = left < 0 || left + taps - 1 + 8 * step > p->in[1];
+        if (taps == 3 && edge) {
+            npu__ref_plane_strip_avx2(p, step, true, c->x, w, start, bounds, c->y, col);
+        } else if (taps == 3) {
+            npu__ref_plane_strip_avx2(p, step, false, c->x, w, start, bounds, c->y, col);
+        } else if (edge) {
+            npu__ref_plane_square_avx2(p, taps, step, true, c->x, w, start, bounds, c->y, col);
+        } else {
+            npu__ref_plane_square_avx2(p, taps, step, false, c->x, w, start, bounds, c->y, col);
+        }
+    }
+}
+
+/* Squares of taps, each in a function of its own, which keeps its numbers in registers. */
+#define NPU__REF_SQUARES_OF(NPU_X) NPU_X(3, 1) NPU_X(3, 2) NPU_X(5, 1) NPU_X(5, 2) NPU_X(7, 1)
+#define NPU_X(taps, step)                                                                                      \
+    NPU__REF_APART NPU__REF_TILE_AVX2 static void npu__ref_plane_squares_avx2_##taps##_##step(                 \
+        const npu__ref_plane *p, const npu__ref_plane_channel *c, const float *limits)                         \
+    {                                                                                                          \
+        npu__ref_plane_squares_avx2(p, taps, step, c, limits);                                                 \
+    }
+NPU__REF_SQUARES_OF(NPU_X)
+#undef NPU_X
 
 /* The rows from `top` on that a block needs, with what is padded around them: where the step is 2, of each the even
    pixels before the odd ones. */
@@ -11579,16 +11650,20 @@ NPU__REF_INLINE NPU__REF_TILE_AVX2 void npu__ref_plane_any_avx2(const npu__ref_p
 NPU__REF_TILE_AVX2 static void npu__ref_plane_avx2(const npu__ref_plane *p, const npu__ref_plane_channel *c,
                                                    int32_t count, const float *limits, float *copy)
 {
-    __m256 start = _mm256_set1_ps(c->bias), bounds[2] = { _mm256_set1_ps(limits[0]), _mm256_set1_ps(limits[1]) };
+    const __m256 start = _mm256_set1_ps(c->bias);
+    const __m256 bounds[2] = { _mm256_set1_ps(limits[0]), _mm256_set1_ps(limits[1]) };
     (void)count;
-    if (!npu__ref_plane_is_square(p, 3) && p->rows == 7) {
+    switch (npu__ref_plane_is_square(p) ? p->taps[0] * 2 + p->step[0] : 0) {
+#define NPU_X(taps, step) \
+    case taps * 2 + step: npu__ref_plane_squares_avx2_##taps##_##step(p, c, limits); return;
+    NPU__REF_SQUARES_OF(NPU_X)
+#undef NPU_X
+    default: break;
+    }
+    if (p->rows == 7) {
         npu__ref_plane_any_avx2(p, 7, c->x, c->w, start, bounds, c->y, copy);
-    } else if (!npu__ref_plane_is_square(p, 3)) {
-        npu__ref_plane_any_avx2(p, 8, c->x, c->w, start, bounds, c->y, copy);
-    } else if (p->step[1] == 1) {
-        npu__ref_plane_threes_avx2(p, 1, c->x, c->w, start, bounds, c->y);
     } else {
-        npu__ref_plane_threes_avx2(p, 2, c->x, c->w, start, bounds, c->y);
+        npu__ref_plane_any_avx2(p, 8, c->x, c->w, start, bounds, c->y, copy);
     }
 }
 
@@ -11771,8 +11846,6 @@ static void npu__ref_plane_sums_avx512(const npu__ref_plane *p, const npu__ref_p
     }
 }
 
-/* Each in a function of its own, which keeps its numbers in registers. */
-#define NPU__REF_SQUARES_OF(NPU_X) NPU_X(3, 1) NPU_X(3, 2) NPU_X(5, 1) NPU_X(5, 2) NPU_X(7, 1)
 #define NPU_X(taps, step)                                                                                      \
     NPU__REF_APART NPU__REF_TILE_AVX512 static void npu__ref_plane_squares_##taps##_##step(                    \
         const npu__ref_plane *p, const npu__ref_plane_channel *c, int32_t count, const float *limits)          \
@@ -11787,7 +11860,7 @@ NPU__REF_TILE_AVX512 static void npu__ref_plane_avx512(const npu__ref_plane *p, 
                                                        int32_t count, const float *limits, float *copy)
 {
     const __m512 start = _mm512_set1_ps(c->bias);
-    switch (npu__ref_plane_is_square(p, 7) ? p->taps[0] * 2 + p->step[0] : 0) {
+    switch (npu__ref_plane_is_square(p) ? p->taps[0] * 2 + p->step[0] : 0) {
 #define NPU_X(taps, step) \
     case taps * 2 + step: npu__ref_plane_squares_##taps##_##step(p, c, count, limits); return;
     NPU__REF_SQUARES_OF(NPU_X)
@@ -11802,19 +11875,18 @@ NPU__REF_TILE_AVX512 static void npu__ref_plane_avx512(const npu__ref_plane *p, 
         npu__ref_plane_any_avx512(p, 8, c->x, c->w, start, limits, c->y, copy);
     }
 }
-#define NPU__REF_PLANES_avx512 { npu__ref_plane_avx512, 7, 8, npu__ref_plane_sums_avx512 }
-#define NPU__REF_PLANES_avx2 { npu__ref_plane_avx2, 3, 0, NULL }
+#define NPU__REF_PLANES_avx512 { npu__ref_plane_avx512, 8, npu__ref_plane_sums_avx512 }
+#define NPU__REF_PLANES_avx2 { npu__ref_plane_avx2, 0, NULL }
 #else
-#define NPU__REF_PLANES_neon { NULL, 0, 0, NULL }
+#define NPU__REF_PLANES_neon { NULL, 0, NULL }
 #endif
-#define NPU__REF_PLANES_base { NULL, 0, 0, NULL }
+#define NPU__REF_PLANES_base { NULL, 0, NULL }
 
 /* By set; NULL = it has none. */
 static const struct npu__ref_plane_loops {
     void (*run)(const npu__ref_plane *p, const npu__ref_plane_channel *c, int32_t count, const float *limits,
                 float *copy);
-    int64_t square; /* taps of the largest square that is read where it lies */
-    int64_t pair;   /* results of a row up to which those of two planes are taken together */
+    int64_t pair; /* results of a row up to which those of two planes are taken together */
     void (*sums)(const npu__ref_plane *p, const npu__ref_plane_sums *c, const float *limits);
 } npu__ref_plane_of[] = {
 #define NPU_X(set, narrow, wide) NPU__REF_PLANES_##wide,
@@ -12513,8 +12585,8 @@ NPU__REF_COLD static npu__ref_plane npu__ref_plane_of_conv(const npu__ref_conv_s
 NPU__REF_COLD static bool npu__ref_plane_fills_rows(const npu__ref_plane *p)
 {
     int64_t lanes = p->out[1] <= NPU__REF_PLANE_PAIR ? NPU__REF_PLANE_PAIR : npu__ref_ceil_div(p->out[1], 16) * 16;
-    return npu__ref_plane_is_square(p, 3) && p->out[0] > 1 && (p->out[1] > NPU__REF_PLANE_PAIR || p->in[1] <= 16) &&
-           p->out[1] * 4 > lanes * (p->step[0] == 1 ? 3 : 2);
+    return p->taps[0] == 3 && npu__ref_plane_is_square(p) && p->out[0] > 1 &&
+           (p->out[1] > NPU__REF_PLANE_PAIR || p->in[1] <= 16) && p->out[1] * 4 > lanes * (p->step[0] == 1 ? 3 : 2);
 }
 
 /* Rows take what tiles of pixels would, to the same bits, where those are narrow or their sums too short to be
@@ -12556,7 +12628,7 @@ static bool npu__ref_conv_is_plane(npu__ref_conv_blocked *s)
         return false;
     }
     *p = npu__ref_plane_of_conv(c);
-    if (!npu__ref_plane_is_square(p, npu__ref_plane_of[c->isa].square)) {
+    if (!npu__ref_plane_is_square(p)) {
         npu__ref_plane_cut(p);
     }
     p->is_pair = p->width == 0 && p->in[1] <= 16 && p->out[1] <= npu__ref_plane_of[c->isa].pair;
