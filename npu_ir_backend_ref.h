@@ -10861,11 +10861,11 @@ typedef struct npu__ref_pixel_loops {
 #define NPU__REF_PIXELS_DEFINE(NAME, TARGET, vector, WIDTH, PIXELS, VECTORS, IS_FOR_LARGE, LOAD, STORE, SET, FMA,\
                                LIMIT)                                                                        \
     /* sum += a channel of some pixels times its weights. */                                                 \
-    NPU__REF_INLINE TARGET void npu__ref_pixels_##NAME##_step(const int32_t count, const bool is_far, const float *x,\
+    NPU__REF_INLINE TARGET void npu__ref_pixels_##NAME##_step(const int32_t count, const bool fetches, const float *x,\
         int64_t step, const float *w, vector sum[PIXELS][VECTORS])                                           \
     {                                                                                                        \
         vector y[VECTORS];                                                                                   \
-        if (is_far) {                                                                                        \
+        if (fetches) {                                                                                       \
             NPU__REF_FETCH_LINE(x + 16 * step, 0);                                                           \
             NPU__REF_FETCH_LINE(x, 2);                                                                       \
         }                                                                                                    \
@@ -10885,7 +10885,7 @@ typedef struct npu__ref_pixel_loops {
             }                                                                                                \
         }                                                                                                    \
     }                                                                                                        \
-    NPU__REF_INLINE TARGET void npu__ref_pixels_##NAME##_loop(const int32_t count, const bool is_far,        \
+    NPU__REF_INLINE TARGET void npu__ref_pixels_##NAME##_loop(const int32_t count, const bool fetches,       \
         const npu__ref_pixel_run *t, const float *x, const float *ahead, vector sum[PIXELS][VECTORS])        \
     {                                                                                                        \
         const float *w = t->w;                                                                               \
@@ -10893,13 +10893,17 @@ typedef struct npu__ref_pixel_loops {
         if (t->offsets) {                                                                                    \
             const ptrdiff_t *offsets = t->offsets;                                                           \
             for (int64_t k = t->k; k > 0; k--, w += VECTORS * WIDTH, ahead += ahead_step) {                  \
-                NPU__REF_PREFETCH(ahead);                                                                    \
-                npu__ref_pixels_##NAME##_step(count, is_far, x + *offsets++, step, w, sum);                  \
+                if (fetches) {                                                                               \
+                    NPU__REF_PREFETCH(ahead);                                                                \
+                }                                                                                            \
+                npu__ref_pixels_##NAME##_step(count, fetches, x + *offsets++, step, w, sum);                 \
             }                                                                                                \
         } else {                                                                                             \
             for (int64_t k = t->k; k > 0; k--, x += step, w += VECTORS * WIDTH, ahead += ahead_step) {       \
-                NPU__REF_PREFETCH(ahead);                                                                    \
-                npu__ref_pixels_##NAME##_step(count, is_far, x, step, w, sum);                               \
+                if (fetches) {                                                                               \
+                    NPU__REF_PREFETCH(ahead);                                                                \
+                }                                                                                            \
+                npu__ref_pixels_##NAME##_step(count, fetches, x, step, w, sum);                              \
             }                                                                                                \
         }                                                                                                    \
     }                                                                                                        \
@@ -10916,7 +10920,8 @@ typedef struct npu__ref_pixel_loops {
                 sum[i][v] = SET(0);                                                                          \
             }                                                                                                \
         }                                                                                                    \
-        if (t->is_far || sizeof(vector) == NPU__REF_LINE) { /* a fetch costs a tenth where vectors are short */\
+        /* Short vectors leave little time for fetches. */                                                   \
+        if (t->is_far || t->ahead_step || sizeof(vector) == NPU__REF_LINE) {                                 \
             npu__ref_pixels_##NAME##_loop(count, true, t, x, ahead, sum);                                    \
         } else {                                                                                             \
             npu__ref_pixels_##NAME##_loop(count, false, t, x, ahead, sum);                                   \
