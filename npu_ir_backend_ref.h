@@ -8143,8 +8143,8 @@ typedef struct npu__ref_tile_loops {
     void (*dots)(int32_t count, int64_t k, const void *x, const void *b, int64_t b_row, void *sums);
     /* y += x[0] b[0 ..] + x[1] b[b_row ..] + ..., n numbers, count <= 4 of them. */
     void (*add_rows)(int32_t count, int64_t n, const void *x, const void *b, int64_t b_row, void *y);
-    /* A panel of rows that lie from_row apart. */
-    void (*copy)(int64_t rows, const void *from, int64_t from_row, void *panel);
+    /* Panels, side by side, of rows that lie from_row apart: of few panels, rows are read as they come from afar. */
+    void (*copy)(int64_t rows, int64_t panels, const void *from, int64_t from_row, void *to);
     /* y = alpha y + beta x, n numbers; step 1, or 0 = one x for all. */
     void (*combine)(int64_t n, double alpha, void *y, double beta, const void *x, int64_t step);
 } npu__ref_tile_loops;
@@ -8429,15 +8429,17 @@ typedef struct npu__ref_tile_loops {
             npu__ref_tile_##NAME##_add_rows_of(1, n, (const number *)x + i, (const number *)b + i * b_row, 0, y);\
         }                                                                                                    \
     }                                                                                                        \
-    static TARGET void npu__ref_tile_##NAME##_copy(int64_t rows, const void *from, int64_t from_row,         \
-        void *panel)                                                                                         \
+    static TARGET void npu__ref_tile_##NAME##_copy(int64_t rows, int64_t panels, const void *from,           \
+        int64_t from_row, void *to)                                                                          \
     {                                                                                                        \
         const number *x = from;                                                                              \
-        number *y = panel;                                                                                   \
-        for (; rows > 0; rows--, x += from_row, y += VECTORS * WIDTH) {                                      \
-            NPU__REF_UNROLL_LOOP                                                                             \
-            for (int32_t v = 0; v < VECTORS; v++) {                                                          \
-                STORE(y + v * WIDTH, LOAD(x + v * WIDTH));                                                   \
+        for (int64_t i = 0; i < rows; i++, x += from_row) {                                                  \
+            number *y = (number *)to + i * (VECTORS * WIDTH);                                                \
+            for (int64_t j = 0; j < panels; j++, y += rows * (VECTORS * WIDTH)) {                            \
+                NPU__REF_UNROLL_LOOP                                                                         \
+                for (int32_t v = 0; v < VECTORS; v++) {                                                      \
+                    STORE(y + v * WIDTH, LOAD(x + (j * VECTORS + v) * WIDTH));                               \
+                }                                                                                            \
             }                                                                                                \
         }                                                                                                    \
     }                                                                                                        \
@@ -8901,6 +8903,7 @@ enum {
     NPU__REF_GEMM_MAX_PARTS = 16,
     NPU__REF_GEMM_NEAR = 1 << 22,    /* bytes that stay in a cache beside others */
     NPU__REF_GEMM_FAR = 1 << 25,     /* more bytes than these come from memory */
+    NPU__REF_GEMM_PANELS = 4,        /* that are packed at a time */
     NPU__REF_GEMM_DIRECT = 11,       /* tiles of rows up to which B is read where it lies */
     NPU__REF_GEMM_VECTOR = 2 * NPU__STRIP, /* columns of a part of a vector times a matrix */
     NPU__REF_GEMV_FAR = 1024,        /* the same where the matrix comes from memory */
@@ -8919,6 +8922,12 @@ static const int64_t npu__ref_block_k_of[] = {
     NPU__REF_ISAS(NPU_X)
 #undef NPU_X
 };
+
+/* Are B's rows numbers side by side? */
+static bool npu__ref_gemm_b_is_flat(const npu__ref_product *g)
+{
+    return g->b.dtype == npu__ref_sum_dtype(g->b.dtype) && g->b.col == 1;
+}
 
 /* Multiplications of a product of m x k by k x n; where one of them has few rows or columns, the other is read for as
    long as so many take. In double: the product of three dims may not fit an integer. */
@@ -9265,7 +9274,6 @@ static void npu__ref_gemm_pack_pairs(const npu__ref_product *g, int64_t first, i
 static void npu__ref_gemm_pack_panel(const npu__ref_product *g, int64_t first, int64_t cols, int64_t width, void *to)
 {
     size_t size = npu__ref_sum_size(g->a.dtype);
-    bool direct = g->b.dtype == npu__ref_sum_dtype(g->b.dtype);
     if (cols < width && g->k > 0) {
         memset(to, 0, (size_t)(npu__ref_gemm_depth(g) * width) * size);
     }
@@ -9277,10 +9285,6 @@ static void npu__ref_gemm_pack_panel(const npu__ref_product *g, int64_t first, i
         npu__ref_gemm_pack_columns(g, first, cols, width, to);
         return;
     }
-    if (direct && cols == width && width == npu__ref_tile(g)->cols) { /* panels of pixels have other widths */
-        npu__ref_tile(g)->copy(g->k, (const char *)g->b.x + first * (int64_t)size, g->b.row, to);
-        return;
-    }
     for (int64_t k = 0; k < g->k; k++) {
         char *row = (char *)to + (size_t)(k * width) * size;
         npu__ref_load_numbers(g->isa, row, g->b.x, g->b.dtype, k * g->b.row + first, 1, (size_t)cols);
@@ -9290,9 +9294,16 @@ static void npu__ref_gemm_pack_panel(const npu__ref_product *g, int64_t first, i
 /* Panels first .. end of B, all rows of it, at `to`. */
 static void npu__ref_gemm_pack_panels(const npu__ref_product *g, int64_t width, int64_t first, int64_t end, char *to)
 {
-    size_t bytes = (size_t)(npu__ref_gemm_depth(g) * width) * npu__ref_sum_size(g->a.dtype);
-    for (int64_t i = first; i < end; i++, to += bytes) {
-        npu__ref_gemm_pack_panel(g, i * width, npu__ref_min(width, g->n - i * width), width, to);
+    int64_t size = (int64_t)npu__ref_sum_size(g->a.dtype), bytes = npu__ref_gemm_depth(g) * width * size, n;
+    bool is_copied = npu__ref_gemm_b_is_flat(g) && !g->pairs && width == npu__ref_tile(g)->cols; /* else of pixels */
+    for (int64_t i = first; i < end; i += n, to += n * bytes) {
+        n = is_copied ? npu__ref_min(npu__ref_min(g->n / width, end) - i, NPU__REF_GEMM_PANELS) : 0;
+        if (n > 0) {
+            npu__ref_tile(g)->copy(g->k, n, (const char *)g->b.x + i * width * size, g->b.row, to);
+        } else {
+            n = 1;
+            npu__ref_gemm_pack_panel(g, i * width, npu__ref_min(width, g->n - i * width), width, to);
+        }
     }
 }
 
@@ -9720,8 +9731,7 @@ static void npu__ref_gemm_block_slices(npu__ref_product_sum *s, int64_t first, i
    to pay. */
 static bool npu__ref_gemm_b_is_direct(const npu__ref_product *g, const npu__ref_product_plan *plan, int64_t rows)
 {
-    return !g->packed_b && g->b.dtype == npu__ref_sum_dtype(g->b.dtype) && g->b.col == 1 &&
-           rows <= NPU__REF_GEMM_DIRECT * plan->tile->rows;
+    return !g->packed_b && npu__ref_gemm_b_is_flat(g) && rows <= NPU__REF_GEMM_DIRECT * plan->tile->rows;
 }
 
 /* Rows first_row .. end_row, columns from col on, with B packed before or read where it lies. */
