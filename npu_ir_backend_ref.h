@@ -8996,10 +8996,14 @@ static int64_t npu__ref_gemm_block_rows(const npu__ref_product *g, const npu__re
     return npu__ref_min(npu__ref_ceil_div(npu__ref_ceil_div(part, blocks), rows) * rows, g->m);
 }
 
-/* Where B is packed before, what has to stay near is C alone. */
+/* Where B is packed before, what has to stay near is C alone; of few numbers, more columns of B do. */
 static int64_t npu__ref_gemm_block_cols(const npu__ref_product *g)
 {
-    return g->packed_b && npu__ref_gemm_in_place(g) ? NPU__REF_GEMM_WIDE : NPU__REF_GEMM_COLS;
+    int64_t shallow = NPU__REF_GEMM_SHALLOW / (int64_t)npu__ref_sum_size(g->a.dtype) / npu__ref_max(g->k, 1);
+    if (g->packed_b && npu__ref_gemm_in_place(g)) {
+        return NPU__REF_GEMM_WIDE;
+    }
+    return npu__ref_min(npu__ref_max(shallow, NPU__REF_GEMM_COLS), NPU__REF_GEMM_WIDE);
 }
 
 static npu__ref_product_plan npu__ref_gemm_plan(const npu__ref_product *g)
@@ -9784,16 +9788,16 @@ NPU__REF_APART static void npu__ref_gemm_region(const npu__ref_product *g, const
     }
 }
 
+/* One part alone takes all columns at once: rows of C are written in longer runs. */
 static void npu__ref_gemm_blocked(const npu__ref_product *g, uint32_t part, uint32_t parts)
 {
     npu__ref_product_plan plan = npu__ref_gemm_plan(g);
-    uint32_t all = plan.row_parts * plan.col_parts;
     char *workspace = (char *)g->workspace + (g->is_own || part == 0 ? 0 : part * npu__ref_gemm_workspace(g));
-    for (uint32_t i = parts == 1 ? 0 : part; i < (parts == 1 ? all : part + 1); i++) {
-        int64_t row = i / plan.col_parts, col = i % plan.col_parts;
-        npu__ref_gemm_region(g, &plan, g->m * row / plan.row_parts, g->m * (row + 1) / plan.row_parts,
-                             plan.panels * col / plan.col_parts, plan.panels * (col + 1) / plan.col_parts,
-                             workspace);
+    uint32_t rows = plan.row_parts, cols = parts == 1 ? 1 : plan.col_parts;
+    for (uint32_t i = parts == 1 ? 0 : part; i < (parts == 1 ? rows : part + 1); i++) {
+        int64_t row = i / cols, col = i % cols;
+        npu__ref_gemm_region(g, &plan, g->m * row / rows, g->m * (row + 1) / rows, plan.panels * col / cols,
+                             plan.panels * (col + 1) / cols, workspace);
     }
 }
 
@@ -10351,7 +10355,7 @@ NPU__REF_COLD static npu_status npu__ref_matmul_parts(npu_prepare *p, npu__ref_m
     p->parts = (uint32_t)npu__ref_max(1, s->gemm_parts > 1 ? s->batch * s->gemm_parts
                                                            : npu__ref_min(s->batch, wanted));
     p->worker_workspace = npu__ref_gemm_workspace(&s->gemm);
-    p->joins = s->batch == 1 && npu__ref_gemm_is_vector(&s->gemm);
+    p->joins = true;
     s->gemm.is_own = true;
     return NPU_OK;
 }
@@ -12984,6 +12988,7 @@ NPU__REF_COLD static npu_status npu__ref_conv_prepare(npu_prepare *p)
     work = work * (state->conv.in_channels == 1 ? 16 : 4) / NPU__REF_GEMM_GRAIN; /* planes are mostly moved */
     p->parts = (uint32_t)npu__ref_max(npu__ref_min(state->items, work < 64 ? (int64_t)work : 64), 1);
     p->workspace = state->packed_bytes, p->worker_workspace = state->part_bytes;
+    p->joins = true;
     if (NPU__REF_HAS_STREAMS) {
         npu__ref_conv_find_planes(p, state);
     }
