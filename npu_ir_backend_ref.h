@@ -44427,6 +44427,45 @@ static npu_status npu__ref_plan_mask(npu_planned_writer *w, const npu_op_info *o
                : NPU_ERR_UNSUPPORTED;
 }
 
+/* Can a row of the mask leave nothing to see? One that is no constant can. */
+static bool npu__ref_plan_may_hide(const npu_op_info *op)
+{
+    const npu_spec *mask = op->num_in > 3 ? op->in[3] : NULL;
+    const float *data = mask && op->in_data ? (const float *)op->in_data[3] : NULL;
+    uint32_t n = mask && mask->rank ? npu__ref_plan_dims(mask, mask->rank - 1u, mask->rank) : 1, seen = 0;
+    if (!mask || mask->dtype == NPU_BOOL || !data) {
+        return mask != NULL;
+    }
+    for (uint32_t i = 0, len = npu__ref_plan_len(mask); i < len; i++) {
+        seen = (i % n ? seen : 0) + (data[i] != -INFINITY);
+        if (i % n == n - 1 && seen == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* weights [y]: where the mask hides a key they are 0, also in a row that sees nothing, of which softmax makes NaN. */
+static npu_status npu__ref_plan_hide(npu_planned_writer *w, const npu_op_info *op, const npu_spec *y, uint32_t weights)
+{
+    npu_spec mask = *op->in[3], single = npu_spec_tensor(NPU_F32, 0, NULL);
+    uint32_t memory = npu_planned_operand(w, 3);
+    npu_planned_compare_words s;
+    npu_status status = NPU_OK;
+    if (mask.dtype != NPU_BOOL) {
+        bool ok = npu__ref_plan_pair(&mask, &mask, &single, &s.pair);
+        s.mode = NPU_PLANNED_NE;
+        s.dtype = NPU_F32;
+        s.pair.y = npu_planned_scratch(w, npu__ref_plan_len(&mask));
+        s.pair.a = memory;
+        s.pair.b = npu__ref_plan_number_of(w, NPU_F32, -(double)INFINITY);
+        status = ok ? npu_planned_emit(w, NPU_PLANNED_compare, &s, sizeof s, 3, 0) : NPU_ERR_UNSUPPORTED;
+        memory = s.pair.y;
+        mask.dtype = NPU_BOOL;
+    }
+    return status ? status : npu__ref_plan_choice(w, y, &mask, memory, weights, 0.0f);
+}
+
 /* Are batches equal, but for heads, of which k may have fewer? Then so many that follow each other share one. */
 static bool npu__ref_plan_is_grouped(const npu_spec *q, const npu_spec *k)
 {
@@ -44492,8 +44531,8 @@ NPU__REF_COLD static npu_status npu__ref_plan_attention(npu_planned_writer *w, c
     rows.n = s.n;
     rows.inner = 1;
     status = status ? status : npu_planned_emit(w, NPU_PLANNED_softmax_f32, &rows, sizeof rows, 3, 0);
-    if (status == NPU_OK && op->num_in > 3 && op->in[3] && op->in[3]->dtype == NPU_BOOL) { /* who sees nothing gets 0 */
-        status = npu__ref_plan_choice(w, &all, op->in[3], npu_planned_operand(w, 3), scores, 0.0f);
+    if (status == NPU_OK && npu__ref_plan_may_hide(op)) {
+        status = npu__ref_plan_hide(w, op, &all, scores);
     }
     s.y = y;
     s.a = scores;

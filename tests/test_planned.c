@@ -651,6 +651,14 @@ static void test_float_ops(void)
         "const m : bool[2,3] {true,true,false, false,false,false}\n" /* and who sees nothing gets 0 */
         "a = aten.scaled_dot_product_attention.default(q, k, u, none, 0.0, true)\n"
         "y = aten.scaled_dot_product_attention.default(q, k, v, m)\noutput a = a\n" OUT,
+        /* the same where a mask of numbers hides all of a row: one that is known, one that is made, of heads that share */
+        ATTENTION "const m : f32[4,5] {0,-inf,0.5,-1,0, -inf,-inf,-inf,-inf,-inf, 1,0,0,0,0, 0,0,0,0,-inf}\n"
+        "y = aten.scaled_dot_product_attention.default(q, k, v, m)\n" OUT,
+        "input q : f32[2,6,2,3]\ninput k : f32[2,3,3,3]\ninput v : f32[2,3,3,4]\ninput z : f32[2,1,2,3]\n"
+        "const b : bool[2,3] {true,true,true, false,true,false}\nconst c : f32[2,1] {0, -inf}\n"
+        "m = aten.masked_fill.Scalar(z, b, -inf)\n"
+        "a = aten.scaled_dot_product_attention.default(q, k, v, m, 0.0, false, enable_gqa=true)\n"
+        "y = aten.scaled_dot_product_attention.default(q, k, v, c, 0.0, false, enable_gqa=true)\noutput a = a\n" OUT,
         /* volumes */
         X5 "param w : f32[6,2,2,3,3]\nparam b : f32[6]\nparam u : f32[1,4,3,2,2]\nparam v : f32[3,4,5,1,1]\n"
         "param k : f32[3,4,1,1,1]\nparam d : f32[4,1,3,3,3]\nparam e : f32[4]\n"
