@@ -18470,12 +18470,17 @@ static npu_status npu__matrix_product(npu_deduce *d, const char *a_name, bool a_
     npu__factor fa = npu__factor_of(npu_deduce_spec(d, a_name), a_trans),
                 fb = npu__factor_of(npu_deduce_spec(d, b_name), !b_trans);
     const npu_spec *a = fa.spec, *b = fb.spec;
-    uint32_t batch_a = a->rank > 2 ? a->rank - 2u : 0, batch_b = b->rank > 2 ? b->rank - 2u : 0, rank = 0;
+    npu_spec batch_b = npu_spec_tensor(npu__dtype_of(b), b->rank > 2 ? b->rank - 2u : 0, b->dims);
+    uint32_t rank;
     int64_t dims[NPU_MAX_RANK + 2];
+    npu__join batch;
+    memset(&batch, 0, sizeof batch);
+    batch.rank = a->rank > 2 ? a->rank - 2u : 0;
+    memcpy(batch.dims, a->dims, batch.rank * sizeof batch.dims[0]);
     npu__check_dim(d, b_name, fb.inner, npu__dim(a, fa.inner), "inner dim of the first");
-    if (!d->status && npu_dims_broadcast(a->dims, batch_a, b->dims, batch_b, dims, &rank, NULL)) {
-        npu_deduce_fail(d, NPU_ERR_SHAPE, b_name, "the batch dims of %s and %s do not broadcast", a_name, b_name);
-    }
+    npu__join_dims(d, &batch, b_name, &batch_b);
+    rank = batch.rank;
+    memcpy(dims, batch.dims, rank * sizeof dims[0]);
     if (a->rank > 1) {
         dims[rank++] = a->dims[fa.outer];
     }
@@ -18529,8 +18534,15 @@ NPU__COLD static npu_status npu__fixed_product(npu_deduce *d, const npu__product
     npu__check_rank(d, b, form->b_rank + min, form->b_rank + max);
     npu__check_field(d, a);
     npu__check_same_dtype(d, b, a);
-    if (form->a_rank == 3) {
-        npu__check_dim(d, b, 0, npu_deduce_spec(d, a)->dims[0], "batch of the first");
+    if (form->a_rank == 3) { /* batches that are equal, not broadcast: where one is not known, a run checks them */
+        const npu_spec *x = npu_deduce_spec(d, a), *y = npu_deduce_spec(d, b);
+        int64_t dims[3];
+        dims[0] = npu__dim(y, 0) >= 0 ? npu__dim(y, 0) : npu__dim(x, 0);
+        dims[1] = npu__dim(x, 1);
+        dims[2] = npu__dim(y, 2);
+        npu__check_dim(d, b, 0, npu__dim(x, 0), "batch of the first");
+        npu__check_dim(d, b, 1, npu__dim(x, 2), "inner dim of the first");
+        return npu__result(d, npu__dtype_of(x), 3, dims);
     }
     return npu__matrix_product(d, a, false, b, false, npu__dtype_of(npu_deduce_spec(d, a)));
 }

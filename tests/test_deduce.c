@@ -319,6 +319,9 @@ static void test_matrix(void)
         { "bmm", "self=f32[5,2,3] mat2=f32[5,3,4]", "f32[5,2,4]" },
         { "bmm", "self=f32[5,2,3] mat2=f32[1,3,4]", "SHAPE" },
         { "bmm", "self=f32[5,2,3] mat2=f32[3,4]", "RANK" },
+        { "bmm", "self=f32[s,2,3] mat2=f32[?,3,4]", "f32[s,2,4]" }, /* equal by the op's own rule, as the inner dim */
+        { "bmm", "self=f32[s,2,3] mat2=f32[5,3,4]", "f32[5,2,4]" },
+        { "baddbmm", "self=f32[2,4] batch1=f32[s,2,3] batch2=f32[?,3,4]", "f32[s,2,4]" },
         { "bmm", "self=f32[5,2,3] mat2=f16[5,3,4]", "DTYPE" },
         { "matmul", "self=f32[10] other=f32[10]", "f32[]" },
         { "matmul", "self=f32[5,1,10,10] other=f32[4,10,5]", "f32[5,4,10,5]" },
@@ -326,6 +329,10 @@ static void test_matrix(void)
         { "matmul", "self=f32[5,5,10] other=f32[10]", "f32[5,5]" },
         { "matmul", "self=f32[s,5,10] other=f32[10,3]", "f32[s,5,3]" },
         { "matmul", "self=f32[2,5,10] other=f32[3,10,5]", "SHAPE" },
+        { "matmul", "self=f32[s,5,10] other=f32[?,10,5]", "DYNAMIC_SHAPE" }, /* as add */
+        { "matmul", "self=f32[s,5,10] other=f32[3,10,5]", "DYNAMIC_SHAPE" },
+        { "matmul", "self=f32[s,5,10] other=f32[1,10,5]", "f32[s,5,5]" },
+        { "matmul", "self=f32[s,5,10] other=f32[s,10,5]", "f32[s,5,5]" },
         { "matmul", "self=f32[5,10] other=f32[5,10]", "SHAPE" },
         { "matmul", "self=f32[] other=f32[5]", "RANK" },
         { "addmm", "self=f32[4] mat1=f32[2,3] mat2=f32[3,4]", "f32[2,4]" },
