@@ -588,8 +588,8 @@ static void test_constants_of_branches(void)
     npu_graph_destroy(read);
 }
 
-/* v doubles until its largest element is over a limit, or for so many turns. */
-static pb doubling(bool has_scan)
+/* v doubles until its largest element is over a limit, or for so many turns; of the first turn a run decides, too. */
+static pb doubling(bool has_scan, bool has_first)
 {
     pb body = { .len = 0 }, g = { .len = 0 }, keep = pb_attr_int("keepdims", 0);
     pb_node(&body, "Add", "v v", "w", NULL, NULL);
@@ -604,8 +604,11 @@ static pb doubling(bool has_scan)
         pb_value(&body, 12, "top", 1, "");
     }
     pb a = graph_attr("body", &body);
-    pb_node(&g, "Loop", "turns - x", has_scan ? "last all" : "last", &a, NULL);
+    pb_node(&g, "Loop", has_first ? "turns first x" : "turns - x", has_scan ? "last all" : "last", &a, NULL);
     pb_value(&g, 11, "turns", 7, "");
+    if (has_first) {
+        pb_value(&g, 11, "first", 9, "");
+    }
     pb_value(&g, 11, "x", 1, "2");
     pb_value(&g, 11, "limit", 1, "");
     pb_value(&g, 12, has_scan ? "all" : "last", 1, has_scan ? "n" : "2");
@@ -620,7 +623,7 @@ static void test_loop_of_data(void)
     };
     npu_onnx_desc desc = reading();
     npu_diag diag;
-    pb m = doubling(false);
+    pb m = doubling(false, false);
     npu_graph *g = read_from(m.at, m.len, &desc, &diag);
     NPU_CHECK_THAT(g, "%s", diag.message);
     for (size_t i = 0; i < 4; i++) {
@@ -635,12 +638,21 @@ static void test_loop_of_data(void)
     run_all(g, (const void *const[]){ x, &rows[0].limit }, rows[0].y, 2);
     run_all(g, (const void *const[]){ x, &rows[3].limit }, rows[3].y, 2);
     npu_graph_destroy(g);
-    m = doubling(true); /* what each turn gives out, of at most three */
+    m = doubling(true, false); /* what each turn gives out, of at most three */
     g = read_from(m.at, m.len, &desc, &diag);
     NPU_CHECK_THAT(g, "%s", diag.message);
     run_all(g, (const void *const[]){ x, &rows[1].limit }, (const float[]){ 6, 12, 24 }, 3);
     run_all(g, (const void *const[]){ x, &seven }, (const float[]){ 6, 12 }, 2);
     run_all(g, (const void *const[]){ x, &rows[3].limit }, (const float[]){ 6 }, 1);
+    npu_graph_destroy(g);
+    m = doubling(true, true); /* of at most three, and perhaps none */
+    g = read_from(m.at, m.len, &desc, &diag);
+    NPU_CHECK_THAT(g, "%s", diag.message);
+    NPU_CHECK_STATUS(npu_graph_validate(g, NULL, NULL), NPU_OK);
+    static const bool yes = true, no = false;
+    run_all(g, (const void *const[]){ &yes, x, &rows[1].limit }, (const float[]){ 6, 12, 24 }, 3);
+    run_all(g, (const void *const[]){ &no, x, &rows[1].limit }, x, 0);
+    run_all(g, (const void *const[]){ &yes, x, &seven }, (const float[]){ 6, 12 }, 2);
     npu_graph_destroy(g);
     desc.num_inputs = 0;
     NPU_CHECK(!read_from(m.at, m.len, &desc, &diag) && diag.status == NPU_ERR_UNSUPPORTED && strstr(diag.message, "gives out something in each turn"));
@@ -2107,7 +2119,7 @@ static void check_memory(pb m)
 static void test_memory(void)
 {
     check_memory(shapes());
-    check_memory(doubling(false));
+    check_memory(doubling(false, false));
 }
 
 /* The table is searched by halves, so it must be in order. */

@@ -5069,23 +5069,53 @@ static uint32_t onnx_loop_condition(onnx_reader *r, onnx_node *n, const npu_valu
     return index;
 }
 
+/* What a turn that no run may take would give out: a child graph that nothing calls makes it. */
+static bool onnx_try_turn(onnx_reader *r, onnx_node *n, const npu_value *args, uint32_t carried, onnx_scans *scans)
+{
+    onnx_body body = onnx_graph_attr(r, n, "body");
+    npu_value *in = onnx_values(r, (size_t)carried + 2), *out = onnx_values(r, (size_t)n->num_y + 1);
+    onnx_open_child(r, "turn", NULL);
+    if (r->status || !in || !out) {
+        return false;
+    }
+    onnx_loop_inputs(r, args, carried + 2, in);
+    onnx_build(r, &body, n->caller, in, carried + 2, out, n->num_y + 1);
+    for (uint32_t i = carried + 1; i <= n->num_y && r->status == NPU_OK; i++) { /* like it, in the graph of the loop */
+        npu_graph *child = r->g;
+        npu_spec zero = npu_spec_tensor(onnx_type(r, out[i]), 0, NULL);
+        const npu_spec *spec = npu_value_spec(child, out[i]);
+        static const uint8_t nothing[16] = { 0 };
+        r->g = r->levels[r->level - 1].g;
+        if (npu_spec_is_static(spec)) {
+            out[i] = onnx_expand_to(r, npu_constant(r->g, NULL, zero, nothing), spec->dims, spec->rank);
+        } else {
+            onnx_fail(r, NPU_ERR_DYNAMIC_SHAPE, "a loop that data ends gives out a value with a dim that is not known");
+        }
+        r->g = child;
+    }
+    onnx_close_child(r, NULL, 0);
+    scans->like = out + 1 + carried;
+    return r->status == NPU_OK;
+}
+
 /* Room for what `most` turns give out, with what the first ones did. */
 static npu_value onnx_scan_room(onnx_reader *r, const onnx_scans *scans, uint32_t i, int64_t most)
 {
-    npu_value rows[2];
-    int64_t dims[NPU_MAX_RANK], turns = scans->turns;
+    npu_value rows[2], row;
+    int64_t dims[NPU_MAX_RANK], turns = scans->turns, first = 0;
     uint32_t rank;
-    rows[0] = onnx_scanned(r, scans, i, 0, false);
+    rows[0] = scans->like ? onnx_emit(r, NULL, "aten.unsqueeze.default(v, i)", scans->like[i], first) : onnx_scanned(r, scans, i, 0, false);
+    row = scans->like ? rows[0] : onnx_slice(r, rows[0], 0, 0, 1);
     rank = onnx_rank(r, rows[0]);
     for (uint32_t k = 0; k < rank; k++) {
         dims[k] = k ? onnx_dim(r, rows[0], k) : most - turns;
     }
-    rows[1] = onnx_expand_to(r, onnx_slice(r, rows[0], 0, 0, 1), dims, rank);
-    return onnx_emit(r, NULL, "aten.cat.default(V)", rows, (uint32_t)2);
+    rows[1] = onnx_expand_to(r, row, dims, rank);
+    return scans->like ? rows[1] : onnx_emit(r, NULL, "aten.cat.default(V)", rows, (uint32_t)2);
 }
 
 /* A loop that data ends, from turn `turn` on, with at most `most`; in[1] is the condition, behind it what is carried. */
-static npu_value onnx_run_loop(onnx_reader *r, onnx_node *n, const npu_value *in, const onnx_scans *scans, int64_t turn, int64_t most)
+static npu_value onnx_run_loop(onnx_reader *r, onnx_node *n, const npu_value *in, onnx_scans *scans, int64_t turn, int64_t most)
 {
     static const int64_t endless = INT64_MAX;
     npu_spec number = npu_spec_tensor(NPU_I64, 0, NULL);
@@ -5094,13 +5124,16 @@ static npu_value onnx_run_loop(onnx_reader *r, onnx_node *n, const npu_value *in
     onnx_level taken;
     npu_arg list[4];
     memset(&taken, 0, sizeof taken);
-    if (!args || (scans->count && (!turn || most > ONNX_MAX_LIST))) {
+    if (!args || (scans->count && most > ONNX_MAX_LIST)) {
         return onnx_refuse(r, "a loop that data ends, and that gives out something in each turn, must have a number of turns "
-                              "and a first condition that are known");
+                              "that is known");
     }
     args[0] = npu_constant(r->g, NULL, number, &turn);
     args[1] = onnx_flat(r, in[1]);
     memcpy(args + 2, in + 2, carried * sizeof *args);
+    if (scans->count && !turn && !onnx_try_turn(r, n, args, carried, scans)) {
+        return onnx_none();
+    }
     for (uint32_t i = 0; i < scans->count; i++) {
         args[2 + carried + i] = onnx_scan_room(r, scans, i, most);
     }
