@@ -5122,7 +5122,7 @@ static npu_value onnx_run_loop(onnx_reader *r, onnx_node *n, const npu_value *in
     npu_value *args = onnx_values(r, (size_t)n->num_y + 3), *extra;
     uint32_t carried = n->num_y - scans->count, body, condition;
     onnx_level taken;
-    npu_arg list[4];
+    npu_arg list[5];
     memset(&taken, 0, sizeof taken);
     if (!args || (scans->count && most > ONNX_MAX_LIST)) {
         return onnx_refuse(r, "a loop that data ends, and that gives out something in each turn, must have a number of turns "
@@ -5152,7 +5152,8 @@ static npu_value onnx_run_loop(onnx_reader *r, onnx_node *n, const npu_value *in
     list[1] = npu_arg_tensors(NULL, extra, taken.captured.count + 1);
     list[2] = npu_arg_graph("condition", condition);
     list[3] = npu_arg_graph("body", body);
-    return onnx_flow_results(r, n, npu_emit_name(r->g, "npu.while", list, 4), 2, carried);
+    list[4] = npu_arg_int("max_iterations", most <= UINT32_MAX ? most - turn : 0); /* without which no model is planned */
+    return onnx_flow_results(r, n, npu_emit_name(r->g, "npu.while", list, 5), 2, carried);
 }
 
 /* Turn by turn, while the condition is known to hold; from there on as a loop. */
