@@ -18360,11 +18360,18 @@ static uint32_t npu__ref_placing_fold(const npu_op_info *op)
     }
 }
 
+/* Complex numbers are placed as they are, never folded, and never the one number that a call names. */
+static bool npu__ref_placing_supported(const npu_op_info *op)
+{
+    return !npu_dtype_is_complex((npu_dtype)op->out[0]->dtype) ||
+           (npu__ref_placing_fold(op) == NPU__PLACE_SET && !npu_op_arg(op, "value"));
+}
+
 /* What the op is, before its positions are known. */
 NPU__REF_COLD static npu__ref_placing *npu__ref_placing_create(npu_prepare *p)
 {
     npu__ref_placing *s = (npu__ref_placing *)npu_prepare_alloc(p, sizeof *s);
-    uint32_t dtype = p->out[0].dtype;
+    uint32_t dtype = npu__ref_part_dtype(p->out[0].dtype);
     npu_scalar none = npu_scalar_int(0), one = npu_scalar_int(1), alpha = npu_op_scalar(p->op, "alpha", one);
     if (!s) {
         return NULL;
@@ -18550,22 +18557,20 @@ static npu_status npu__ref_masked_launch(const npu_launch *l, uint32_t part, uin
 }
 
 #define NPU__REF_PLACE_KERNEL(kind, prepare) \
-    NPU__REF_ROW(kind, "plain", 0, NULL, prepare, npu__ref_placing_launch)
+    NPU__REF_ROW_OF(NPU_KERNEL_COMPLEX, kind, "plain", 0, npu__ref_placing_supported, prepare, \
+                    npu__ref_placing_launch, NULL)
+/* Elements move as they are. */
+#define NPU__REF_PICK_KERNEL(kind, prepare, launch) \
+    NPU__REF_ROW_OF(NPU_KERNEL_COMPLEX, kind, "plain", 0, NULL, prepare, launch, NULL)
 
 #define NPU__REF_KERNELS_INDEXING                                                                  \
-    NPU__REF_ROW(NPU_ATEN_INDEX, "plain", 0, NULL, npu__ref_index_prepare, npu__ref_index_launch), \
-    NPU__REF_ROW(NPU_ATEN_UNSAFE_INDEX, "plain", 0, NULL, npu__ref_index_prepare,                  \
-      npu__ref_index_launch),                                                                      \
+    NPU__REF_PICK_KERNEL(NPU_ATEN_INDEX, npu__ref_index_prepare, npu__ref_index_launch),           \
+    NPU__REF_PICK_KERNEL(NPU_ATEN_UNSAFE_INDEX, npu__ref_index_prepare, npu__ref_index_launch),    \
     NPU__REF_PLACE_KERNEL(NPU_ATEN_INDEX_PUT, npu__ref_index_put_prepare),                         \
     NPU__REF_PLACE_KERNEL(NPU_ATEN_UNSAFE_INDEX_PUT, npu__ref_index_put_prepare),                  \
-    NPU__REF_ROW_OF(NPU_KERNEL_COMPLEX, NPU_ATEN_INDEX_SELECT, "plain", 0, NULL, \
-                    npu__ref_pick_prepare, \
-      npu__ref_pick_launch, NULL),                                                                       \
-    NPU__REF_ROW_OF(NPU_KERNEL_COMPLEX, NPU_ATEN_TAKE, "plain", 0, NULL, npu__ref_pick_prepare, npu__ref_pick_launch, \
-                    NULL), \
-    NPU__REF_ROW_OF(NPU_KERNEL_COMPLEX, NPU_ATEN_TAKE_ALONG_DIM, "plain", 0, NULL, \
-                    npu__ref_pick_prepare, \
-      npu__ref_pick_launch, NULL),                                                                       \
+    NPU__REF_PICK_KERNEL(NPU_ATEN_INDEX_SELECT, npu__ref_pick_prepare, npu__ref_pick_launch),      \
+    NPU__REF_PICK_KERNEL(NPU_ATEN_TAKE, npu__ref_pick_prepare, npu__ref_pick_launch),              \
+    NPU__REF_PICK_KERNEL(NPU_ATEN_TAKE_ALONG_DIM, npu__ref_pick_prepare, npu__ref_pick_launch),    \
     NPU__REF_PLACE_KERNEL(NPU_ATEN_SCATTER, npu__ref_scatter_prepare),                             \
     NPU__REF_PLACE_KERNEL(NPU_ATEN_SCATTER_VALUE, npu__ref_scatter_prepare),                       \
     NPU__REF_PLACE_KERNEL(NPU_ATEN_SCATTER_REDUCE_WORD, npu__ref_scatter_prepare),                 \
@@ -18581,17 +18586,13 @@ static npu_status npu__ref_masked_launch(const npu_launch *l, uint32_t part, uin
     NPU__REF_COPY_KERNEL(NPU_ATEN_SLICE_SCATTER, npu__ref_replace_prepare),                        \
     NPU__REF_COPY_KERNEL(NPU_ATEN_DIAGONAL_SCATTER, npu__ref_replace_prepare),                     \
     NPU__REF_COPY_KERNEL(NPU_ATEN_AS_STRIDED_SCATTER, npu__ref_replace_prepare),                   \
-    NPU__REF_ROW(NPU_ATEN_MASKED_SCATTER, "plain", 0, NULL, npu__ref_masked_prepare,               \
-      npu__ref_masked_launch),                                                                     \
-    NPU__REF_ROW(NPU_ATEN_MASKED_SELECT, "plain", 0, NULL, npu__ref_masked_prepare,                \
-      npu__ref_masked_launch),                                                                     \
+    NPU__REF_PICK_KERNEL(NPU_ATEN_MASKED_SCATTER, npu__ref_masked_prepare, npu__ref_masked_launch), \
+    NPU__REF_PICK_KERNEL(NPU_ATEN_MASKED_SELECT, npu__ref_masked_prepare, npu__ref_masked_launch), \
     NPU__REF_ROW(NPU_ATEN_NONZERO, "plain", 0, NULL, NULL, npu__ref_nonzero_launch),               \
     NPU__REF_ROW(NPU_ATEN_ARGWHERE, "plain", 0, NULL, NULL, npu__ref_nonzero_launch),              \
     NPU__REF_PLACE_KERNEL(NPU_ATEN_ONE_HOT, npu__ref_one_hot_prepare),                             \
-    NPU__REF_ROW(NPU_ATEN_REPEAT_INTERLEAVE, "plain", 0, NULL, npu__ref_repeat_prepare,            \
-      npu__ref_repeat_launch),                                                                     \
-    NPU__REF_ROW(NPU_ATEN_REPEAT_INTERLEAVE_TENSOR, "plain", 0, NULL, npu__ref_repeat_prepare,     \
-      npu__ref_repeat_launch),                                                                     \
+    NPU__REF_PICK_KERNEL(NPU_ATEN_REPEAT_INTERLEAVE, npu__ref_repeat_prepare, npu__ref_repeat_launch), \
+    NPU__REF_PICK_KERNEL(NPU_ATEN_REPEAT_INTERLEAVE_TENSOR, npu__ref_repeat_prepare, npu__ref_repeat_launch), \
     NPU__REF_PLACE_KERNEL(NPU_ATEN_EMBEDDING_DENSE_BACKWARD, npu__ref_embedding_backward_prepare), \
     NPU__REF_ROW(NPU_ATEN_NONZERO_STATIC, "plain", 0, NULL, npu__ref_nonzero_static_prepare,       \
                  npu__ref_nonzero_static_launch),
@@ -18937,10 +18938,8 @@ static npu_status npu__ref_col2im_launch(const npu_launch *l, uint32_t part, uin
     NPU__REF_BORDER_KERNEL(NPU_ATEN_REPLICATION_PAD2D, npu__ref_pad_prepare),                          \
     NPU__REF_BORDER_KERNEL(NPU_ATEN_REPLICATION_PAD3D, npu__ref_pad_prepare),                          \
     NPU__REF_BORDER_KERNEL(NPU_ATEN_PAD, npu__ref_pad_prepare),                                        \
-    NPU__REF_ROW(NPU_ATEN_TRIL, "plain", 0, NULL, npu__ref_triangle_prepare,                           \
-      npu__ref_triangle_launch),                                                                       \
-    NPU__REF_ROW(NPU_ATEN_TRIU, "plain", 0, NULL, npu__ref_triangle_prepare,                           \
-      npu__ref_triangle_launch),                                                                       \
+    NPU__REF_PICK_KERNEL(NPU_ATEN_TRIL, npu__ref_triangle_prepare, npu__ref_triangle_launch),          \
+    NPU__REF_PICK_KERNEL(NPU_ATEN_TRIU, npu__ref_triangle_prepare, npu__ref_triangle_launch),          \
     NPU__REF_ROW(NPU_ATEN_IM2COL, "plain", 0, NULL, npu__ref_columns_prepare,                          \
       npu__ref_im2col_launch),                                                                         \
     NPU__REF_ROW(NPU_ATEN_COL2IM, "plain", 0, NULL, npu__ref_columns_prepare, npu__ref_col2im_launch),
@@ -18959,7 +18958,7 @@ static npu_status npu__ref_col2im_launch(const npu_launch *l, uint32_t part, uin
     NPU__REF_ATTENTION_KERNELS(NPU_ATEN_SCALED_DOT_PRODUCT_ATTENTION),                            \
     NPU__REF_ROW(NPU_ATEN_EMBEDDING, "plain", 0, NULL, npu__ref_embedding_prepare,                \
       npu__ref_pick_launch),                                                                      \
-    NPU__REF_ROW(NPU_ATEN_GATHER, "plain", 0, NULL, npu__ref_pick_prepare, npu__ref_pick_launch), \
+    NPU__REF_PICK_KERNEL(NPU_ATEN_GATHER, npu__ref_pick_prepare, npu__ref_pick_launch),           \
     NPU__REF_ATTENTION_KERNELS(NPU_ATEN_FLASH_ATTENTION_FOR_CPU),                                 \
     NPU__REF_ATTENTION_KERNELS(NPU_ATEN_EFFICIENT_ATTENTION),                                     \
     NPU__REF_ATTENTION_KERNELS(NPU_ATEN_FLASH_ATTENTION),
