@@ -15626,8 +15626,10 @@ NPU__REF_INLINE void npu__ref_fft_lines_body(const npu__ref_fft_dim *dim, const 
         memcpy(a.re + m * lanes, a.re, row);
         memcpy(a.im + m * lanes, a.im, row);
         npu__ref_fft_fold(a, m, dim->turns, 1, lanes);
+        memset(a.im + m * lanes, 0, row);
         npu__ref_fft_mirror(a, m + 1, dim->kept, dim->len, lanes);
     }
+    memset(a.im, 0, x->is_real ? row : 0); /* of real numbers, whose sum is one: not -0, whose angle may be -pi */
     numbers = y->is_real ? m : dim->kept;
     if (y->dtype == NPU_F64) {
         npu__ref_fft_store_f64(y, numbers, a, scale, lanes);

@@ -287,6 +287,49 @@ static void test_complex_strips(void)
                 1e-5);
 }
 
+/* The sum of real numbers and that with alternating signs are real: no angle of theirs is -pi. */
+static void test_fft_real_ends(void)
+{
+    static const int lens[] = { 1, 2, 3, 4, 6, 7, 10, 11, 22, 64, 101 };
+    for (size_t i = 0; i < sizeof lens / sizeof lens[0]; i++) {
+        char text[512];
+        snprintf(text, sizeof text,
+                 "graph main\ninput x : f32[5,%d]\nf = aten._fft_r2c.default(x, [1], 0, true)\ni = aten.imag.default(f)\n"
+                 "r = aten.reciprocal.default(i)\na = aten.slice.Tensor(r, 1, 0, 1)\nb = aten.slice.Tensor(r, 1, %d, %d)\n"
+                 "w = aten.full.default([5,1], inf, dtype=f32)\noutput a = a\noutput w = w\noutput b = b\noutput v = w\n",
+                 lens[i], lens[i] % 2 ? 0 : lens[i] / 2, lens[i] % 2 ? 1 : lens[i] / 2 + 1);
+        check_pairs(text, 0);
+    }
+}
+
+/* Ops that move complex numbers do with them what they do with their parts. */
+static void test_complex_moves(void)
+{
+    static const char *const ops[] = {
+        "index.Tensor(%s, [none, i])", "index.Tensor(%s, [i, i])", "_unsafe_index.Tensor(%s, [i])", "index.Tensor(%s, [m])",
+        "gather.default(%s, 0, k)", "masked_select.default(%s, m)", "repeat_interleave.self_int(%s, 3, 1)",
+        "repeat_interleave.self_Tensor(%s, n, 0)", "tril.default(%s, 1)", "triu.default(%s)",
+        "index_put.default(%s, [i], %s)", "_unsafe_index_put.default(%s, [none, i], %s)", "index_copy.default(%s, 0, i, %s)",
+        "scatter.src(%s, 0, k, %s)", "put.default(%s, j, %s)", "masked_scatter.default(%s, m, %s)",
+    };
+    for (size_t i = 0; i < 2 * (sizeof ops / sizeof ops[0]); i++) {
+        const char *dtype = i % 2 ? "f64" : "f32", *op = ops[i / 2];
+        char text[1600], part[3][160];
+        for (int k = 0; k < 3; k++) {
+            static const char *const of[3] = { "z", "a", "b" };
+            snprintf(part[k], sizeof part[k], op, of[k], of[k]);
+        }
+        snprintf(text, sizeof text,
+                 "graph main\nconst i : i64[3] {2, 0, 1}\nconst j : i64[3,3] {8, 0, 1, 7, 2, -4, 6, 4, 3}\nconst k : i64[2,3] {1, 0, 2, 0, 2, 1}\nconst n : i64[3] {2, 0, 1}\n"
+                 "const m : bool[3,3] {true, false, true, true, false, false, true, true, false}\ninput x : %s[3,3,2]\n"
+                 "z = aten.view_as_complex.default(x)\na = aten.select.int(x, 2, 0)\nb = aten.select.int(x, 2, 1)\n"
+                 "c = aten.%s\ny = aten.view_as_real.default(c)\np = aten.%s\nq = aten.%s\n"
+                 "w = aten.stack.default([p, q], -1)\noutput y = y\noutput w = w\n",
+                 dtype, part[0], part[1], part[2]);
+        check_pairs(text, 0);
+    }
+}
+
 /* Whether column `at` of [n,batch] complex numbers is the row. */
 static bool is_column(const float *whole, const float *row, int64_t n, int64_t batch, int64_t at)
 {
@@ -433,6 +476,8 @@ int main(void)
     NPU_RUN(test_fft);
     NPU_RUN(test_fft_to_real);
     NPU_RUN(test_complex_strips);
+    NPU_RUN(test_fft_real_ends);
+    NPU_RUN(test_complex_moves);
     NPU_RUN(test_fft_lines);
     NPU_RUN(test_complex_transfers);
     NPU_RUN(test_refused);
