@@ -349,6 +349,12 @@ static void test_compare(void)
         NPU_CHECK_NEAR(d.max_diff, rows[i].max, 1e-9);
         NPU_CHECK_NEAR(d.mean_diff, rows[i].mean, 1e-9);
     }
+    /* a complex element is one, whichever of its parts is wrong */
+    static const float a[6] = { 1, 2, 3, 4, 5, 6 }, b[6] = { 9, 9, 3, 9, 5, 6 };
+    npu_array got = { "got", SPEC(NPU_C64, 3), a }, want = { "want", SPEC(NPU_C64, 3), b };
+    npu_difference d;
+    NPU_CHECK_STATUS(npu_array_compare(&got, &want, NULL, &d), NPU_ERR_MISMATCH);
+    NPU_CHECK(d.num_elements == 3 && d.num_wrong == 2 && d.worst == 0);
 }
 
 /* What is no number of one kind: shapes, dtypes, no elements, integers that doubles round. */
