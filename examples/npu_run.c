@@ -97,10 +97,13 @@ static bool add_dim(run_state *s, char *text)
     if (!equals || s->num_dims == RUN_MAX) {
         return false;
     }
-    *equals = 0;
     npu_onnx_dim dim = { text, strtoll(equals + 1, &end, 10) };
+    if (*end || end == equals + 1 || dim.size < 0) {
+        return false;
+    }
+    *equals = 0;
     s->dims[s->num_dims++] = dim;
-    return *end == 0 && end > equals + 1 && dim.size >= 0;
+    return true;
 }
 
 static bool set_number(uint32_t *out, const char *text)
@@ -158,11 +161,14 @@ static bool set_option(run_state *s, const char *name, char *value)
 /* Says what the option takes, which is its line of the help. */
 static int refuse_option(const char *name, const char *value)
 {
-    char start[32];
-    snprintf(start, sizeof start, "\n  %.24s ", name);
-    const char *line = strstr(help, start);
+    char word[32];
+    snprintf(word, sizeof word, " %.24s ", name);
+    const char *line = strstr(help, word);
+    while (line && line[-1] != '\n') {
+        line--;
+    }
     fprintf(stderr, line ? "npu_run: %s %s: expected\n%.*s\n" : "npu_run: %s: no such option; npu_run --help\n", name, value,
-            line ? (int)strcspn(line + 1, "\n") : 0, line ? line + 1 : "");
+            line ? (int)strcspn(line, "\n") : 0, line ? line : "");
     return RUN_USAGE;
 }
 
