@@ -19995,7 +19995,8 @@ static npu_status npu__attention_mask(npu_deduce *d, const npu_spec *scores)
     memcpy(j.dims, scores->dims, sizeof j.dims);
     npu__join_dims(d, &j, name, mask);
     if (!d->status && (j.rank != scores->rank || memcmp(j.dims, scores->dims, j.rank * sizeof j.dims[0]) != 0)) {
-        return npu_deduce_fail(d, NPU_ERR_SHAPE, name, "%s is larger than the scores", name);
+        return npu_deduce_fail(d, npu_spec_is_static(mask) ? NPU_ERR_SHAPE : NPU_ERR_DYNAMIC_SHAPE, name,
+                               "%s is larger than the scores, or not known to be no larger", name);
     }
     return d->status;
 }

@@ -1441,6 +1441,9 @@ static void test_lookup(void)
           "query=f32[7,4] key=f32[3,4] value=f32[3,6] attn_mask=f32[7,3] is_causal=true", "ATTRIBUTE" },
         { "scaled_dot_product_attention", "query=f32[7,4] key=f32[3,4] value=f32[3,6] dropout_p=0.5",
           "UNSUPPORTED" },
+        { "scaled_dot_product_attention", "query=f32[2,1,8] key=f32[2,5,8] value=f32[2,5,8] attn_mask=f32[4,5]", "SHAPE" },
+        { "scaled_dot_product_attention", "query=f32[2,1,8] key=f32[2,5,8] value=f32[2,5,8] attn_mask=f32[s,5]",
+          "DYNAMIC_SHAPE" }, /* it may be 1 */
         { "embedding", "weight=f16[10,5] indices=i64[2,s]", "f16[2,s,5]" },
         { "embedding", "weight=f32[10,5] indices=i64[]", "f32[5]" },
         { "embedding", "weight=f32[10] indices=i64[3]", "RANK" },

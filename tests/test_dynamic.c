@@ -1025,6 +1025,9 @@ static void test_refused_by_the_run(void)
         { "input x : f32[4]\nconst w : f32[2,4] {1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0}\n"
           "h = aten.ge.Scalar(x, 2)\np = aten.masked_select.default(x, h)\nq = aten.mv.default(w, p)\noutput q = q\n",
           "mv: ", NPU_ERR_SHAPE },
+        { "input x : f32[4]\nh = aten.ge.Scalar(x, 2)\nk = aten.ge.Scalar(x, 1)\np = aten.masked_select.default(x, h)\n"
+          "q = aten.masked_select.default(x, k)\nr = aten.view.default(p, [-1,1,1])\ns = aten.view.default(q, [-1,1,1])\n"
+          "b = aten.bmm.default(r, s)\noutput b = b\n", "bmm: ", NPU_ERR_SHAPE },
         /* what the kernel finds */
         { "input x : f32[4]\nn = aten.nonzero.default(x)\nc = aten.select.int(n, 1, 0)\nd = aten.add.Scalar(c, 1)\n"
           "p = aten.index_select.default(x, 0, d)\noutput p = p\n", "index_select", NPU_ERR_RANGE },
