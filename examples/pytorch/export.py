@@ -33,7 +33,7 @@ DTYPES = {torch.float32: ("float32", "F32"), torch.float64: ("float64", "F64"), 
           torch.bfloat16: ("bfloat16", "BF16"), torch.int8: ("int8", "I8"), torch.int16: ("int16", "I16"),
           torch.int32: ("int32", "I32"), torch.int64: ("int64", "I64"), torch.uint8: ("uint8",
                   "U8"), torch.bool: ("bool", "BOOL"),
-          torch.complex64: ("complex64", "C64")}
+          torch.complex64: ("complex64", "C64"), torch.complex128: ("complex128", None)}  # None: safetensors has none
 MISSING = object()
 # Of torch.ops.higher_order: where its graphs stand among the arguments, and what a file calls them.
 FLOWS = {"cond": ((1, "true_graph"), (2, "false_graph")), "while_loop": ((0, "cond_fn"), (1, "body_fn"))}
@@ -1462,6 +1462,8 @@ def write_safetensors(path, state, keys):
     header, at = {}, 0
     order = sorted(keys, key=lambda k: -state[k].element_size())
     for key in order:
+        if not DTYPES[state[key].dtype][1]:
+            fail("weight '%s' is of dtype %s, which safetensors files do not have" % (key, state[key].dtype))
         size = state[key].numel() * state[key].element_size()
         header[key] = {"dtype": DTYPES[state[key].dtype][1], "shape": list(state[key].shape),
                        "data_offsets": [at, at + size]}

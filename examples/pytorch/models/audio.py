@@ -32,6 +32,18 @@ class Mel(nn.Module):
         return torch.max(log, log.amax(dim=(-2, -1), keepdim=True) - 80.0), torch.angle(spec)
 
 
+@model("notch_in_double", "2x64")
+class Notch(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("bins", torch.tensor([5, 0, 32, 6]))
+
+    def forward(self, x):
+        spec = torch.fft.rfft(x.double())
+        damped = spec.index_copy(1, self.bins, spec[:, self.bins] * 0.1)
+        return torch.fft.irfft(damped, n=64).float(), torch.angle(damped[:, [0, 32]])
+
+
 @model("mfcc", "2x200")
 class Mfcc(nn.Module):
     def __init__(self):
