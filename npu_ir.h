@@ -6009,7 +6009,8 @@ NPU_IR_API const npu_pass *npu_conversion_pass(const char *name);
       "where(not any(x != -infinity), 0, softmax(x)), as decompositions spell it: aten._safe_softmax") \
     X(11, NPU_PASS_ATTENTION, "attention",                                                         \
       "softmax(q k' [q, k or both scaled] [+ mask, or chosen by one]) v, through views that keep matrices, heads of k "\
-      "and v repeated or not: aten.scaled_dot_product_attention; rounds otherwise") \
+      "and v repeated or not: aten.scaled_dot_product_attention; rounds otherwise, and a row that is masked " \
+      "everywhere gives 0, not NaN") \
     X(13, NPU_PASS_ATEN_TO_AICF, "aten-to-aicf",                                                   \
       "* add of equal specs or of a bias, relu, mm, linear of matrices, addmm with a bias, softmax of the last dim; " \
       "f16 and bf16 are rounded before a bias, too")                                               \
