@@ -8158,7 +8158,7 @@ typedef struct npu__ref_tile_loops {
 #define NPU__REF_TILE_DEFINE(NAME, TARGET, number, vector, WIDTH, ROWS, VECTORS, LOAD, STORE, SET, FMA, LIMIT)\
     enum { npu__ref_tile_##NAME##_group = ROWS <= 6 ? 1 : 4 /* rows of A that one address is kept for */ };  \
     /* sum += a column of A, at[i] and on, times a row of B. */                                              \
-    NPU__REF_INLINE TARGET void npu__ref_tile_##NAME##_step(const int32_t rows, const number *at[ROWS],\
+    NPU__REF_INLINE TARGET void npu__ref_tile_##NAME##_step(const int32_t rows, const number *at[ROWS],      \
         int64_t a_row, const number *b, int64_t b_row, vector sum[ROWS][VECTORS])                            \
     {                                                                                                        \
         vector y[VECTORS];                                                                                   \
@@ -8209,7 +8209,7 @@ typedef struct npu__ref_tile_loops {
     {                                                                                                        \
         const npu__ref_tile_end *end = t->end;                                                               \
         const number *a = (const number *)t->a + nth * t->a_next, *b = (const number *)t->b + nth * t->b_next;\
-        const number *addend = end ? (const number *)(const void *)end->addend : NULL, *at[ROWS];  \
+        const number *addend = end ? (const number *)(const void *)end->addend : NULL, *at[ROWS];            \
         number *c = (number *)t->c + nth * t->c_next;                                                        \
         const char *ahead = t->ahead + nth * t->ahead_next;                                                  \
         int64_t a_row = t->a_row, b_row = t->b_row, c_row = t->c_row;                                        \
@@ -8232,10 +8232,9 @@ typedef struct npu__ref_tile_loops {
         if (t->add || !end) { /* results that end here can wait to be stored */                              \
             npu__ref_tile_##NAME##_fetch(rows, c, c_row);                                                    \
         }                                                                                                    \
-        if (t->offsets) {                                                                                    \
-            const ptrdiff_t *offsets = t->offsets;                                                           \
-            for (int64_t k = t->k; k > 0; k--) {                                                             \
-                npu__ref_tile_##NAME##_step(rows, at, a_row, b + *offsets++, b_row, sum);                    \
+        if (t->offsets || WIDTH == 1) { /* one loop for both where numbers are single: it is small */        \
+            for (int64_t k = 0; k < t->k; k++) {                                                             \
+                npu__ref_tile_##NAME##_step(rows, at, a_row, b + (t->offsets ? t->offsets[k] : k * b_row), b_row, sum);\
             }                                                                                                \
         } else if (t->ahead_step == 0) { /* a fetch costs a tenth where vectors are short */                 \
             for (int64_t k = t->k; k > 0; k--, b += b_row) {                                                 \
@@ -10904,13 +10903,13 @@ typedef struct npu__ref_pixel_loops {
     {                                                                                                        \
         const float *w = t->w;                                                                               \
         int64_t step = t->step, ahead_step = t->ahead_step;                                                  \
-        if (t->offsets) {                                                                                    \
-            const ptrdiff_t *offsets = t->offsets;                                                           \
-            for (int64_t k = t->k; k > 0; k--, w += VECTORS * WIDTH, ahead += ahead_step) {                  \
+        if (t->offsets || WIDTH == 1) {                                                                      \
+            for (int64_t k = 0; k < t->k; k++, w += VECTORS * WIDTH, ahead += ahead_step) {                  \
                 if (fetches) {                                                                               \
                     NPU__REF_PREFETCH(ahead);                                                                \
                 }                                                                                            \
-                npu__ref_pixels_##NAME##_step(count, fetches, x + *offsets++, step, w, sum);                 \
+                const float *from = x + (t->offsets ? t->offsets[k] : k * step);                             \
+                npu__ref_pixels_##NAME##_step(count, fetches, from, step, w, sum);                           \
             }                                                                                                \
         } else {                                                                                             \
             for (int64_t k = t->k; k > 0; k--, x += step, w += VECTORS * WIDTH, ahead += ahead_step) {       \
@@ -10934,8 +10933,8 @@ typedef struct npu__ref_pixel_loops {
                 sum[i][v] = SET(0);                                                                          \
             }                                                                                                \
         }                                                                                                    \
-        /* Short vectors leave little time for fetches. */                                                   \
-        if (t->is_far || t->ahead_step || sizeof(vector) == NPU__REF_LINE) {                                 \
+        /* Short vectors leave little time for fetches; numbers are slow anyway. */                          \
+        if (t->is_far || t->ahead_step || WIDTH == 1 || sizeof(vector) == NPU__REF_LINE) {                   \
             npu__ref_pixels_##NAME##_loop(count, true, t, x, ahead, sum);                                    \
         } else {                                                                                             \
             npu__ref_pixels_##NAME##_loop(count, false, t, x, ahead, sum);                                   \
