@@ -16997,11 +16997,14 @@ enum { NPU__REF_ATTENTION_LANES = 32 };
     NPU__REF_JOIN_HALF(16, step) NPU__REF_JOIN_HALF(8, step) NPU__REF_JOIN_HALF(4, step) \
     NPU__REF_JOIN_HALF(2, step) NPU__REF_JOIN_HALF(1, step)
 
-/* e^x; `fast` is right to a few units in the last place, and made of what vectors have. */
+/* e^x of what a largest number was taken from; `fast` is right to a few units in the last place, made of what vectors
+   have, and 0 where it would be subnormal: processors take a hundred times longer for these, and a mask of -100, as
+   windows of attention have, makes most weights such numbers. */
 NPU__REF_INLINE float npu__ref_exp_f32(bool fast, float x)
 {
 #ifdef NPU__REF_TARGET_FAST
-    return fast ? npu__ref_fast_expf(x) : npu__math_expf(x);
+    const float least = -87.33654f; /* e^least is the smallest normal number */
+    return !fast ? npu__math_expf(x) : x < least ? 0.0f : npu__ref_fast_expf(x < least ? least : x);
 #else
     (void)fast;
     return npu__math_expf(x);
