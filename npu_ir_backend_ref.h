@@ -1507,7 +1507,7 @@ static void npu__ref_store_class_avx2(int cls, void *to, uint32_t dtype, int64_t
 #endif
 
 /* What a strip would be after a stay in memory as `dtype`. */
-static void npu__ref_round(int cls, uint32_t dtype, void *strip, size_t n)
+NPU__REF_APART static void npu__ref_round(int cls, uint32_t dtype, void *strip, size_t n)
 {
     npu__ref_strip memory;
     npu__ref_store_class(cls, &memory, dtype, 0, 1, strip, n);
