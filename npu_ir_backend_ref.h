@@ -252,6 +252,9 @@ NPU_IR_API void npu_ref_destroy(npu_backend *backend);
    registers of tiles, which is asked for when the best set is looked for, and refuses stacks of signals that are too
    small for them from then on. Without leave the next best set is the first.
 
+   Where f32 softmax, attention and logsumexp take e^(x - largest) fast, which is under every set but "base", powers
+   below 2^-126 are 0.
+
    "base" gives the same bits on every machine, of either byte order, with any C library and any number of threads: its
    functions are its own (errors stand at each npu__math function), its sums have one order. A NaN is a NaN, but its
    sign and payload are the machine's. It needs numbers that are rounded to their type after each operation: on 32-bit
@@ -9558,6 +9561,7 @@ typedef struct npu__ref_product_slice {
     bool by_rows; /* one tile of rows after the other, each times all panels; else panels, each by all rows */
 } npu__ref_product_slice;
 
+/* How it is cut into tiles, which of them fetch, and what comes first, rows or panels. */
 static void npu__ref_gemm_cut_slice(npu__ref_product_slice *x, const npu__ref_tile_loops *tile, int64_t size)
 {
     x->tiles = npu__ref_cut_evenly(x->rows, tile->rows);
