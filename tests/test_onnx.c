@@ -1590,7 +1590,7 @@ static void test_all_refused(void)
     npu_diag diag;
     pb_node(&g, "Nowhere", "gone", "q", NULL, NULL);
     pb_node(&g, "If", "c", "y", &a, &b);
-    pb_node(&g, "SequenceAt", "y", "z", NULL, NULL);
+    pb_node(&g, "SequenceMap", "y", "z", NULL, NULL);
     pb_node_of(&g, "ai.onnx.ml", "Scaler");
     pb_node_of(&g, "ai.onnx.preview.training", "Adam");
     pb_node_of(&g, "com.microsoft.nchwc", "ReorderInput");
@@ -1599,7 +1599,7 @@ static void test_all_refused(void)
     pb m = pb_model(&g, 17);
     NPU_CHECK(!read_from(m.at, m.len, &desc, &diag) && diag.status == NPU_ERR_NOT_FOUND);
     NPU_CHECK_STR(h.text, "Nowhere '': no op of that name is known\nBernoulli '': random numbers are not supported\n"
-                          "SequenceAt '': sequences are not supported\n"
+                          "SequenceMap '': functions of each tensor of a sequence are not supported\n"
                           "ai.onnx.ml.Scaler '': trees and other classic models are not supported\n"
                           "ai.onnx.preview.training.Adam '': training ops are not supported\n"
                           "com.microsoft.nchwc.ReorderInput '': weights lie as one processor wants them; let ONNX Runtime save the model at the "
@@ -1830,6 +1830,167 @@ static void test_bad_nodes(void)
                        npu_status_name(diag.status), diag.message);
         npu_graph_destroy(read);
     }
+}
+
+/* Nodes of sequences; attributes are numbers. */
+typedef struct list_node { const char *op, *in, *out; struct { const char *name; int64_t value; } attrs[2]; } list_node;
+
+/* A graph of x f32[2,3], and of numbers and sizes by name, that gives y. */
+static pb list_graph(const list_node *nodes)
+{
+    static const struct { const char *name; int64_t value; } numbers[] = { { "zero", 0 }, { "one", 1 }, { "two", 2 }, { "five", 5 }, { "last", -1 } };
+    static const int64_t uneven[2] = { 1, 2 }, wrong[2] = { 1, 1 }, below[2] = { 4, -1 };
+    pb g = { .len = 0 }, sizes[3] = { pb_ints("uneven", uneven, 2), pb_ints("wrong", wrong, 2), pb_ints("below", below, 2) };
+    for (size_t i = 0; nodes[i].op; i++) {
+        pb attrs[2];
+        for (size_t k = 0; k < 2; k++) {
+            attrs[k] = pb_attr_int(nodes[i].attrs[k].name ? nodes[i].attrs[k].name : "", nodes[i].attrs[k].value);
+        }
+        pb_node(&g, nodes[i].op, nodes[i].in, nodes[i].out, nodes[i].attrs[0].name ? &attrs[0] : NULL, nodes[i].attrs[1].name ? &attrs[1] : NULL);
+    }
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        uint8_t raw[8];
+        for (size_t k = 0; k < 8; k++) {
+            raw[k] = (uint8_t)((uint64_t)numbers[i].value >> 8 * k);
+        }
+        pb t = pb_tensor(numbers[i].name, 7, "", raw, sizeof raw);
+        pb_put(&g, 5, &t);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        pb_put(&g, 5, &sizes[i]);
+    }
+    pb_value(&g, 11, "x", 1, "23");
+    pb_value(&g, 12, "y", 1, NULL);
+    return pb_model(&g, 13);
+}
+
+/* Sequences that are known while the model is read: what is taken out of them, or what joins them. */
+static void test_sequences(void)
+{
+    static const struct { list_node nodes[6]; const char *spec; float want[12]; size_t len; } rows[] = {
+        { { { "SplitToSequence", "x", "s", { { "axis", 1 } } }, { "SequenceAt", "s last", "y", { { 0 } } } }, "f32[2,1]", { 2, 5 }, 2 },
+        { { { "SplitToSequence", "x", "s", { { "axis", -1 }, { "keepdims", 0 } } }, { "SequenceAt", "s one", "y", { { 0 } } } }, "f32[2]", { 1, 4 }, 2 },
+        { { { "SplitToSequence", "x one", "s", { { "axis", 1 }, { "keepdims", 0 } } }, { "SequenceAt", "s zero", "y", { { 0 } } } }, "f32[2]", { 0, 3 }, 2 },
+        { { { "SplitToSequence", "x two", "s", { { "axis", 1 }, { "keepdims", 0 } } }, { "SequenceAt", "s one", "y", { { 0 } } } }, "f32[2,1]", { 2, 5 }, 2 },
+        { { { "SplitToSequence", "x uneven", "s", { { "axis", 1 } } }, { "SequenceAt", "s one", "y", { { 0 } } } }, "f32[2,2]", { 1, 2, 4, 5 }, 4 },
+        { { { "SplitToSequence", "x", "s", { { 0 } } }, { "Identity", "s", "t", { { 0 } } },
+            { "ConcatFromSequence", "t", "y", { { "axis", 1 } } } }, "f32[1,6]", { 0, 1, 2, 3, 4, 5 }, 6 },
+        { { { "Neg", "x", "n", { { 0 } } }, { "SequenceConstruct", "x n", "s", { { 0 } } },
+            { "ConcatFromSequence", "s", "y", { { "axis", -1 }, { "new_axis", 1 } } } }, "f32[2,3,2]",
+          { 0, -0.0f, 1, -1, 2, -2, 3, -3, 4, -4, 5, -5 }, 12 },
+        { { { "SequenceEmpty", "", "e", { { "dtype", 1 } } }, { "Neg", "x", "n", { { 0 } } }, { "SequenceInsert", "e n", "s", { { 0 } } },
+            { "SequenceInsert", "s x zero", "t", { { 0 } } }, { "SequenceAt", "t zero", "y", { { 0 } } } }, "f32[2,3]", { 0, 1, 2, 3, 4, 5 }, 6 },
+        { { { "SplitToSequence", "x", "s", { { "axis", 1 } } }, { "SequenceInsert", "s x last", "t", { { 0 } } },
+            { "SequenceErase", "t", "u", { { 0 } } }, { "SequenceAt", "u two", "y", { { 0 } } } }, "f32[2,3]", { 0, 1, 2, 3, 4, 5 }, 6 },
+        { { { "SplitToSequence", "x", "s", { { "axis", 1 } } }, { "SequenceErase", "s zero", "t", { { 0 } } },
+            { "SequenceAt", "t zero", "y", { { 0 } } } }, "f32[2,1]", { 1, 4 }, 2 },
+        { { { "SplitToSequence", "x", "s", { { "axis", 1 } } }, { "SequenceLength", "s", "n", { { 0 } } },
+            { "Cast", "n", "f", { { "to", 1 } } }, { "Mul", "x f", "y", { { 0 } } } }, "f32[2,3]", { 0, 3, 6, 9, 12, 15 }, 6 },
+    };
+    static const float x[6] = { 0, 1, 2, 3, 4, 5 };
+    npu_onnx_desc desc = reading();
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        npu_diag diag;
+        pb m = list_graph(rows[i].nodes);
+        npu_graph *g = read_from(m.at, m.len, &desc, &diag);
+        NPU_CHECK_THAT(g != NULL, "row %u: %s", (unsigned)i, diag.message);
+        if (g) {
+            run(g, &(npu_array){ "x", npu_spec_tensor(NPU_F32, 2, (int64_t[]){ 2, 3 }), x }, rows[i].want, rows[i].len, rows[i].spec);
+        }
+        npu_graph_destroy(g);
+    }
+}
+
+static void test_bad_sequences(void)
+{
+    static const struct { list_node nodes[4]; npu_status status; const char *words; } rows[] = {
+        { { { "SequenceConstruct", "x x", "s", { { 0 } } }, { "SequenceAt", "s two", "y", { { 0 } } } },
+          NPU_ERR_RANGE, "SequenceAt '': position 2 of a sequence of 2" },
+        { { { "SequenceConstruct", "x", "s", { { 0 } } }, { "SequenceInsert", "s x five", "t", { { 0 } } } }, NPU_ERR_RANGE, "position 5 of a sequence of 1" },
+        { { { "SequenceEmpty", "", "s", { { 0 } } }, { "SequenceErase", "s", "t", { { 0 } } } }, NPU_ERR_RANGE, "position 0 of a sequence of 0" },
+        { { { "SequenceEmpty", "", "s", { { "dtype", 8 } } } }, NPU_ERR_UNSUPPORTED, "strings" },
+        { { { "SequenceEmpty", "", "s", { { 0 } } }, { "ConcatFromSequence", "s", "y", { { "axis", 0 } } } }, NPU_ERR_UNSUPPORTED, "an empty sequence" },
+        { { { "SequenceConstruct", "x", "s", { { 0 } } }, { "ConcatFromSequence", "s", "y", { { "axis", 2 } } } }, NPU_ERR_AXIS, "axis 2 of 2 dims" },
+        { { { "SequenceConstruct", "x", "s", { { 0 } } }, { "ConcatFromSequence", "s", "y", { { "axis", 0 }, { "new_axis", 2 } } } },
+          NPU_ERR_ATTRIBUTE, "new_axis is 2, expected 0 or 1" },
+        { { { "SequenceConstruct", "x one", "s", { { 0 } } } }, NPU_ERR_DTYPE, "a tensor of i64 in a sequence of f32" },
+        { { { "SequenceConstruct", "x", "s", { { 0 } } }, { "SequenceInsert", "s one", "t", { { 0 } } } }, NPU_ERR_DTYPE, "a tensor of i64 in a sequence of f32" },
+        { { { "SequenceConstruct", "x", "s", { { 0 } } }, { "SequenceAt", "s", "y", { { 0 } } } }, NPU_ERR_ARITY, "operand 1 of 2 is missing" },
+        { { { "SequenceConstruct", "x", "s", { { 0 } } }, { "SequenceAt", "s x", "y", { { 0 } } } }, NPU_ERR_CONVERSION, "the position must be known" },
+        { { { "SequenceAt", "x zero", "y", { { 0 } } } }, NPU_ERR_UNSUPPORTED, "operand 0 is a tensor, expected a sequence" },
+        { { { "SequenceLength", "-", "y", { { 0 } } } }, NPU_ERR_ARITY, "operand 0 of 1 is missing" },
+        { { { "SequenceConstruct", "x", "s", { { 0 } } }, { "Neg", "s", "y", { { 0 } } } }, NPU_ERR_UNSUPPORTED, "operand 0, 's', is a sequence, expected a tensor" },
+        { { { "SequenceConstruct", "x", "s", { { 0 } } }, { "SequenceAt", "s s", "y", { { 0 } } } }, NPU_ERR_UNSUPPORTED, "operand 1, 's', is a sequence" },
+        { { { "SequenceConstruct", "x", "y", { { 0 } } } }, NPU_ERR_UNSUPPORTED, "the output 'y' is a sequence, expected a tensor" },
+        { { { "SplitToSequence", "x wrong", "s", { { "axis", 1 } } } }, NPU_ERR_SHAPE, "SplitToSequence" },
+        { { { "SplitToSequence", "x below", "s", { { "axis", 1 } } } }, NPU_ERR_ATTRIBUTE, "SplitToSequence" },
+        { { { "SplitToSequence", "x zero", "s", { { "axis", 1 } } } }, NPU_ERR_ATTRIBUTE, "a dim of 3 split by 0" },
+        { { { "SplitToSequence", "x", "s", { { "axis", 2 } } } }, NPU_ERR_AXIS, "axis 2 of 2 dims" },
+        { { { "SequenceConstruct", "x", "s", { { 0 } } }, { "SequenceConstruct", "x", "s", { { 0 } } } }, NPU_ERR_DUPLICATE, "'s' is there twice" },
+    };
+    npu_onnx_desc desc = reading();
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        npu_diag diag;
+        pb m = list_graph(rows[i].nodes);
+        npu_graph *g = read_from(m.at, m.len, &desc, &diag);
+        NPU_CHECK_THAT(!g && diag.status == rows[i].status && strstr(diag.message, rows[i].words), "row %u: %s: %s", (unsigned)i,
+                       npu_status_name(diag.status), diag.message);
+        npu_graph_destroy(g);
+    }
+}
+
+/* A sequence of the graph around a branch, and of the one around that; a turn of a loop takes none. */
+static void test_sequences_in_branches(void)
+{
+    static const float x[2] = { -1, 4 };
+    static const int64_t turns[1] = { 2 };
+    static const bool yes = true, no = false;
+    pb deep = { .len = 0 }, then = { .len = 0 }, other = { .len = 0 }, g = { .len = 0 }, one = pb_ints("one", (const int64_t[]){ 1 }, 1);
+    pb axis = pb_attr_int("axis", 0), turn = { .len = 0 }, trips = pb_ints("trips", turns, 1);
+    npu_onnx_desc desc = reading();
+    npu_diag diag;
+    pb_node(&deep, "SequenceAt", "s one", "d", NULL, NULL);
+    pb_value(&deep, 12, "d", 1, "2");
+    pb_node(&other, "SequenceInsert", "s x", "t", NULL, NULL);
+    pb_node(&other, "SequenceLength", "t", "n", NULL, NULL);
+    pb to = pb_attr_int("to", 1);
+    pb_node(&other, "Cast", "n", "f", &to, NULL);
+    pb_node(&other, "Mul", "x f", "e", NULL, NULL);
+    pb_value(&other, 12, "e", 1, "2");
+    pb a = graph_attr("then_branch", &deep), b = graph_attr("else_branch", &other);
+    pb_node(&then, "If", "c", "r", &a, &b);
+    pb_value(&then, 12, "r", 1, "2");
+    pb_node(&g, "Neg", "x", "m", NULL, NULL);
+    pb_node(&g, "SequenceConstruct", "x m", "s", NULL, NULL);
+    a = graph_attr("then_branch", &then);
+    pb_node(&g, "If", "c", "y", &a, &b);
+    pb_put(&g, 5, &one);
+    pb_value(&g, 11, "c", 9, "");
+    pb_value(&g, 11, "x", 1, "2");
+    pb_value(&g, 12, "y", 1, "2");
+    pb m = pb_model(&g, 17);
+    npu_graph *read = read_from(m.at, m.len, &desc, &diag);
+    NPU_CHECK_THAT(read, "%s", diag.message);
+    run_all(read, (const void *const[]){ &yes, x }, (const float[]){ 1, -4 }, 2);
+    run_all(read, (const void *const[]){ &no, x }, (const float[]){ -3, 12 }, 2);
+    npu_graph_destroy(read);
+    g.len = 0;
+    pb_value(&turn, 11, "i", 7, "");
+    pb_value(&turn, 11, "go", 9, "");
+    pb_value(&turn, 11, "u", 1, "2");
+    pb_node(&turn, "SequenceInsert", "u x", "v", NULL, NULL);
+    pb_value(&turn, 12, "go", 9, "");
+    pb_value(&turn, 12, "v", 1, "2");
+    pb body = graph_attr("body", &turn);
+    pb_node(&g, "SequenceConstruct", "x", "s", NULL, NULL);
+    pb_node(&g, "Loop", "trips - s", "w", &body, NULL);
+    pb_node(&g, "ConcatFromSequence", "w", "y", &axis, NULL);
+    pb_put(&g, 5, &trips);
+    pb_value(&g, 11, "x", 1, "2");
+    pb_value(&g, 12, "y", 1, "6");
+    m = pb_model(&g, 17);
+    NPU_CHECK(!read_from(m.at, m.len, &desc, &diag) && diag.status == NPU_ERR_UNSUPPORTED);
+    NPU_CHECK_THAT(strstr(diag.message, "operand 2, 's', is a sequence, expected a tensor"), "%s", diag.message);
 }
 
 /* Lengths of two rows, of sequences of three. */
@@ -2170,6 +2331,9 @@ int main(void)
     NPU_RUN(test_bad_pads);
     NPU_RUN(test_smoothed_crop);
     NPU_RUN(test_bad_nodes);
+    NPU_RUN(test_sequences);
+    NPU_RUN(test_bad_sequences);
+    NPU_RUN(test_sequences_in_branches);
     NPU_RUN(test_sequence_lens);
     NPU_RUN(test_order);
     NPU_RUN(test_bad_signal);

@@ -88,15 +88,24 @@ enum {
     ONNX_MAX_DEPTH = 16,         /* of graphs in graphs */
     ONNX_MAX_NODES = 100000,     /* that are built, turns of loops counted */
     ONNX_MAX_LIST = 4096,        /* numbers that an op needs to know */
+    ONNX_MAX_LISTED = 1 << 22,   /* values of all sequences, each of which is a copy */
     ONNX_MAX_FOLDED = 1 << 24    /* elements of a result that is computed while reading */
 };
 
 /* Bytes of the file: a message, a text, data. at NULL = there is none. */
 typedef struct onnx_span { const uint8_t *at, *end; } onnx_span;
 
+/* Tensors of one dtype: a sequence whose length is known. The graph knows nothing of it. */
+typedef struct onnx_list {
+    npu_value *values;
+    uint32_t count;
+    npu_dtype dtype;
+} onnx_list;
+
 typedef struct onnx_name {
     onnx_span name;
     npu_value value;
+    const onnx_list *list;        /* what it stands for instead; NULL = a value */
     uint32_t scope, level;        /* level: of the graph that it is a value of */
     bool is_output;               /* of the main graph */
 } onnx_name;
@@ -134,6 +143,7 @@ typedef struct onnx_reader {
     uint32_t num_names, size_names;
     uint32_t scopes[ONNX_MAX_DEPTH + 1], depth; /* of the graph that is built, and those around it */
     uint32_t num_scopes, num_nodes;
+    uint64_t num_listed;          /* values of sequences */
     onnx_level levels[ONNX_MAX_DEPTH + 1];
     struct onnx_mark *marks;      /* see onnx_narrow */
     uint32_t level;               /* of g */
@@ -164,6 +174,8 @@ struct onnx_node {
     const onnx_row *row;
     uint32_t num_x, num_y;
     npu_value *x;
+    const onnx_list *list;       /* operand 0 where that is a sequence; NULL = it is none */
+    const onnx_list *made;       /* the same of result 0 */
     onnx_span *y;                /* names of its results */
     const onnx_node *caller;     /* of the function that it is a node of */
     uint64_t *asked;             /* a bit for each of its attributes that somebody has looked for, up to 64 */
@@ -530,15 +542,53 @@ static npu_value onnx_capture(onnx_reader *r, uint32_t level, npu_value v)
     return onnx_pair(r, pairs, v, npu_input(to->g, NULL, *npu_value_spec(from, v)));
 }
 
+/* What a value of a graph around the one that is built, or of that, is in that. */
+static npu_value onnx_here(onnx_reader *r, uint32_t level, npu_value v)
+{
+    for (; level < r->level && v.id; level++) {
+        v = onnx_capture(r, level + 1, v);
+    }
+    return v;
+}
+
 /* The value of a name, in the graph that is built. */
 static npu_value onnx_find(onnx_reader *r, onnx_span name)
 {
     const onnx_name *slot = r->size_names ? onnx_slot(r, name) : NULL;
-    npu_value v = slot ? slot->value : onnx_none();
-    for (uint32_t level = slot && v.id ? slot->level : r->level; level < r->level && v.id; level++) {
-        v = onnx_capture(r, level + 1, v);
+    return slot ? onnx_here(r, slot->level, slot->value) : onnx_none();
+}
+
+static onnx_list *onnx_new_list(onnx_reader *r, npu_dtype dtype, uint32_t count)
+{
+    onnx_list *list = (onnx_list *)onnx_alloc(r, sizeof *list);
+    npu_value *values = list ? onnx_values(r, count) : NULL;
+    if (!values) {
+        return NULL;
     }
-    return v;
+    r->num_listed += count;
+    if (r->num_listed > ONNX_MAX_LISTED) {
+        onnx_fail(r, NPU_ERR_BUDGET, "more than %d values in sequences", (int)ONNX_MAX_LISTED);
+        return NULL;
+    }
+    list->values = values;
+    list->count = count;
+    list->dtype = dtype;
+    return list;
+}
+
+/* The sequence of a name; NULL = it is a value, or nothing. */
+static const onnx_list *onnx_find_list(onnx_reader *r, onnx_span name)
+{
+    const onnx_name *slot = r->size_names && name.at && onnx_len(name) ? onnx_slot(r, name) : NULL;
+    onnx_list *here;
+    if (!slot || !slot->list || slot->level == r->level) {
+        return slot ? slot->list : NULL;
+    }
+    here = onnx_new_list(r, slot->list->dtype, slot->list->count);
+    for (uint32_t i = 0; here && i < here->count; i++) {
+        here->values[i] = onnx_here(r, slot->level, slot->list->values[i]);
+    }
+    return here;
 }
 
 /* Is this the scope of the graph that is built, or of one around it? */
@@ -566,6 +616,7 @@ static void onnx_set(onnx_reader *r, onnx_span name, npu_value v)
     r->num_names += !slot->name.at;
     slot->name = name;
     slot->value = v;
+    slot->list = NULL;
     slot->scope = r->scopes[r->depth];
     slot->level = r->level;
     if (v.id && !npu_value_has_name(r->g, v) && npu_value_role(r->g, v) != NPU_ROLE_CONSTANT) {
@@ -573,6 +624,14 @@ static void onnx_set(onnx_reader *r, onnx_span name, npu_value v)
         if (text && strlen(text) == onnx_len(name) && !npu_graph_find(r->g, text).id) {
             npu_value_set_name(r->g, v, text);
         }
+    }
+}
+
+static void onnx_set_list(onnx_reader *r, onnx_span name, const onnx_list *list)
+{
+    onnx_set(r, name, onnx_none());
+    if (r->status == NPU_OK && name.at && onnx_len(name)) {
+        onnx_slot(r, name)->list = list;
     }
 }
 
@@ -1775,6 +1834,7 @@ static npu_value onnx_bit_cast(onnx_reader *r, onnx_node *n)
 static npu_value onnx_identity(onnx_reader *r, onnx_node *n)
 {
     (void)r;
+    n->made = n->list;
     return onnx_x(n, 0);
 }
 
@@ -3366,12 +3426,23 @@ static npu_value onnx_concat(onnx_reader *r, onnx_node *n)
     return onnx_emit(r, n, "aten.cat.default(V, axis:1)", n->x, n->num_x);
 }
 
+/* Parts of those sizes. */
+static void onnx_split_at(onnx_reader *r, onnx_node *n, npu_value x, int64_t axis, const int64_t *sizes, npu_value *parts, uint32_t count)
+{
+    int64_t begin = 0;
+    onnx_emit_many(r, n, parts, count, "aten.split_with_sizes.default(v, I, i)", x, sizes, count, axis);
+    if (r->status == NPU_OK && npu_op_kind(r->g, npu_value_producer(r->g, x, NULL)) == NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR) {
+        for (uint32_t i = 0; i < count; begin += sizes[i++]) { /* the op has checked them; ops on bytes give one result */
+            parts[i] = onnx_slice(r, x, axis, begin, begin + sizes[i]);
+        }
+    }
+}
+
 /* Sizes given, or equal ones of which the last may be smaller. */
 static npu_value onnx_split(onnx_reader *r, onnx_node *n)
 {
     npu_value x = onnx_x(n, 0), *parts = (npu_value *)onnx_alloc(r, (n->num_y + 1) * sizeof *parts);
     int64_t axis = onnx_axis(r, onnx_i(r, n, "axis", 0), onnx_rank(r, x)), *sizes = (int64_t *)onnx_alloc(r, (n->num_y + 1) * 8);
-    int64_t begin = 0;
     uint32_t count = !sizes ? 0 : onnx_x(n, 1).id ? onnx_known(r, onnx_x(n, 1), "split", sizes, n->num_y)
                                                   : onnx_ints(r, n, "split", sizes, n->num_y);
     if (!parts || !sizes || r->status) {
@@ -3384,12 +3455,7 @@ static npu_value onnx_split(onnx_reader *r, onnx_node *n)
             whole -= sizes[count];
         }
     }
-    onnx_emit_many(r, n, parts, n->num_y, "aten.split_with_sizes.default(v, I, i)", x, sizes, count, axis);
-    if (r->status == NPU_OK && npu_op_kind(r->g, npu_value_producer(r->g, x, NULL)) == NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR) {
-        for (uint32_t i = 0; i < n->num_y; begin += sizes[i++]) { /* the op has checked them; ops on bytes give one result */
-            parts[i] = onnx_slice(r, x, axis, begin, begin + sizes[i]);
-        }
-    }
+    onnx_split_at(r, n, x, axis, sizes, parts, n->num_y);
     for (uint32_t i = 1; i < n->num_y; i++) {
         onnx_result(r, n, i, parts[i]);
     }
@@ -3637,6 +3703,158 @@ static npu_value onnx_space_to_depth(onnx_reader *r, onnx_node *n)
     }
     const int64_t apart[6] = { batch, c, h / b, b, w / b, b }, joined[4] = { batch, c * b * b, h / b, w / b };
     return onnx_reshape(r, onnx_permute(r, onnx_reshape(r, x, apart, 6), order, 6), joined, 4);
+}
+
+/* ---- ops: sequences ----------------------------------------------------------------------------------------------
+
+   Lists of values that are known while the model is read: exporters write what a program does with its lists. Those that a
+   graph, a function or a turn of a loop would take or give are refused. */
+
+/* The sequence that a node takes; NULL = it takes a tensor, which is said. */
+static const onnx_list *onnx_sequence(onnx_reader *r, const onnx_node *n)
+{
+    if (!n->list) {
+        onnx_fail(r, NPU_ERR_UNSUPPORTED, "operand 0 is a tensor, expected a sequence");
+    }
+    return n->list;
+}
+
+/* A place of `count`, which may count from the end; `otherwise` where none is given. */
+static uint32_t onnx_sequence_position(onnx_reader *r, npu_value v, int64_t count, int64_t otherwise)
+{
+    int64_t at = v.id ? onnx_known_int(r, v, "the position") : otherwise;
+    if (at < -count || at > count) {
+        onnx_fail(r, NPU_ERR_RANGE, "position %lld of a sequence of %lld", (long long)at, (long long)count);
+        return 0;
+    }
+    return (uint32_t)(at < 0 ? at + count : at);
+}
+
+/* The same of one that is there. */
+static uint32_t onnx_sequence_place(onnx_reader *r, npu_value v, const onnx_list *list, int64_t otherwise)
+{
+    uint32_t at = onnx_sequence_position(r, v, list->count, otherwise);
+    if (at >= list->count) {
+        onnx_fail(r, NPU_ERR_RANGE, "position %u of a sequence of %u", (unsigned)at, (unsigned)list->count);
+        return 0;
+    }
+    return at;
+}
+
+static bool onnx_may_hold(onnx_reader *r, npu_dtype dtype, npu_value v)
+{
+    if (onnx_type(r, v) != dtype) {
+        onnx_fail(r, NPU_ERR_DTYPE, "a tensor of %s in a sequence of %s", npu_dtype_name(onnx_type(r, v)), npu_dtype_name(dtype));
+    }
+    return r->status == NPU_OK;
+}
+
+static npu_value onnx_sequence_construct(onnx_reader *r, onnx_node *n)
+{
+    onnx_list *list = onnx_new_list(r, onnx_type(r, onnx_x(n, 0)), n->num_x);
+    for (uint32_t i = 0; list && i < n->num_x && onnx_may_hold(r, list->dtype, n->x[i]); i++) {
+        list->values[i] = n->x[i];
+    }
+    n->made = list;
+    return onnx_none();
+}
+
+static npu_value onnx_sequence_empty(onnx_reader *r, onnx_node *n)
+{
+    n->made = onnx_new_list(r, onnx_dtype(r, onnx_i(r, n, "dtype", 1)), 0);
+    return onnx_none();
+}
+
+static npu_value onnx_sequence_at(onnx_reader *r, onnx_node *n)
+{
+    const onnx_list *list = onnx_sequence(r, n);
+    uint32_t at = list ? onnx_sequence_place(r, onnx_x(n, 1), list, 0) : 0;
+    return r->status ? onnx_none() : list->values[at];
+}
+
+static npu_value onnx_sequence_insert(onnx_reader *r, onnx_node *n)
+{
+    const onnx_list *list = onnx_sequence(r, n);
+    uint32_t at = list ? onnx_sequence_position(r, onnx_x(n, 2), list->count, list->count) : 0;
+    onnx_list *more = list && onnx_may_hold(r, list->dtype, onnx_x(n, 1)) ? onnx_new_list(r, list->dtype, list->count + 1) : NULL;
+    for (uint32_t i = 0; more && i < more->count; i++) {
+        more->values[i] = i == at ? onnx_x(n, 1) : list->values[i - (i > at)];
+    }
+    n->made = more;
+    return onnx_none();
+}
+
+static npu_value onnx_sequence_erase(onnx_reader *r, onnx_node *n)
+{
+    const onnx_list *list = onnx_sequence(r, n);
+    uint32_t at = list ? onnx_sequence_place(r, onnx_x(n, 1), list, list->count ? list->count - 1 : 0) : 0;
+    onnx_list *fewer = r->status ? NULL : onnx_new_list(r, list->dtype, list->count - 1);
+    for (uint32_t i = 0; fewer && i < fewer->count; i++) {
+        fewer->values[i] = list->values[i + (i >= at)];
+    }
+    n->made = fewer;
+    return onnx_none();
+}
+
+static npu_value onnx_sequence_length(onnx_reader *r, onnx_node *n)
+{
+    const onnx_list *list = onnx_sequence(r, n);
+    int64_t count = list ? list->count : 0;
+    return npu_constant(r->g, NULL, npu_spec_tensor(NPU_I64, 0, NULL), &count);
+}
+
+static npu_value onnx_concat_from_sequence(onnx_reader *r, onnx_node *n)
+{
+    const onnx_list *list = onnx_sequence(r, n);
+    bool is_new = onnx_i(r, n, "new_axis", 0) != 0;
+    int64_t axis = onnx_i(r, n, "axis", 0);
+    if (!list || !list->count) {
+        return list ? onnx_refuse(r, "an empty sequence cannot be joined: it is not supported") : onnx_none();
+    }
+    axis = onnx_axis(r, axis, onnx_rank(r, list->values[0]) + is_new);
+    return onnx_emit(r, n, is_new ? "aten.stack.default(V, i)" : "aten.cat.default(V, i)", list->values, list->count, axis);
+}
+
+/* Of an axis, those given, or as many as there are of one size, the last of which may be smaller: *size; 0 = they are
+   given. */
+static int64_t *onnx_split_sizes(onnx_reader *r, npu_value split, int64_t whole, uint32_t *count, int64_t *size)
+{
+    int64_t *sizes = (int64_t *)onnx_alloc(r, ONNX_MAX_LIST * sizeof *sizes), each;
+    *count = 0;
+    *size = 0;
+    if (sizes && split.id && onnx_rank(r, split) == 1) {
+        *count = onnx_known(r, split, "split", sizes, ONNX_MAX_LIST);
+        return sizes;
+    }
+    *size = each = split.id ? onnx_known_int(r, split, "split") : 1;
+    if (each < 1 || whole / each >= ONNX_MAX_LIST) {
+        onnx_fail(r, NPU_ERR_ATTRIBUTE, "a dim of %lld split by %lld, expected at least 1, and less than %d parts", (long long)whole,
+                  (long long)each, (int)ONNX_MAX_LIST);
+    }
+    for (; sizes && r->status == NPU_OK && whole > 0; whole -= each) {
+        sizes[(*count)++] = each < whole ? each : whole;
+    }
+    return sizes;
+}
+
+/* Of parts of 1, keepdims = 0 drops the dim, where they are asked for by a number, too, as PyTorch's unbind and ONNX Runtime
+   have it; where sizes are listed it says nothing. */
+static npu_value onnx_split_to_sequence(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0);
+    int64_t axis = onnx_axis(r, onnx_i(r, n, "axis", 0), onnx_rank(r, x)), each;
+    bool keeps = onnx_i(r, n, "keepdims", 1) != 0;
+    uint32_t count;
+    int64_t *sizes = onnx_split_sizes(r, onnx_x(n, 1), onnx_dim(r, x, (uint32_t)axis), &count, &each);
+    onnx_list *list = r->status ? NULL : onnx_new_list(r, onnx_type(r, x), count);
+    if (list && count) {
+        onnx_split_at(r, n, x, axis, sizes, list->values, count);
+    }
+    for (uint32_t i = 0; list && !keeps && each == 1 && i < count; i++) {
+        list->values[i] = onnx_emit(r, n, "aten.squeeze.dim(v, i)", list->values[i], axis);
+    }
+    n->made = list;
+    return onnx_none();
 }
 
 /* ---- ops: picking and placing ------------------------------------------------------------------------------------ */
@@ -6515,7 +6733,7 @@ static const onnx_row onnx_rows[] = {
     { "Col2Im", onnx_col2im, NULL },
     { "Compress", onnx_compress, NULL },
     { "Concat", onnx_concat, NULL },
-    { "ConcatFromSequence", NULL, "sequences" },
+    { "ConcatFromSequence", onnx_concat_from_sequence, NULL },
     { "Constant", onnx_constant, NULL },
     { "ConstantOfShape", onnx_constant_of_shape, NULL },
     { "Conv", onnx_conv, NULL },
@@ -6642,13 +6860,13 @@ static const onnx_row onnx_rows[] = {
     { "ScatterElements", onnx_scatter_elements, NULL },
     { "ScatterND", onnx_scatter_nd, NULL },
     { "Selu", NULL, "aten.elu.default(0, alpha:1.67326319217681884765625, gamma:1.05070102214813232421875)" },
-    { "SequenceAt", NULL, "sequences" },
-    { "SequenceConstruct", NULL, "sequences" },
-    { "SequenceEmpty", NULL, "sequences" },
-    { "SequenceErase", NULL, "sequences" },
-    { "SequenceInsert", NULL, "sequences" },
-    { "SequenceLength", NULL, "sequences" },
-    { "SequenceMap", NULL, "sequences" },
+    { "SequenceAt", onnx_sequence_at, NULL },
+    { "SequenceConstruct", onnx_sequence_construct, NULL },
+    { "SequenceEmpty", onnx_sequence_empty, NULL },
+    { "SequenceErase", onnx_sequence_erase, NULL },
+    { "SequenceInsert", onnx_sequence_insert, NULL },
+    { "SequenceLength", onnx_sequence_length, NULL },
+    { "SequenceMap", NULL, "functions of each tensor of a sequence" },
     { "Shape", onnx_shape, NULL },
     { "Shrink", onnx_shrink, NULL },
     { "Sigmoid", NULL, "aten.sigmoid.default(0)" },
@@ -6664,7 +6882,7 @@ static const onnx_row onnx_rows[] = {
     { "Softsign", onnx_softsign, NULL },
     { "SpaceToDepth", onnx_space_to_depth, NULL },
     { "Split", onnx_split, NULL },
-    { "SplitToSequence", NULL, "sequences" },
+    { "SplitToSequence", onnx_split_to_sequence, NULL },
     { "Sqrt", NULL, "aten.sqrt.default(0)" },
     { "Squeeze", onnx_squeeze, NULL },
     { "StringConcat", NULL, "strings" },
@@ -6695,7 +6913,7 @@ static const struct { const char *op; uint32_t count; int64_t since; } onnx_requ
     { "GroupNormalization", 3, 1 }, { "InstanceNormalization", 3, 1 }, { "LSTM", 3, 1 }, { "LayerNormalization", 2, 1 },
     { "Loop", 0, 1 }, { "MaxUnpool", 2, 1 }, { "MelWeightMatrix", 5, 1 }, { "OneHot", 3, 1 }, { "Pad", 2, 11 },
     { "QLinearConv", 8, 1 }, { "QLinearMatMul", 8, 1 }, { "RMSNormalization", 2, 1 }, { "RNN", 3, 1 }, { "Range", 3, 1 }, { "Scan", 0, 1 },
-    { "ScatterND", 3, 1 }, { "Slice", 3, 10 }, { "TopK", 2, 10 }, { "Unsqueeze", 2, 13 }, { "Upsample", 2, 9 },
+    { "ScatterND", 3, 1 }, { "SequenceAt", 2, 1 }, { "SequenceEmpty", 0, 1 }, { "SequenceInsert", 2, 1 }, { "Slice", 3, 10 }, { "TopK", 2, 10 }, { "Unsqueeze", 2, 13 }, { "Upsample", 2, 9 },
 };
 
 static void onnx_check_required(onnx_reader *r, const onnx_node *n)
@@ -6707,7 +6925,7 @@ static void onnx_check_required(onnx_reader *r, const onnx_node *n)
         }
     }
     for (uint32_t i = 0; i < count; i++) {
-        if (!onnx_x(n, i).id) {
+        if (!onnx_x(n, i).id && (i > 0 || !n->list)) {
             onnx_fail(r, NPU_ERR_ARITY, "operand %u of %u is missing", (unsigned)i, (unsigned)count);
         }
     }
@@ -6763,7 +6981,7 @@ static void onnx_check_words(onnx_reader *r, const onnx_node *n)
 /* Attributes of some ops, or of all that have them, that are 0 or 1: runtimes take another number for either. */
 static const struct { const char *ops, *names; } onnx_flags[] = {
     { NULL, "align_corners antialias ceil_mode channels_last count_include_pad do_rotary exclude_outside exclusive fmod "
-            "input_forget interleaved is_causal keepdims largest linear_before_reset onesided reverse rotary_interleaved "
+            "input_forget interleaved is_causal keepdims largest linear_before_reset new_axis onesided reverse rotary_interleaved "
             "select_last_index sorted transA transB transBatchA transBatchB unidirectional upper" },
     { "GroupNorm", "activation" },
 };
@@ -6885,6 +7103,21 @@ static npu_value onnx_operand(onnx_reader *r, const onnx_node *n, onnx_span name
     return onnx_is_listed(n->op, "Cast CastLike DequantizeLinear GatherBlockQuantized QuantizeLinear") ? v : onnx_widened(r, v);
 }
 
+/* What a name stands for, as operand i. */
+static void onnx_take_operand(onnx_reader *r, onnx_node *n, uint32_t i, onnx_span name)
+{
+    static const char takers[] = "ConcatFromSequence Identity SequenceAt SequenceErase SequenceInsert SequenceLength";
+    const onnx_list *list = onnx_find_list(r, name);
+    n->x[i] = onnx_operand(r, n, name);
+    if (list && (i > 0 || !n->row || !onnx_is_listed(n->op, takers))) {
+        onnx_fail(r, NPU_ERR_UNSUPPORTED, "operand %u, '%.*s', is a sequence, expected a tensor", (unsigned)i, ONNX_TEXT(name));
+    } else if (list) {
+        n->list = list;
+    } else if (onnx_len(name) && !n->x[i].id) {
+        onnx_fail(r, NPU_ERR_NOT_FOUND, "nothing before it makes '%.*s'", ONNX_TEXT(name));
+    }
+}
+
 static bool onnx_node_read(onnx_reader *r, onnx_span message, const onnx_node *caller, onnx_node *n)
 {
     onnx_field f;
@@ -6903,12 +7136,7 @@ static bool onnx_node_read(onnx_reader *r, onnx_span message, const onnx_node *c
     r->node = n;
     while (n->x && n->y && onnx_next(r, &message, &f)) {
         if (f.number == ONNX_N_INPUT) {
-            onnx_span name = onnx_bytes(r, &f);
-            n->x[x] = onnx_operand(r, n, name);
-            if (onnx_len(name) && !n->x[x].id) {
-                onnx_fail(r, NPU_ERR_NOT_FOUND, "nothing before it makes '%.*s'", ONNX_TEXT(name));
-            }
-            x++;
+            onnx_take_operand(r, n, x++, onnx_bytes(r, &f));
         } else if (f.number == ONNX_N_OUTPUT) {
             n->y[y++] = onnx_bytes(r, &f);
         }
@@ -6972,7 +7200,9 @@ static void onnx_node_build(onnx_reader *r, onnx_span message, const onnx_node *
         }
         v = r->status ? onnx_none() : n.row->fn ? n.row->fn(r, &n) : onnx_emit(r, &n, n.row->text);
         onnx_check_unknown(r, &n);
-        if (onnx_check(r)) {
+        if (onnx_check(r) && n.made && n.num_y) {
+            onnx_set_list(r, n.y[0], n.made);
+        } else if (r->status == NPU_OK) {
             onnx_result(r, &n, 0, v);
             if (!v.id && n.num_y && onnx_len(n.y[0])) {
                 onnx_fail(r, NPU_ERR_ARITY, "an operand is missing");
@@ -7141,6 +7371,18 @@ static void onnx_bind_inputs(onnx_reader *r, const onnx_body *body, const npu_va
     }
 }
 
+/* What a graph gives out by that name. */
+static npu_value onnx_output(onnx_reader *r, onnx_span name)
+{
+    npu_value v = name.at ? onnx_find(r, name) : onnx_none();
+    if (onnx_find_list(r, name)) {
+        onnx_fail(r, NPU_ERR_UNSUPPORTED, "the output '%.*s' is a sequence, expected a tensor: join it, or give out its tensors", ONNX_TEXT(name));
+    } else if (!v.id) {
+        onnx_fail(r, NPU_ERR_NOT_FOUND, "nothing makes the output '%.*s'", ONNX_TEXT(name));
+    }
+    return v;
+}
+
 static void onnx_take_outputs(onnx_reader *r, const onnx_body *body, npu_value *out, uint32_t num_out)
 {
     onnx_span message = body->message;
@@ -7148,11 +7390,7 @@ static void onnx_take_outputs(onnx_reader *r, const onnx_body *body, npu_value *
     uint32_t i = 0;
     while (onnx_next(r, &message, &f)) {
         if (f.number == body->output && i < num_out) {
-            onnx_span name = onnx_value_name(r, body, &f);
-            out[i] = name.at ? onnx_find(r, name) : onnx_none();
-            if (!out[i++].id) {
-                onnx_fail(r, NPU_ERR_NOT_FOUND, "nothing makes the output '%.*s'", ONNX_TEXT(name));
-            }
+            out[i++] = onnx_output(r, onnx_value_name(r, body, &f));
         }
     }
     if (i < num_out) {
@@ -7393,10 +7631,8 @@ static void onnx_graph(onnx_reader *r, onnx_span graph)
         if (f.number == body.output) {
             onnx_span name = onnx_member(r, onnx_bytes(r, &f), 1);
             char *text = onnx_str(r, name);
-            npu_value v = name.at ? onnx_find(r, name) : onnx_none();
-            if (!v.id) {
-                onnx_fail(r, NPU_ERR_NOT_FOUND, "nothing makes the output '%.*s'", ONNX_TEXT(name));
-            } else if (text && onnx_is_new_output(r, name)) {
+            npu_value v = onnx_output(r, name);
+            if (v.id && text && onnx_is_new_output(r, name)) {
                 bool is_half = onnx_member_int(r, onnx_member(r, onnx_member(r, f.bytes, 2), 1), 1, 0) == 10;
                 npu_output(r->g, text, is_half && onnx_type(r, v) == NPU_F32 && r->desc->f16_as_f32 ? onnx_cast(r, v, NPU_F16) : v);
                 onnx_check(r);
