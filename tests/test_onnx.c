@@ -1949,7 +1949,8 @@ static void test_sequences_in_branches(void)
     pb axis = pb_attr_int("axis", 0), turn = { .len = 0 }, trips = pb_ints("trips", turns, 1);
     npu_onnx_desc desc = reading();
     npu_diag diag;
-    pb_node(&deep, "SequenceAt", "s one", "d", NULL, NULL);
+    pb_node(&deep, "Identity", "s", "f", NULL, NULL); /* what is a tensor in the other branch */
+    pb_node(&deep, "SequenceAt", "f one", "d", NULL, NULL);
     pb_value(&deep, 12, "d", 1, "2");
     pb_node(&other, "SequenceInsert", "s x", "t", NULL, NULL);
     pb_node(&other, "SequenceLength", "t", "n", NULL, NULL);
