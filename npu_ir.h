@@ -6524,11 +6524,12 @@ NPU_IR_API npu_status npu_plan_advise(const npu_graph *g, const npu_plan_desc *d
                                       uint32_t capacity, uint32_t *num_rows, npu_diag *diag);
 /* Finds what a backend costs by running small graphs on it, three times each: transfers of three sizes, launches, and
    eight kinds of ops at up to three sizes: the most frequent ones of `g` that the backend takes, without runtime dims,
-   or with NULL, or where none is left, some of the library's own. Of each category there is a row, and a last one for
-   all others. clock: nanoseconds that only grow, NULL as in npu_exec_desc. residual, if not NULL: the largest part by
-   which a time that was measured differs from what the rates say. Runs for milliseconds, on devices that compile
-   slowly for longer. Names of rows belong to the registry. Errors: INVALID_ARGUMENT, UNSUPPORTED (the backend takes
-   none of the ops), NO_MEMORY, those of running; *rates is left as it was. */
+   or with NULL, or where none is left, some of the library's own. What needs more memory than the device has is left
+   out, and no transfer is larger. Of each category there is a row, and a last one for all others. clock: nanoseconds
+   that only grow, NULL as in npu_exec_desc. residual, if not NULL: the largest part by which a time that was measured
+   differs from what the rates say. Runs for milliseconds, on devices that compile slowly for longer. Names of rows
+   belong to the registry. Errors: INVALID_ARGUMENT, UNSUPPORTED (the backend takes none of the ops), BUDGET (its
+   memory holds no kilobytes), NO_MEMORY, those of running; *rates is left as it was. */
 NPU_IR_API npu_status npu_rates_calibrate(npu_rates *rates, const npu_backend *backend, const npu_graph *g,
                                           uint64_t (*clock)(void), double *residual, npu_diag *diag);
 /* Corrects rates by the last run of an exec with desc.profile, on backend i of its plan: what its steps and transfers
@@ -56557,7 +56558,8 @@ static npu_status npu__takes_all(const npu_backend *b, const npu_graph *g)
     return status == NPU_OK || status == NPU_ERR_NO_MEMORY ? status : NPU_ERR_UNSUPPORTED;
 }
 
-/* Measures a graph of one op, and keeps that as a sample; what the backend does not take is left out. */
+/* Measures a graph of one op, and keeps that as a sample; what the backend does not take, or has no memory for, is left
+   out. */
 static npu_status npu__calibrate_op(npu__calibration *c, const npu_graph *g)
 {
     npu__sample *sample = &c->samples[c->num_samples];
@@ -56571,6 +56573,10 @@ static npu_status npu__calibrate_op(npu__calibration *c, const npu_graph *g)
         return status == NPU_ERR_UNSUPPORTED ? NPU_OK : status;
     }
     status = npu__time_graph(g, c->backend, c->clock, &t, c->diag);
+    if (status == NPU_ERR_BUDGET) {
+        npu__diag_clear(c->diag);
+        return NPU_OK;
+    }
     if (status) {
         return status;
     }
@@ -56588,11 +56594,29 @@ static npu_status npu__calibrate_op(npu__calibration *c, const npu_graph *g)
     return status;
 }
 
-/* Launches and transfers, from rows of one elementwise op that the backend takes: one and nine ops, three sizes. */
+/* What it takes to move so many floats. */
+static npu_status npu__calibrate_move(npu__calibration *c, uint32_t kind, int64_t floats, npu__sample *up,
+                                      npu__sample *down)
+{
+    npu_graph *g = npu__sample_graph(c, kind, 1, floats, 1);
+    npu__timing t;
+    npu_status status = npu__time_graph(g, c->backend, c->clock, &t, c->diag);
+    npu_graph_destroy(g);
+    if (status == NPU_OK) {
+        up->work = down->work = (double)floats * sizeof(float);
+        up->ns = t.up_ns;
+        down->ns = t.down_ns;
+    }
+    return status;
+}
+
+/* Launches and transfers, from rows of one elementwise op that the backend takes: one and nine ops, three sizes, of
+   which the largest is a megabyte, or what the device has memory for. */
 static npu_status npu__calibrate_moves(npu__calibration *c, uint32_t kind)
 {
+    int64_t most = 1 << 18;
     npu__sample up[3], down[3];
-    npu__timing one, nine, t;
+    npu__timing one, nine;
     double fixed[2], each[2];
     npu_graph *g = npu__sample_graph(c, kind, 1, 16, 1);
     npu_status status = npu__time_graph(g, c->backend, c->clock, &one, c->diag);
@@ -56600,13 +56624,13 @@ static npu_status npu__calibrate_moves(npu__calibration *c, uint32_t kind)
     g = npu__sample_graph(c, kind, 1, 16, 9);
     status = status ? status : npu__time_graph(g, c->backend, c->clock, &nine, c->diag);
     npu_graph_destroy(g);
-    for (uint32_t i = 0; i < 3 && status == NPU_OK; i++) {
-        g = npu__sample_graph(c, kind, 1, (int64_t)1024 << 4 * i, 1);
-        status = npu__time_graph(g, c->backend, c->clock, &t, c->diag);
-        npu_graph_destroy(g);
-        up[i].work = down[i].work = (double)((uint64_t)4096 << 4 * i);
-        up[i].ns = t.up_ns;
-        down[i].ns = t.down_ns;
+    status = status ? status : npu__calibrate_move(c, kind, most, &up[2], &down[2]);
+    for (; status == NPU_ERR_BUDGET && most > 1 << 10; most /= 2) {
+        npu__diag_clear(c->diag);
+        status = npu__calibrate_move(c, kind, most / 2, &up[2], &down[2]);
+    }
+    for (uint32_t i = 0; i < 2 && status == NPU_OK; i++) {
+        status = npu__calibrate_move(c, kind, most >> (8 - 4 * i), &up[i], &down[i]);
     }
     if (status) {
         return status;

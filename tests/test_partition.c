@@ -1665,6 +1665,36 @@ static void test_calibrate(void)
     rig_end(&r);
 }
 
+/* Of a device with little memory, what fits is measured; one that holds no kilobyte says so, and what it has. */
+static void test_calibrate_small_devices(void)
+{
+    static const uint64_t capacities[] = { 262144, 100000, 9000 };
+    npu_sim_desc desc = clocked_device();
+    npu_rates npu = { .launch_ns = 7 };
+    npu_diag diag;
+    for (size_t i = 0; i < sizeof capacities / sizeof capacities[0]; i++) {
+        desc.capacity = capacities[i];
+        rig r = rig_start(&desc, 1);
+        memset(&diag, 0, sizeof diag);
+        NPU_CHECK_THAT(npu_rates_calibrate(&npu, r.backends[0], NULL, npu_sim_clock, NULL, &diag) == NPU_OK, "%s", diag.message);
+        NPU_CHECK(diag.status == NPU_OK && !diag.message[0]);
+        NPU_CHECK_NEAR(npu.transfer_ns, 5000, 50);
+        NPU_CHECK_NEAR(npu.up, 5e8, 5e6);
+        NPU_CHECK_NEAR(npu.down, 5e8, 5e6);
+        NPU_CHECK_NEAR(npu.launch_ns, 70000, 700);
+        NPU_CHECK(npu.num_rows >= 2);
+        build_example(r.graph); /* its ops take 64 bytes and more */
+        NPU_CHECK_THAT(npu_rates_calibrate(&npu, r.backends[0], r.graph, npu_sim_clock, NULL, &diag) == NPU_OK, "%s", diag.message);
+        rig_end(&r);
+    }
+    desc.capacity = 3000;
+    rig r = rig_start(&desc, 1);
+    NPU_CHECK_STATUS(npu_rates_calibrate(&npu, r.backends[0], NULL, npu_sim_clock, NULL, &diag), NPU_ERR_BUDGET);
+    NPU_CHECK_THAT(strstr(diag.message, "and has 3000"), "%s", diag.message);
+    NPU_CHECK_NEAR(npu.launch_ns, 70000, 700); /* as it was */
+    rig_end(&r);
+}
+
 /* What was calibrated predicts runs of ten models, and rates that are wrong by a factor are set right by a profile. */
 static void test_calibrated_models(void)
 {
@@ -2506,6 +2536,7 @@ int main(void)
     NPU_RUN(test_validate);
     NPU_RUN(test_advise);
     NPU_RUN(test_calibrate);
+    NPU_RUN(test_calibrate_small_devices);
     NPU_RUN(test_calibrated_models);
     NPU_RUN(test_override);
     NPU_RUN(test_force_last);
