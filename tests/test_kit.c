@@ -450,9 +450,52 @@ static void test_broken(void)
     }
 }
 
+/* A device may forget a fence once wait has said how it ended: the last ones are no longer known to it. */
+static npu_fence ended[64];
+static uint32_t num_ended;
+
+static bool has_ended(npu_fence fence)
+{
+    bool is = false;
+    for (uint32_t i = 0; i < 64; i++) {
+        is = is || (ended[i] && ended[i] == fence);
+    }
+    return is;
+}
+
+static npu_status wait_and_forget(void *ctx, npu_fence fence, uint64_t ns)
+{
+    npu_status status = has_ended(fence) ? NPU_ERR_INVALID_ARGUMENT : REAL->wait(ctx, fence, ns);
+    if (status == NPU_OK) {
+        ended[num_ended++ % 64] = fence;
+    }
+    return status;
+}
+
+static npu_status poll_known(void *ctx, npu_fence fence, uint32_t *done)
+{
+    return has_ended(fence) ? NPU_ERR_INVALID_ARGUMENT : REAL->poll(ctx, fence, done);
+}
+
+static void test_forgotten_fences(void)
+{
+    npu_sim_desc desc = { .async = true };
+    heard h = { "" };
+    NPU_CHECK_STATUS(npu_sim_create(&broken.sim, &desc), NPU_OK);
+    REAL = npu_sim_backend(broken.sim);
+    npu_backend b = *REAL;
+    b.wait = wait_and_forget;
+    b.poll = poll_known;
+    npu_backend_test_desc kit = { .backend = &b, .report = hear, .ctx = &h };
+    int failed = npu_backend_test(&kit);
+    NPU_CHECK_THAT(failed == 0 && num_ended > 0, "%d checks fail, says '%s'", failed, h.words);
+    npu_sim_destroy(broken.sim);
+}
+
 int main(void)
 {
     NPU_RUN(test_broken);
+    NPU_RUN(test_forgotten_fences);
     NPU_RUN(test_simulated);
     NPU_RUN(test_cpu);
     NPU_RUN(test_door);
