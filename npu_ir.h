@@ -7185,7 +7185,7 @@ typedef struct npu_planned_library {
     uint32_t size;                  /* sizeof(npu_planned_library) */
     uint32_t num_kernels, num_lowerings;
     const npu_planned_kernel *kernels;
-    const char *const *names;       /* of the kernels, as in the lists of C code */
+    const char *const *names;       /* of the kernels, as in the lists of C code; NULL where none is written */
     /* Of the kernels, for C calls: "conv_f32 y x w b c.window.in:2 low:f ...", the struct npu_planned_conv_f32_words
        and its members: letters i and f say int32_t and float, a digit how many in an array. NULL, or NULL for a kernel:
        the words are numbers. */
@@ -7238,7 +7238,7 @@ typedef struct npu_plan_write_desc {
     npu_text *code;
     /* The model as a C file instead, as text: see C CALLS above; NULL = none */
     npu_text *calls;
-    const char *name;               /* an identifier; NULL = "model" */
+    const char *name;               /* an identifier that is no keyword; NULL = "model" */
     const npu_allocator *allocator; /* copied; NULL = NPU_IR_MALLOC */
     uint32_t _canary;               /* must be 0 */
 } npu_plan_write_desc;
@@ -63878,14 +63878,41 @@ static npu_status npu__planned_write(npu_planned_writer *w, npu_text *file)
     return w->status;
 }
 
+/* Is it a word of C itself? */
+NPU__COLD static bool npu__is_keyword(const char *name)
+{
+    static const char words[] =
+        " auto break case char const continue default do double else enum extern float for goto if inline int long "
+        "register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while ";
+    size_t len = strlen(name);
+    const char *at = strstr(words, name);
+    while (at && (at == words || at[-1] != ' ' || at[len] != ' ')) {
+        at = strstr(at + 1, name);
+    }
+    return at != NULL;
+}
+
 static bool npu__is_identifier(const char *name)
 {
-    bool ok = *name != 0;
+    bool ok = *name != 0 && !npu__is_keyword(name);
     for (const char *c = name; *c; c++) {
         ok = ok && (*c == '_' || (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
                     (*c >= '0' && *c <= '9' && c > name));
     }
     return ok;
+}
+
+/* What a library says that it has is there; names are read where C code lists its kernels. */
+NPU__COLD static npu_status npu__planned_check_library(const npu_plan_write_desc *d, uint32_t i, npu_diag *diag)
+{
+    const npu_planned_library *l = d->libraries[i];
+    const char *missing = l->num_kernels && !l->kernels                            ? "kernels"
+                          : l->num_lowerings && !l->lowerings                      ? "lowerings"
+                          : l->num_kernels && !l->names && (d->code || d->calls) ? "names, which C code lists"
+                                                                                   : NULL;
+    return !missing ? NPU_OK
+                    : npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "planned model: library %u of %u has no %s",
+                                (unsigned)i, (unsigned)d->num_libraries, missing);
 }
 
 static npu_status npu__planned_check_desc(const npu_plan_write_desc *d, npu_diag *diag)
@@ -63898,6 +63925,9 @@ static npu_status npu__planned_check_desc(const npu_plan_write_desc *d, npu_diag
         if (!d->libraries[i] || d->libraries[i]->size < sizeof(npu_planned_library)) {
             return npu__fail(diag, bad, "planned model: library %u of %u is NULL or has no size: set it to "
                              "sizeof(npu_planned_library)", (unsigned)i, (unsigned)d->num_libraries);
+        }
+        if (npu__planned_check_library(d, i, diag)) {
+            return bad;
         }
     }
     return !d->libraries || !d->num_libraries

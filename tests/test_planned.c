@@ -1788,11 +1788,48 @@ static void test_refused_descs(void)
     npu_graph_destroy(g);
 }
 
+/* Libraries that lack what they count; names are needed by C code alone. */
+static void test_hollow_libraries(void)
+{
+    static const struct { bool code, calls, kernels, names, lowerings; const char *words; } rows[] = {
+        { false, false, true, false, false, "" },
+        { true, false, true, false, false, "library 0 of 1 has no names, which C code lists" },
+        { false, true, true, false, false, "library 0 of 1 has no names, which C code lists" },
+        { false, false, false, true, false, "library 0 of 1 has no kernels" },
+        { false, false, true, true, true, "library 0 of 1 has no lowerings" },
+    };
+    const npu_backend *cpu = npu_ref_backend();
+    npu_plan_desc plan_desc = { .backends = &cpu, .num_backends = 1 };
+    npu_graph *g = graph_of(SMALL);
+    npu_plan *plan = NULL;
+    npu_diag diag = { 0 };
+    NPU_CHECK_STATUS(npu_plan_create(&plan, g, &plan_desc, &diag), NPU_OK);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        npu_text file = npu_text_init(NULL), code = npu_text_init(NULL), calls = npu_text_init(NULL);
+        npu_planned_library hollow = *npu_ref_planned();
+        const npu_planned_library *library = &hollow;
+        npu_plan_write_desc desc = { .libraries = &library, .num_libraries = 1 };
+        desc.code = rows[i].code ? &code : NULL;
+        desc.calls = rows[i].calls ? &calls : NULL;
+        hollow.kernels = rows[i].kernels ? hollow.kernels : NULL;
+        hollow.names = rows[i].names ? hollow.names : NULL;
+        hollow.lowerings = rows[i].lowerings ? NULL : hollow.lowerings;
+        memset(&diag, 0, sizeof diag);
+        NPU_CHECK_STATUS(npu_plan_write(plan, &desc, &file, &diag), rows[i].words[0] ? NPU_ERR_INVALID_ARGUMENT : NPU_OK);
+        NPU_CHECK_THAT(strstr(diag.message, rows[i].words) && !rows[i].words[0] == !diag.message[0], "row %u: %s", (unsigned)i, diag.message);
+        npu_text_free(&file);
+        npu_text_free(&code);
+        npu_text_free(&calls);
+    }
+    npu_plan_destroy(plan);
+    npu_graph_destroy(g);
+}
+
 /* Names that are no identifiers of C, alignments and libraries that are none: nothing is written. */
 static void test_refused_write_descs(void)
 {
     static const char *const names[] = { "", "1net", "a-b", "a b", "net.c", "\xc3\xa4",
-                                         "a[", "a`", "a{", "a@", "a/", "a:" };
+                                         "a[", "for", "a{", "a@", "while", "a:" };
     static const uint32_t alignments[] = { 1, 2, 4, 7, 12, 65, 128 };
     const npu_planned_library *library = npu_ref_planned(), *none = NULL;
     const npu_backend *cpu = npu_ref_backend();
@@ -1814,7 +1851,7 @@ static void test_refused_write_descs(void)
         case 21: desc.num_libraries = 0; break;
         case 22: desc.libraries = &none; break;
         case 23: desc.libraries = &older; break;
-        case 24: desc.name = "_aZ9z"; break;
+        case 24: desc.name = "_fo_aZ9z"; break;
         case 25: desc.alignment = 32; break;
         default: desc.name = i < 12 ? names[i] : "net", desc.alignment = i < 12 ? 0 : alignments[i - 12]; break;
         }
@@ -2400,6 +2437,7 @@ int main(void)
     NPU_RUN(test_flow_work);
     NPU_RUN(test_spoiled_flows);
     NPU_RUN(test_refused_descs);
+    NPU_RUN(test_hollow_libraries);
     NPU_RUN(test_refused_write_descs);
     NPU_RUN(test_bits);
     NPU_RUN(test_refused_plans);
