@@ -1994,6 +1994,36 @@ static void test_sequences_in_branches(void)
     NPU_CHECK_THAT(strstr(diag.message, "operand 2, 's', is a sequence, expected a tensor"), "%s", diag.message);
 }
 
+/* Each turn copies a sequence of 4,000: few nodes could ask for any memory. */
+static void test_too_many_sequences(void)
+{
+    static const int64_t turns[1] = { 2000 }, length[1] = { 4000 }, parts[1] = { 4097 };
+    pb g = { .len = 0 }, turn = { .len = 0 }, trips = pb_ints("trips", turns, 1), many = pb_ints("many", length, 1), more = pb_ints("more", parts, 1);
+    npu_onnx_desc desc = reading();
+    npu_diag diag;
+    pb_value(&turn, 11, "i", 7, "");
+    pb_value(&turn, 11, "go", 9, "");
+    pb_node(&turn, "SequenceInsert", "s first", "t", NULL, NULL);
+    pb_value(&turn, 12, "go", 9, "");
+    pb body = graph_attr("body", &turn);
+    pb_node(&g, "ConstantOfShape", "many", "z", NULL, NULL);
+    pb_node(&g, "SplitToSequence", "z", "s", NULL, NULL);
+    pb_node(&g, "ConstantOfShape", "trips", "first", NULL, NULL);
+    pb_node(&g, "Loop", "trips", "", &body, NULL);
+    pb_put(&g, 5, &trips);
+    pb_put(&g, 5, &many);
+    pb m = pb_model(&g, 17);
+    NPU_CHECK(!read_from(m.at, m.len, &desc, &diag) && diag.status == NPU_ERR_BUDGET);
+    NPU_CHECK_THAT(strstr(diag.message, "values in sequences"), "%s", diag.message);
+    g.len = 0;
+    pb_node(&g, "ConstantOfShape", "more", "z", NULL, NULL);
+    pb_node(&g, "SplitToSequence", "z", "s", NULL, NULL);
+    pb_put(&g, 5, &more);
+    m = pb_model(&g, 17);
+    NPU_CHECK(!read_from(m.at, m.len, &desc, &diag) && diag.status == NPU_ERR_ATTRIBUTE);
+    NPU_CHECK_THAT(strstr(diag.message, "a dim of 4097 split by 1"), "%s", diag.message);
+}
+
 /* Lengths of two rows, of sequences of three. */
 static void test_sequence_lens(void)
 {
@@ -2335,6 +2365,7 @@ int main(void)
     NPU_RUN(test_sequences);
     NPU_RUN(test_bad_sequences);
     NPU_RUN(test_sequences_in_branches);
+    NPU_RUN(test_too_many_sequences);
     NPU_RUN(test_sequence_lens);
     NPU_RUN(test_order);
     NPU_RUN(test_bad_signal);

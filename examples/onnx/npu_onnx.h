@@ -3809,7 +3809,7 @@ static npu_value onnx_concat_from_sequence(onnx_reader *r, onnx_node *n)
     bool is_new = onnx_i(r, n, "new_axis", 0) != 0;
     int64_t axis = onnx_i(r, n, "axis", 0);
     if (!list || !list->count) {
-        return list ? onnx_refuse(r, "an empty sequence cannot be joined: it is not supported") : onnx_none();
+        return list ? onnx_refuse(r, "an empty sequence, of which nothing is known to join, is not supported") : onnx_none();
     }
     axis = onnx_axis(r, axis, onnx_rank(r, list->values[0]) + is_new);
     return onnx_emit(r, n, is_new ? "aten.stack.default(V, i)" : "aten.cat.default(V, i)", list->values, list->count, axis);
@@ -3819,19 +3819,21 @@ static npu_value onnx_concat_from_sequence(onnx_reader *r, onnx_node *n)
    given. */
 static int64_t *onnx_split_sizes(onnx_reader *r, npu_value split, int64_t whole, uint32_t *count, int64_t *size)
 {
-    int64_t *sizes = (int64_t *)onnx_alloc(r, ONNX_MAX_LIST * sizeof *sizes), each;
+    bool is_listed = split.id && onnx_rank(r, split) == 1;
+    int64_t *sizes, each = is_listed ? 0 : split.id ? onnx_known_int(r, split, "split") : 1;
+    int64_t most = is_listed ? (int64_t)onnx_num_elements(r, split) : each > 0 ? whole / each : INT64_MAX; /* parts, or one fewer */
     *count = 0;
-    *size = 0;
-    if (sizes && split.id && onnx_rank(r, split) == 1) {
-        *count = onnx_known(r, split, "split", sizes, ONNX_MAX_LIST);
-        return sizes;
-    }
-    *size = each = split.id ? onnx_known_int(r, split, "split") : 1;
-    if (each < 1 || whole / each >= ONNX_MAX_LIST) {
+    *size = each;
+    if (most > ONNX_MAX_LIST - 1) {
         onnx_fail(r, NPU_ERR_ATTRIBUTE, "a dim of %lld split by %lld, expected at least 1, and less than %d parts", (long long)whole,
                   (long long)each, (int)ONNX_MAX_LIST);
+        return NULL;
     }
-    for (; sizes && r->status == NPU_OK && whole > 0; whole -= each) {
+    sizes = (int64_t *)onnx_alloc(r, (size_t)(most + 1) * sizeof *sizes);
+    if (sizes && is_listed) {
+        *count = onnx_known(r, split, "split", sizes, (uint32_t)most);
+    }
+    for (; sizes && !is_listed && r->status == NPU_OK && whole > 0; whole -= each) {
         sizes[(*count)++] = each < whole ? each : whole;
     }
     return sizes;
@@ -6913,7 +6915,8 @@ static const struct { const char *op; uint32_t count; int64_t since; } onnx_requ
     { "GroupNormalization", 3, 1 }, { "InstanceNormalization", 3, 1 }, { "LSTM", 3, 1 }, { "LayerNormalization", 2, 1 },
     { "Loop", 0, 1 }, { "MaxUnpool", 2, 1 }, { "MelWeightMatrix", 5, 1 }, { "OneHot", 3, 1 }, { "Pad", 2, 11 },
     { "QLinearConv", 8, 1 }, { "QLinearMatMul", 8, 1 }, { "RMSNormalization", 2, 1 }, { "RNN", 3, 1 }, { "Range", 3, 1 }, { "Scan", 0, 1 },
-    { "ScatterND", 3, 1 }, { "SequenceAt", 2, 1 }, { "SequenceEmpty", 0, 1 }, { "SequenceInsert", 2, 1 }, { "Slice", 3, 10 }, { "TopK", 2, 10 }, { "Unsqueeze", 2, 13 }, { "Upsample", 2, 9 },
+    { "ScatterND", 3, 1 }, { "SequenceAt", 2, 1 }, { "SequenceEmpty", 0, 1 }, { "SequenceInsert", 2, 1 },
+    { "Slice", 3, 10 }, { "TopK", 2, 10 }, { "Unsqueeze", 2, 13 }, { "Upsample", 2, 9 },
 };
 
 static void onnx_check_required(onnx_reader *r, const onnx_node *n)
