@@ -6634,10 +6634,12 @@ NPU_IR_API npu_status npu_exec_compare(npu_exec *exec, npu_exec *reference, cons
                                        npu_difference *outputs, npu_difference *total, npu_diag *diag);
 #ifndef NPU_IR_NO_REWRITE
 /* Finds the op that a device gets wrong: runs the graph once on `backends` and once on `reference` with every result
-   as an output, and stores the first op, in order, with a result that differs; what that op reads agrees. inputs[i]
-   is for input i, with the dims that it has in these runs. *op is 0 and the status OK where all results agree, which
-   may also mean that an error needs groups or shared memory that this way of running does not make. difference and
-   diag may be NULL. Errors: MISMATCH, SHAPE, DTYPE (with *op and words in diag), ARITY (number of inputs), those of
+   as an output, and stores the first op, in order, with a result that differs; what that op reads agrees. An op that
+   so many outputs drive from the device that it has in a plan of the graph itself runs there alone, on what the
+   reference had for it. inputs[i] is for input i, with the dims that it has in these runs. *op is 0 and the status OK
+   where all results agree, which may also mean that an error needs groups or shared memory that this way of running
+   does not make. difference and diag may be NULL. Errors: MISMATCH, SHAPE, DTYPE (with *op and words in diag);
+   UNSUPPORTED, BUDGET or NO_MEMORY with an *op (it could not be tried, diag says why; all others agree); ARITY (number of inputs), those of
    rewriting, planning and running. Memory: all results at once, twice. */
 NPU_IR_API npu_status npu_graph_find_wrong_op(const npu_graph *g, const npu_backend *const *backends,
                                               uint32_t num_backends, const npu_backend *reference,
@@ -53549,23 +53551,12 @@ NPU__COLD NPU_IR_API npu_status npu_exec_create(npu_exec **out, npu_program *pro
     return npu__exec_make(out, program, desc, NULL, diag);
 }
 
-NPU_IR_API npu_status npu_exec_create_simple(npu_exec **out, const npu_graph *g,
-                                             const npu_backend *const *backends, uint32_t num_backends,
-                                             npu_diag *diag)
+/* Plan, program and exec, which owns them. */
+static npu_status npu__exec_create_all(npu_exec **out, const npu_graph *g, const npu_plan_desc *desc, npu_diag *diag)
 {
-    npu_plan_desc desc;
     npu_plan *plan = NULL;
     npu_program *program = NULL;
-    npu_status status;
-    if (!out) {
-        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "exec: out is NULL");
-    }
-    *out = NULL;
-    memset(&desc, 0, sizeof desc);
-    desc.backends = backends;
-    desc.num_backends = num_backends;
-    desc.allocator = g ? &g->allocator : NULL;
-    status = npu_plan_create(&plan, g, &desc, diag);
+    npu_status status = npu_plan_create(&plan, g, desc, diag);
     status = status ? status : npu_program_create(&program, plan, diag);
     status = status ? status : npu_exec_create(out, program, NULL, diag);
     npu_plan_destroy(plan); /* the program has its own */
@@ -53575,6 +53566,22 @@ NPU_IR_API npu_status npu_exec_create_simple(npu_exec **out, const npu_graph *g,
     }
     (*out)->owns_program = true;
     return NPU_OK;
+}
+
+NPU_IR_API npu_status npu_exec_create_simple(npu_exec **out, const npu_graph *g,
+                                             const npu_backend *const *backends, uint32_t num_backends,
+                                             npu_diag *diag)
+{
+    npu_plan_desc desc;
+    if (!out) {
+        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "exec: out is NULL");
+    }
+    *out = NULL;
+    memset(&desc, 0, sizeof desc);
+    desc.backends = backends;
+    desc.num_backends = num_backends;
+    desc.allocator = g ? &g->allocator : NULL;
+    return npu__exec_create_all(out, g, &desc, diag);
 }
 
 static void npu__slots_free(npu_exec *e, npu__slot *slots, uint32_t num)
@@ -57603,44 +57610,243 @@ static npu_status npu__probe_op(void *ctx, npu_rewrite *rw, const npu_graph *fro
     return npu_graph_status(g);
 }
 
-static npu_status npu__probe_exec(npu_exec **exec, const npu_graph *g, const npu_backend *const *backends,
-                                  uint32_t num_backends, const npu_array *inputs, npu_diag *diag)
+#define NPU__TRIED 0xfeu
+
+typedef struct npu__finder {
+    const npu_graph *g;
+    npu_plan_desc desc;         /* with the backends on trial */
+    const npu_array *inputs;
+    uint8_t *places;            /* by op: the backend that it has in a plan of the graph as it is; NPU__TRIED */
+    npu_exec *reference;        /* its first outputs are the results of all ops */
+    uint32_t num;               /* of those, how many are before the first that is known to differ */
+    const npu_tolerance *tolerance;
+    npu_op op;                  /* of that one */
+    npu_difference difference;
+    npu_diag *diag, too_much;   /* why not all results fit at once */
+} npu__finder;
+
+/* Passes a failure on with its words. */
+static npu_status npu__pass_words(npu_diag *diag, npu_status status, const npu_diag *words)
 {
-    npu_status status = npu_exec_create_simple(exec, g, backends, num_backends, diag);
-    for (uint32_t i = 0; i < npu_graph_num_inputs(g) && status == NPU_OK; i++) {
-        status = npu_exec_set_input_at(*exec, i, &inputs[i]);
-    }
-    status = status || !*exec ? status : npu_exec_run(*exec);
-    if (status && *exec && diag) {
-        *diag = *npu_exec_diag(*exec);
+    if (status && diag) {
+        *diag = *words;
     }
     return status;
 }
 
-/* Both have run: the first of the probes that differs. */
-static npu_status npu__find_probe(const npu_exec *exec, const npu_exec *reference, const npu_graph *g,
-                                  const npu_tolerance *tolerance, npu_op *op, npu_difference *d,
-                                  npu_diag *diag)
+static npu_status npu__probe_exec(npu_exec **exec, const npu_graph *g, const npu_plan_desc *desc,
+                                  const npu_array *inputs, npu_diag *diag)
 {
-    uint32_t num = npu_graph_num_outputs(npu_plan_graph(npu__exec_plan(exec))) - npu_graph_num_outputs(g);
-    for (uint32_t i = 0; i < num; i++) {
-        npu_array got = npu__exec_array(exec, i), want = npu__exec_array(reference, i);
-        npu_text words;
-        if (npu_array_compare(&got, &want, tolerance, d) == NPU_OK) {
-            continue;
-        }
-        *op = npu__make_op((uint32_t)strtoul(got.name, NULL, 10));
-        words = npu_text_init(&g->allocator);
-        npu__print_difference(&words, d, &got, &want);
-        npu__fail(diag, d->status, "%.40s: %.20s: %.180s", npu__op_label(g, *op), strchr(got.name, ' ') + 1,
-                  words.data ? words.data : "differs");
-        npu_text_free(&words);
-        if (diag) {
-            npu__diag_op(diag, g, *op);
-        }
-        return d->status;
+    npu_status status = npu__exec_create_all(exec, g, desc, diag);
+    for (uint32_t i = 0; i < npu_graph_num_inputs(g) && status == NPU_OK; i++) {
+        status = npu__pass_words(diag, npu_exec_set_input_at(*exec, i, &inputs[i]), npu_exec_diag(*exec));
     }
-    return NPU_OK;
+    return status ? status : npu__pass_words(diag, npu_exec_run(*exec), npu_exec_diag(*exec));
+}
+
+/* Where the graph as it is has its ops; compile may move some from where they are planned. */
+static npu_status npu__find_places(npu__finder *f)
+{
+    npu_plan *plan = NULL;
+    npu_program *program = NULL;
+    npu_status status = npu_plan_create(&plan, f->g, &f->desc, f->diag);
+    status = status ? status : npu_program_create(&program, plan, f->diag);
+    for (uint32_t id = 1; id < f->g->num_ops && status == NPU_OK; id++) {
+        f->places[id] = (uint8_t)npu_plan_op_backend(npu_program_plan(program), npu__make_op(id), NULL, NULL);
+    }
+    npu_program_destroy(program);
+    npu_plan_destroy(plan);
+    return status;
+}
+
+static npu_op npu__probed_op(const npu_array *want) { return npu__make_op((uint32_t)strtoul(want->name, NULL, 10)); }
+
+/* If probe i differs it is the first that is known to. */
+static npu_status npu__find_compare(npu__finder *f, uint32_t i, const npu_array *got, const npu_array *want)
+{
+    npu_text words;
+    if (npu_array_compare(got, want, f->tolerance, &f->difference) == NPU_OK) {
+        return NPU_OK;
+    }
+    f->num = i;
+    f->op = npu__probed_op(want);
+    words = npu_text_init(&f->g->allocator);
+    npu__print_difference(&words, &f->difference, got, want);
+    npu__fail(npu__diag_clear(f->diag), f->difference.status, "%.40s: %.20s: %.180s", npu__op_label(f->g, f->op),
+              strchr(want->name, ' ') + 1, words.data ? words.data : "differs");
+    npu_text_free(&words);
+    return f->difference.status;
+}
+
+/* All results in one run, of the ops that stay where they belong; none do where so many outputs do not fit at all. */
+static npu_status npu__find_together(npu__finder *f, const npu_graph *probed)
+{
+    npu_exec *exec = NULL;
+    npu_status status = npu__probe_exec(&exec, probed, &f->desc, f->inputs, &f->too_much);
+    if (!exec && (status == NPU_ERR_BUDGET || status == NPU_ERR_NO_MEMORY)) {
+        return NPU_OK;
+    }
+    if (status) {
+        f->num = 0;
+        npu__pass_words(f->diag, status, &f->too_much);
+    }
+    for (uint32_t i = 0; i < f->num && status == NPU_OK; i++) {
+        npu_array got = npu__exec_array(exec, i), want = npu__exec_array(f->reference, i);
+        npu_op copy = npu_value_producer(probed, npu_graph_output(probed, i), NULL);
+        uint8_t *place = &f->places[npu__probed_op(&want).id];
+        if (*place == NPU__TRIED || npu_plan_op_backend(npu__exec_plan(exec), copy, NULL, NULL) == *place) {
+            *place = NPU__TRIED;
+            status = npu__find_compare(f, i, &got, &want);
+        }
+    }
+    npu_exec_destroy(exec);
+    return status;
+}
+
+/* ---- verify: an op alone ---- */
+
+/* What a value was in the run of the reference; without data where that is not known (a state, a scalar). */
+static npu_array npu__find_value(const npu__finder *f, npu_value v)
+{
+    uint32_t num = npu_graph_num_outputs(npu_plan_graph(npu__exec_plan(f->reference))), result = 0;
+    npu_op producer = npu_value_producer(f->g, v, &result);
+    npu_array a;
+    char name[32];
+    for (uint32_t i = 0; i < npu_graph_num_inputs(f->g); i++) {
+        if (npu_graph_input(f->g, i).id == v.id) {
+            return f->inputs[i];
+        }
+    }
+    snprintf(name, sizeof name, "%u result %u", (unsigned)producer.id, (unsigned)result);
+    for (uint32_t i = 0; producer.id && i < num; i++) {
+        a = npu__exec_array(f->reference, i);
+        if (strcmp(a.name, name) == 0) {
+            return a;
+        }
+    }
+    memset(&a, 0, sizeof a);
+    return a;
+}
+
+/* What the op reads, each value once, but for weights and constants, which the graph of the op alone has. */
+static npu_status npu__alone_inputs(const npu__finder *f, npu_op op, npu_array *inputs, npu_diag *diag)
+{
+    const npu__op *o = &f->g->ops[op.id];
+    npu_status status = NPU_OK;
+    for (uint32_t i = 0; i < o->num_operands && status == NPU_OK; i++) {
+        uint32_t v = f->g->uses[o->first_operand + i].value, role = f->g->values[v].role, k = 0;
+        while (k < i && f->g->uses[o->first_operand + k].value != v) {
+            k++;
+        }
+        if (v && k == i && role != NPU_ROLE_PARAM && role != NPU_ROLE_CONSTANT) {
+            *inputs = npu__find_value(f, npu__make_value(v));
+            status = (inputs++)->data ? NPU_OK : npu__fail(diag, NPU_ERR_UNSUPPORTED,
+                                                           "operand %u is a state or a scalar", (unsigned)i);
+        }
+    }
+    return status;
+}
+
+static int npu__given_place(void *ctx, const npu_op_info *op, const char *op_label)
+{
+    (void)op;
+    (void)op_label;
+    return *(const uint8_t *)ctx;
+}
+
+/* Runs an op where it belongs, on what the reference had for it. *part is its graph, there as long as the exec. */
+static npu_status npu__alone_run(const npu__finder *f, npu_op op, npu_graph **part, npu_exec **exec, npu_diag *diag)
+{
+    uint32_t size = f->g->ops[op.id].num_operands * (uint32_t)sizeof(npu_array);
+    npu_array *inputs = (npu_array *)npu__alloc(&f->g->allocator, size + 1);
+    npu_plan_desc desc = f->desc;
+    npu_status status = inputs ? NPU_OK : npu__fail(diag, NPU_ERR_NO_MEMORY, "find: out of memory");
+    desc.override = npu__given_place;
+    desc.override_ctx = &f->places[op.id];
+    status = status ? status : npu__alone_inputs(f, op, inputs, diag);
+    status = status ? status : npu_graph_extract(part, f->g, &op, 1, diag);
+    status = status ? status : npu__probe_exec(exec, *part, &desc, inputs, diag);
+    if (!status && npu_plan_op_backend(npu__exec_plan(*exec), npu__make_op(1), NULL, NULL) != f->places[op.id]) {
+        status = npu__fail(diag, NPU_ERR_BUDGET, "alone it goes to another backend");
+    }
+    npu__free(&f->g->allocator, inputs, size + 1);
+    return status;
+}
+
+/* The results of one op, from probe `first` on. */
+static npu_status npu__find_alone(npu__finder *f, uint32_t first, npu_diag *diag, bool *ran)
+{
+    npu_array want = npu__exec_array(f->reference, first);
+    npu_op op = npu__probed_op(&want);
+    npu_graph *part = NULL;
+    npu_exec *exec = NULL;
+    npu_status status = npu__alone_run(f, op, &part, &exec, diag);
+    *ran = status == NPU_OK;
+    for (uint32_t i = first; i < f->num && status == NPU_OK && npu__probed_op(&want).id == op.id; i++) {
+        npu_array got = npu__exec_array(exec, (uint32_t)strtoul(strrchr(want.name, ' '), NULL, 10));
+        status = npu__find_compare(f, i, &got, &want);
+        want = npu__exec_array(f->reference, i + 1); /* behind the probes are the outputs of the graph */
+    }
+    npu_exec_destroy(exec);
+    npu_graph_destroy(part);
+    return status;
+}
+
+/* The other ops, each alone. That one cannot be run so matters where nothing is wrong. */
+static npu_status npu__find_others(npu__finder *f, npu_status found)
+{
+    npu_op untried = npu__make_op(0);
+    npu_diag why;
+    for (uint32_t i = 0; i < f->num; i++) {
+        npu_array want = npu__exec_array(f->reference, i);
+        npu_op op = npu__probed_op(&want);
+        npu_diag local;
+        npu_status status = NPU_OK;
+        bool ran = true;
+        memset(&local, 0, sizeof local);
+        if (f->places[op.id] != NPU__TRIED) {
+            status = npu__find_alone(f, i, &local, &ran);
+            f->places[op.id] = NPU__TRIED;
+        }
+        if (ran && status) {
+            found = status; /* and f->num is i or a little more */
+        } else if (status == NPU_ERR_NO_MEMORY) {
+            f->op = npu__make_op(0);
+            return npu__pass_words(f->diag, status, &local);
+        } else if (status && !untried.id) {
+            untried = op;
+            why = local;
+        }
+    }
+    if (found == NPU_OK && untried.id) {
+        f->op = untried;
+        return npu__fail(f->diag, f->too_much.status ? f->too_much.status : NPU_ERR_UNSUPPORTED,
+                         "%.40s: was not tried: %.60s%s%.120s", npu__op_label(f->g, untried), why.message,
+                         f->too_much.status ? "; beside all others: " : "", f->too_much.message);
+    }
+    return found;
+}
+
+NPU__COLD static npu_status npu__find_run(npu__finder *f, const npu_graph *probed, const npu_backend *reference)
+{
+    npu_plan_desc desc = f->desc;
+    npu_status status;
+    desc.backends = &reference;
+    desc.num_backends = 1;
+    f->num = npu_graph_num_outputs(probed) - npu_graph_num_outputs(f->g);
+    f->places = (uint8_t *)npu__alloc(&f->g->allocator, f->g->num_ops);
+    status = f->places ? npu__find_places(f) : npu__fail(f->diag, NPU_ERR_NO_MEMORY, "find: out of memory");
+    status = status ? status : npu__probe_exec(&f->reference, probed, &desc, f->inputs, f->diag);
+    if (status == NPU_OK) {
+        status = npu__find_together(f, probed);
+        status = npu__find_others(f, status);
+    }
+    if (f->diag && f->op.id) {
+        npu__diag_op(f->diag, f->g, f->op);
+    }
+    npu_exec_destroy(f->reference);
+    npu__free(&f->g->allocator, f->places, f->g->num_ops);
+    return status;
 }
 
 NPU__COLD NPU_IR_API npu_status npu_graph_find_wrong_op(const npu_graph *g, const npu_backend *const *backends,
@@ -57650,28 +57856,33 @@ NPU__COLD NPU_IR_API npu_status npu_graph_find_wrong_op(const npu_graph *g, cons
                                               npu_difference *difference, npu_diag *diag)
 {
     npu_graph *probed = NULL;
-    npu_exec *exec = NULL, *other = NULL;
-    npu_difference local;
+    npu__finder f;
     npu_status status;
+    npu__diag_clear(diag);
     if (!op || (num_inputs && !inputs)) {
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "find: op, or the inputs, are NULL");
     }
-    memset(difference ? difference : &local, 0, sizeof local);
     *op = npu__make_op(0);
-    if (diag) {
-        memset(diag, 0, sizeof *diag);
-    }
+    memset(&f, 0, sizeof f);
     if (num_inputs != npu_graph_num_inputs(g)) {
         return npu__fail(diag, NPU_ERR_ARITY, "the graph has %u inputs, %u are given",
                          (unsigned)npu_graph_num_inputs(g), (unsigned)num_inputs);
     }
     status = npu_graph_rewrite(&probed, g, npu__probe_op, NULL, diag);
-    status = status ? status : npu__probe_exec(&other, probed, &reference, 1, inputs, diag);
-    status = status ? status : npu__probe_exec(&exec, probed, backends, num_backends, inputs, diag);
-    status = status ? status
-                    : npu__find_probe(exec, other, g, tolerance, op, difference ? difference : &local, diag);
-    npu_exec_destroy(exec);
-    npu_exec_destroy(other);
+    if (status == NPU_OK) {
+        f.g = g;
+        f.desc.backends = backends;
+        f.desc.num_backends = num_backends;
+        f.desc.allocator = &g->allocator;
+        f.inputs = inputs;
+        f.tolerance = tolerance;
+        f.diag = diag;
+        status = npu__find_run(&f, probed, reference);
+        *op = f.op;
+    }
+    if (difference) {
+        *difference = f.difference;
+    }
     npu_graph_destroy(probed);
     return status;
 }
