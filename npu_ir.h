@@ -6438,7 +6438,7 @@ NPU_IR_API npu_status npu_exec_set_input_at(npu_exec *exec, uint32_t index, cons
 /* An output is room to be written: size must be the exact bytes, and anything where it has runtime dims; a run that
    makes more is an error then. It may stand in the memory of an input only where the op that makes it reads the input
    last and may write there (npu_op_may_alias): an optimiser's step does; the next run says INVALID_ARGUMENT for other
-   overlaps.
+   overlaps, with inputs, other outputs, or numbers of a parameter or constant that the graph borrows.
    Errors: NOT_FOUND (name, index), SHAPE (size), INVALID_ARGUMENT (no data), NO_MEMORY. */
 NPU_IR_API npu_status npu_exec_set_output(npu_exec *exec, const char *name, void *data, size_t size);
 NPU_IR_API npu_status npu_exec_set_output_at(npu_exec *exec, uint32_t index, void *data, size_t size);
@@ -6639,8 +6639,8 @@ NPU_IR_API npu_status npu_exec_compare(npu_exec *exec, npu_exec *reference, cons
    reference had for it. inputs[i] is for input i, with the dims that it has in these runs. *op is 0 and the status OK
    where all results agree, which may also mean that an error needs groups or shared memory that this way of running
    does not make. difference and diag may be NULL. Errors: MISMATCH, SHAPE, DTYPE (with *op and words in diag);
-   UNSUPPORTED, BUDGET or NO_MEMORY with an *op (it could not be tried, diag says why; all others agree); ARITY (number of inputs), those of
-   rewriting, planning and running. Memory: all results at once, twice. */
+   UNSUPPORTED, BUDGET or NO_MEMORY with an *op (it could not be tried, diag says why; all others agree); ARITY (number
+   of inputs), those of rewriting, planning and running. Memory: all results at once, twice. */
 NPU_IR_API npu_status npu_graph_find_wrong_op(const npu_graph *g, const npu_backend *const *backends,
                                               uint32_t num_backends, const npu_backend *reference,
                                               const npu_array *inputs, uint32_t num_inputs,
@@ -54773,24 +54773,60 @@ static bool npu__is_read_last(const npu_exec *e, uint32_t value)
     return is_last;
 }
 
-/* Memory of the caller that is an input and an output at once. */
-static npu_status npu__check_overlap(npu_exec *e, const npu__slot *in, const npu__slot *out)
+/* Does an output of the caller meet other memory of the caller? */
+static bool npu__meets(const npu__slot *out, const void *data, size_t size)
 {
-    const char *x = (const char *)in->given, *y = (const char *)out->given;
-    char a[64], b[64];
+    const char *x = (const char *)data, *y = (const char *)out->given;
+    return x && y && y < x + size && x < y + out->given_size;
+}
+
+static npu_status npu__fail_overlap(npu_exec *e, const npu__slot *out, const char *other, const char *why)
+{
+    char label[64];
+    return npu__exec_fail(e, NPU_ERR_INVALID_ARGUMENT, "%s overlaps %s%s: give it memory of its own",
+                          npu__slot_label(e, true, (uint32_t)(out - e->outputs), label), other, why);
+}
+
+/* Memory of the caller that is an input and an output at once. */
+static npu_status npu__check_input(npu_exec *e, const npu__slot *in, const npu__slot *out)
+{
     bool is_read_last = npu__is_read_last(e, in->value);
-    if (!x || !y || in->staged || (out->staged && !is_read_last) || y >= x + in->given_size ||
-        x >= y + out->given_size) {
+    char label[64];
+    if (!npu__meets(out, in->given, in->given_size) || in->staged || (out->staged && !is_read_last)) {
         return NPU_OK;
     }
-    if (x == y && !is_read_last && npu__may_overwrite(e, in->value, out->value)) {
+    if (in->given == out->given && !is_read_last && npu__may_overwrite(e, in->value, out->value)) {
         e->shares_bound = true;
         return NPU_OK;
     }
-    return npu__exec_fail(e, NPU_ERR_INVALID_ARGUMENT,
-                          "%s overlaps %s, which its op may not overwrite: give it memory of its own",
-                          npu__slot_label(e, true, (uint32_t)(out - e->outputs), a),
-                          npu__slot_label(e, false, (uint32_t)(in - e->inputs), b));
+    return npu__fail_overlap(e, out, npu__slot_label(e, false, (uint32_t)(in - e->inputs), label),
+                             ", which its op may not overwrite");
+}
+
+/* An output over one before it, but for the same value twice. */
+static npu_status npu__check_output(npu_exec *e, const npu__slot *other, const npu__slot *out)
+{
+    char label[64];
+    if (!npu__meets(out, other->given, other->given_size) ||
+        (out->given == other->given && out->value == other->value)) {
+        return NPU_OK;
+    }
+    return npu__fail_overlap(e, out, npu__slot_label(e, true, (uint32_t)(other - e->outputs), label), "");
+}
+
+/* An output over numbers that the graph borrows. */
+static npu_status npu__check_borrowed(npu_exec *e, const npu__data *data, const npu__slot *out)
+{
+    const npu_graph *g = e->program->plan->graph;
+    char label[16];
+    uint32_t v = 1;
+    if (!npu__meets(out, data->data, data->size)) {
+        return NPU_OK;
+    }
+    while (NPU__HAS_STRINGS && v + 1 < g->num_values && &g->data[g->values[v].data] != data) {
+        v++;
+    }
+    return npu__fail_overlap(e, out, NPU__HAS_STRINGS ? npu__value_label(g, v, label) : NULL, "");
 }
 
 /* Once after inputs or outputs were bound. */
@@ -54798,20 +54834,19 @@ static npu_status npu__check_overlaps(npu_exec *e)
 {
     const npu_graph *g = e->program->plan->graph;
     npu_status status = NPU_OK;
-    uintptr_t low = UINTPTR_MAX, high = 0; /* between them all outputs are: few inputs are there, too */
     if (e->num_bindings_checked == e->num_bindings_made) {
         return NPU_OK;
     }
     e->shares_bound = false;
-    for (uint32_t k = 0; k < g->num_outputs; k++) {
-        uintptr_t begin = (uintptr_t)e->outputs[k].given, end = begin + e->outputs[k].given_size;
-        low = begin && begin < low ? begin : low;
-        high = begin && end > high ? end : high;
-    }
-    for (uint32_t i = 0; i < g->num_inputs && status == NPU_OK; i++) {
-        uintptr_t begin = (uintptr_t)e->inputs[i].given, end = begin + e->inputs[i].given_size;
-        for (uint32_t k = 0; k < g->num_outputs && begin < high && low < end && status == NPU_OK; k++) {
-            status = npu__check_overlap(e, &e->inputs[i], &e->outputs[k]);
+    for (const npu__slot *out = e->outputs; out < e->outputs + g->num_outputs; out++) {
+        for (uint32_t i = 0; out->given && i < g->num_inputs && status == NPU_OK; i++) {
+            status = npu__check_input(e, &e->inputs[i], out);
+        }
+        for (const npu__slot *other = e->outputs; other < out && status == NPU_OK; other++) {
+            status = npu__check_output(e, other, out);
+        }
+        for (uint32_t i = 1; out->given && i < g->num_data && status == NPU_OK; i++) {
+            status = npu__check_borrowed(e, &g->data[i], out);
         }
     }
     e->num_bindings_checked = status ? e->num_bindings_checked : e->num_bindings_made;

@@ -436,6 +436,50 @@ static void test_overlap_read_last(void)
     }
 }
 
+/* Outputs over each other, and over numbers that the graph borrows, on the CPU and on a device: an error that names
+   both, at the bindings alone; side by side, or one value twice at one place, they may lie. */
+static void test_overlap_outputs(void)
+{
+    static const struct {
+        uint32_t first, second; /* outputs: 0 and 1 two values, 2 the first again */
+        size_t at, apart;       /* of the first, from a parameter's start; of the second from the first's: floats */
+        const char *words;
+    } rows[] = {
+        { 0, 1, 8, 0, "output 1 ('b') overlaps output 0 ('a'): give it" },
+        { 0, 1, 8, 2, "output 1 ('b') overlaps output 0 ('a'): give it" },
+        { 1, 0, 8, 2, "output 1 ('b') overlaps output 0 ('a'): give it" },
+        { 0, 1, 8, 3, NULL },
+        { 1, 0, 8, 3, NULL },
+        { 0, 2, 8, 0, NULL },
+        { 0, 2, 8, 1, "output 2 ('again') overlaps output 0 ('a'): give it" },
+        { 0, 1, 0, 12, "output 0 ('a') overlaps w: give it" },
+        { 0, 1, 2, 12, "output 0 ('a') overlaps w: give it" },
+        { 1, 0, 3, 3, "output 0 ('a') overlaps c: give it" },
+        { 0, 1, 5, 3, NULL },
+    };
+    for (size_t i = 0; i < 2 * (sizeof rows / sizeof rows[0]); i++) {
+        const float x[3] = { 1, 2, 3 };
+        float room[20] = { 4, 5, 6, 0, 0, 0, 0, 0, 7, 8, 9 }; /* w first, c from 8 on where nothing is bound before it */
+        bool with_c = rows[i / 2].words && strstr(rows[i / 2].words, " c: ");
+        rig r = rig_start(NULL, (int)(i % 2));
+        npu_value in = npu_input(r.graph, "x", F32(3)), w = npu_param(r.graph, "w", F32(3));
+        npu_value c = with_c ? npu_constant_ref(r.graph, "c", F32(3), room + 8) : in, a = npu_add(r.graph, in, w);
+        npu_output(r.graph, "a", a);
+        npu_output(r.graph, "b", npu_mul(r.graph, in, c));
+        npu_output(r.graph, "again", a);
+        NPU_CHECK_STATUS(npu_graph_bind_param(r.graph, "w", room, sizeof x), NPU_OK);
+        NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+        npu_test_input(r.exec, "x", x, sizeof x);
+        npu_exec_set_output_at(r.exec, rows[i / 2].first, room + rows[i / 2].at, sizeof x);
+        npu_exec_set_output_at(r.exec, rows[i / 2].second, room + rows[i / 2].at + rows[i / 2].apart, sizeof x);
+        NPU_CHECK_STATUS(npu_exec_run(r.exec), rows[i / 2].words ? NPU_ERR_INVALID_ARGUMENT : NPU_OK);
+        NPU_CHECK_THAT(!rows[i / 2].words || strstr(npu_exec_diag(r.exec)->message, rows[i / 2].words), "'%s'",
+                       npu_exec_diag(r.exec)->message);
+        NPU_CHECK(rows[i / 2].words || ((const float *)npu_exec_output(r.exec, 0, NULL))[2] == 9);
+        rig_end(&r);
+    }
+}
+
 /* Where everything lies: a golden table, the same in every run. */
 static void test_slots(void)
 {
@@ -663,6 +707,7 @@ int main(void)
     NPU_RUN(test_adam_in_place);
     NPU_RUN(test_overlap);
     NPU_RUN(test_overlap_read_last);
+    NPU_RUN(test_overlap_outputs);
     NPU_RUN(test_slots);
     NPU_RUN(test_replay);
     NPU_RUN(test_no_allocation);
