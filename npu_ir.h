@@ -9316,8 +9316,8 @@ static npu_status npu__schema_fill(void *memory, const npu__schema_room *room, c
 /* The size of the block lies in front of the schema: the allocator wants it back. */
 #define NPU__SCHEMA_HEAD NPU__ALIGN16(sizeof(size_t))
 
-NPU_IR_API npu_status npu_schema_parse(npu_schema **out, const char *line, const npu_allocator *allocator,
-                                       npu_diag *diag)
+static npu_status npu__schema_parse(npu_schema **out, const char *line, const npu_allocator *allocator,
+                                    npu_diag *diag)
 {
     npu_allocator a = npu__allocator(allocator);
     npu__schema_room room;
@@ -9343,6 +9343,12 @@ NPU_IR_API npu_status npu_schema_parse(npu_schema **out, const char *line, const
     memcpy(block, &size, sizeof size);
     *out = (npu_schema *)(void *)(block + NPU__SCHEMA_HEAD);
     return NPU_OK;
+}
+
+NPU_IR_API npu_status npu_schema_parse(npu_schema **out, const char *line, const npu_allocator *allocator,
+                                       npu_diag *diag)
+{
+    return npu__schema_parse(out, line, allocator, npu__diag_clear(diag));
 }
 
 NPU_IR_API void npu_schema_free(npu_schema *schema, const npu_allocator *allocator)
@@ -9970,6 +9976,7 @@ static bool npu__affine_close(npu__affine_reader *r)
 NPU__COLD NPU_IR_API npu_status npu_affine_map_parse(npu_affine_map *out, const char *text, size_t len, npu_diag *diag)
 {
     npu__affine_reader r;
+    npu__diag_clear(diag);
     if (!out || (len && !text)) {
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "affine map: out, or the text, is NULL");
     }
@@ -10057,6 +10064,7 @@ NPU__COLD NPU_IR_API npu_status npu_reassociation_parse(uint32_t *sizes, uint32_
     npu__affine_reader r;
     int64_t dim;
     uint32_t next = 0;
+    npu__diag_clear(diag);
     if (!sizes || !num_groups || (len && !text)) {
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "reassociation: sizes, num_groups, or the text, is NULL");
     }
@@ -10203,9 +10211,9 @@ static npu_status npu__bind_arg(npu__binder *b, const npu_schema_arg *arg, npu_b
     return arg->type.list ? npu__bind_list(b, arg, out) : npu__bind_value(b, arg, out);
 }
 
-NPU_IR_API npu_status npu_blob_bind(const npu_schema *schema, const uint8_t *blob, uint32_t size,
-                                    const uint32_t *operand_counts, uint32_t num_operands,
-                                    npu_bound_arg *args, npu_diag *diag)
+static npu_status npu__blob_bind(const npu_schema *schema, const uint8_t *blob, uint32_t size,
+                                 const uint32_t *operand_counts, uint32_t num_operands,
+                                 npu_bound_arg *args, npu_diag *diag)
 {
     static const uint8_t nothing[1] = { 0 };
     npu__binder b;
@@ -10235,6 +10243,13 @@ NPU_IR_API npu_status npu_blob_bind(const npu_schema *schema, const uint8_t *blo
     return b.left == 0 ? NPU_OK
                        : npu__fail(diag, NPU_ERR_BAD_ATTR_SIZE, "%s: the attribute blob is %u bytes too long",
                                    schema->name, (unsigned)b.left);
+}
+
+NPU_IR_API npu_status npu_blob_bind(const npu_schema *schema, const uint8_t *blob, uint32_t size,
+                                    const uint32_t *operand_counts, uint32_t num_operands,
+                                    npu_bound_arg *args, npu_diag *diag)
+{
+    return npu__blob_bind(schema, blob, size, operand_counts, num_operands, args, npu__diag_clear(diag));
 }
 
 /* ---- blobs: packing ---- */
@@ -10557,8 +10572,8 @@ static npu_status npu__match_values(const npu_schema *schema, const npu_arg *val
     return NPU_OK;
 }
 
-NPU_IR_API npu_status npu_blob_pack(const npu_schema *schema, const npu_arg *values, uint32_t num_values,
-                                    uint8_t *out, uint32_t capacity, uint32_t *size, npu_diag *diag)
+static npu_status npu__blob_pack(const npu_schema *schema, const npu_arg *values, uint32_t num_values,
+                                 uint8_t *out, uint32_t capacity, uint32_t *size, npu_diag *diag)
 {
     const npu_arg *given[NPU_MAX_ARGS];
     npu__writer w;
@@ -10577,6 +10592,12 @@ NPU_IR_API npu_status npu_blob_pack(const npu_schema *schema, const npu_arg *val
         }
     }
     return status ? status : npu__writer_done(&w, schema, size, diag);
+}
+
+NPU_IR_API npu_status npu_blob_pack(const npu_schema *schema, const npu_arg *values, uint32_t num_values,
+                                    uint8_t *out, uint32_t capacity, uint32_t *size, npu_diag *diag)
+{
+    return npu__blob_pack(schema, values, num_values, out, capacity, size, npu__diag_clear(diag));
 }
 
 /* ---- blobs: packing typed structs ---- */
@@ -10657,8 +10678,8 @@ static bool npu__member_is_given(const npu_schema_arg *arg, const char *attrs, c
            (npu__is_required(arg) && form != NPU_ARG_STR && form != NPU_ARG_DTYPE);
 }
 
-NPU_IR_API npu_status npu_blob_pack_struct(const npu_schema *schema, const void *attrs, size_t struct_size,
-                                           uint8_t *out, uint32_t capacity, uint32_t *size, npu_diag *diag)
+static npu_status npu__blob_pack_struct(const npu_schema *schema, const void *attrs, size_t struct_size,
+                                        uint8_t *out, uint32_t capacity, uint32_t *size, npu_diag *diag)
 {
     npu__layout end = { 0, 1 };
     npu__writer w;
@@ -10685,6 +10706,12 @@ NPU_IR_API npu_status npu_blob_pack_struct(const npu_schema *schema, const void 
         }
     }
     return status ? status : npu__writer_done(&w, schema, size, diag);
+}
+
+NPU_IR_API npu_status npu_blob_pack_struct(const npu_schema *schema, const void *attrs, size_t struct_size,
+                                           uint8_t *out, uint32_t capacity, uint32_t *size, npu_diag *diag)
+{
+    return npu__blob_pack_struct(schema, attrs, struct_size, out, capacity, size, npu__diag_clear(diag));
 }
 
 /* -----------------------------------------------------------------------------------------------------------
@@ -10972,7 +10999,7 @@ static const char *npu__def_name(npu__arena *arena, const char *space, const npu
 static bool npu__def_defaults(npu__arena *arena, npu_op_def *def)
 {
     uint8_t *blob;
-    npu_status status = npu_blob_pack(def->schema, NULL, 0, NULL, 0, &def->defaults_size, NULL);
+    npu_status status = npu__blob_pack(def->schema, NULL, 0, NULL, 0, &def->defaults_size, NULL);
     if (status == NPU_ERR_ATTRIBUTE) { /* one is required */
         return true;
     }
@@ -10980,7 +11007,7 @@ static bool npu__def_defaults(npu__arena *arena, npu_op_def *def)
     if (!blob) {
         return false;
     }
-    npu_blob_pack(def->schema, NULL, 0, blob, def->defaults_size, &def->defaults_size, NULL);
+    npu__blob_pack(def->schema, NULL, 0, blob, def->defaults_size, &def->defaults_size, NULL);
     def->defaults = blob;
     return true;
 }
@@ -11140,6 +11167,7 @@ static npu_status npu__registry_make(npu_registry **out, const npu_allocator *al
 NPU_IR_API npu_status npu_registry_create(npu_registry **out, const npu_registry_desc *desc, npu_diag *diag)
 {
     npu_registry_desc d = { NULL, 0, NULL, 0 };
+    npu__diag_clear(diag);
     if (!out) {
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "registry: out is NULL");
     }
@@ -11181,6 +11209,7 @@ NPU_IR_API npu_status npu_registry_add(npu_registry *registry, const char *space
 {
     npu_op_table table = { NULL, "custom", NULL, 1 };
     npu_op_row numbered;
+    npu__diag_clear(diag);
     if (!registry || !row) {
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "registry: no registry or row to add");
     }
@@ -11302,6 +11331,7 @@ static const char *npu__pattern_add(npu_registry *r, const void *entries, uint32
     char key[NPU__PATTERN_SIZE] = "";
     const char *copy = NULL;
     *status = NPU_OK;
+    npu__diag_clear(diag);
     if (!r || !pattern || !pattern[0] || !npu__pattern_read(pattern, key)) {
         *status = npu__fail(diag, NPU_ERR_INVALID_ARGUMENT,
                             "registry: no registry, no function or no short pattern");
@@ -11607,7 +11637,7 @@ NPU__COLD NPU_IR_API npu_status npu_abi_decode(const npu_abi *abi, const npu_op_
             status = NPU_ERR_BAD_ATTR_SIZE;
         } else {
             uint32_t count = npu__abi_values(row, def->schema, blob, values);
-            return npu_blob_pack(def->schema, values, count, out, capacity, size, NULL);
+            return npu__blob_pack(def->schema, values, count, out, capacity, size, NULL);
         }
     }
     return status;
@@ -12595,8 +12625,8 @@ NPU_IR_API npu_status npu_op_describe(const npu_graph *g, npu_op op, npu_op_info
     for (uint32_t i = 0; i < o->num_results; i++) {
         storage->specs[o->num_operands + i] = g->specs[g->values[o->first_result + i].spec];
     }
-    status = npu_blob_bind(o->def->schema, info->attrs, info->attrs_size, npu__groups_of(g, o),
-                           o->num_operands, storage->args, NULL);
+    status = npu__blob_bind(o->def->schema, info->attrs, info->attrs_size, npu__groups_of(g, o),
+                            o->num_operands, storage->args, NULL);
     if (status == NPU_OK) {
         npu__info_bodies(g, info, storage->bodies);
     }
@@ -12867,7 +12897,7 @@ static npu_status npu__info_sizes_at(const npu_graph *g, const npu_schema *schem
     }
     info->attrs = info->attrs_size ? s->blob : (const uint8_t *)"";
     info->args = s->args;
-    return npu_blob_bind(schema, info->attrs, info->attrs_size, groups, info->num_in, s->args, NULL);
+    return npu__blob_bind(schema, info->attrs, info->attrs_size, groups, info->num_in, s->args, NULL);
 }
 
 static bool npu__has_dynamic_args(const npu_graph *g, const npu__op *o)
@@ -24214,7 +24244,7 @@ static npu_status npu__emit_check(npu_graph *g, const npu__emission *e)
     info.num_args = e->def->schema->num_args;
     info.args = args;
     info.num_in = e->num_operands;
-    if (npu_blob_bind(e->def->schema, info.attrs, info.attrs_size, e->groups, e->num_operands, args, &diag)) {
+    if (npu__blob_bind(e->def->schema, info.attrs, info.attrs_size, e->groups, e->num_operands, args, &diag)) {
         return npu__graph_adopt(g, &diag);
     }
     if (!NPU__HAS_SYMBOLS && npu__takes_numbers(e->def->schema, e->groups, e->num_operands)) {
@@ -24352,7 +24382,7 @@ static npu_status npu__pack_args(npu_graph *g, const npu_op_def *def, const npu_
     *size = 0;
     for (int attempt = 0; attempt < 2; attempt++) {
         memset(&diag, 0, sizeof diag);
-        status = npu_blob_pack(def->schema, values, num_values, g->packed, g->cap_packed, size, &diag);
+        status = npu__blob_pack(def->schema, values, num_values, g->packed, g->cap_packed, size, &diag);
         if (status != NPU_ERR_OVERFLOW || *size <= g->cap_packed) {
             break;
         }
@@ -24404,7 +24434,7 @@ static void npu__emit_sizes(npu_graph *g, npu__emission *e)
     npu_type_rule rule = e->def->rule;
     if (!NPU_IR_HAS_OP(NPU_ATEN_SYM_SIZE_INT) || /* the values that it looks for */
         (rule != npu__type_reshape && rule != npu__type_expand && rule != npu__type_create) ||
-        npu_blob_bind(e->def->schema, e->attrs, e->attrs_size, e->groups, e->num_operands, args, NULL)) {
+        npu__blob_bind(e->def->schema, e->attrs, e->attrs_size, e->groups, e->num_operands, args, NULL)) {
         return;
     }
     for (uint32_t a = 0; a < e->def->schema->num_args; a++) {
@@ -24576,7 +24606,7 @@ NPU__COLD static const npu_op_def *npu__define_unknown(npu_graph *g, const char 
     npu_status status = NPU_ERR_NO_MEMORY;
     memset(&diag, 0, sizeof diag);
     if (def && copy && NPU__RESERVE(g, unknown, 1)) {
-        status = npu_schema_parse(&schema, line, &g->allocator, &diag);
+        status = npu__schema_parse(&schema, line, &g->allocator, &diag);
     }
     if (status) {
         npu__graph_fail(g, status, "%s: %s", name, diag.message[0] ? diag.message : npu_status_text(status));
@@ -26392,9 +26422,9 @@ NPU_IR_API npu_op npu_emit_struct(npu_graph *g, npu_kind kind, const npu_value *
         for (int attempt = 0; attempt < 2; attempt++) {
             memset(&diag, 0, sizeof diag);
             status = attrs
-                ? npu_blob_pack_struct(e.def->schema, attrs, attrs_size, g->packed, g->cap_packed,
+                ? npu__blob_pack_struct(e.def->schema, attrs, attrs_size, g->packed, g->cap_packed,
                                        &e.attrs_size, &diag)
-                : npu_blob_pack(e.def->schema, NULL, 0, g->packed, g->cap_packed, &e.attrs_size, &diag);
+                : npu__blob_pack(e.def->schema, NULL, 0, g->packed, g->cap_packed, &e.attrs_size, &diag);
             if (status != NPU_ERR_OVERFLOW || e.attrs_size <= g->cap_packed) {
                 break;
             }
@@ -29133,8 +29163,8 @@ static npu_status npu__bind_args(const npu_graph *g, const npu__op *o, npu_bound
     npu_op op = npu__make_op((uint32_t)(o - g->ops));
     uint32_t size;
     const uint8_t *blob = npu_op_attrs(g, op, &size);
-    return npu_blob_bind(o->def->schema, blob, size, npu__groups_of(g, o),
-                         o->num_operands, args, NULL);
+    return npu__blob_bind(o->def->schema, blob, size, npu__groups_of(g, o),
+                          o->num_operands, args, NULL);
 }
 
 NPU__COLD static npu_status npu__text_args(npu_text *text, const npu_graph *g, const npu__op *o)
@@ -31934,6 +31964,7 @@ NPU__COLD NPU_IR_API npu_status npu_graph_parse(npu_graph **out, const char *tex
 {
     npu__parser p;
     npu_status status;
+    npu__diag_clear(diag);
     if (!out) {
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "parse: out is NULL");
     }
@@ -34162,6 +34193,7 @@ NPU__COLD NPU_IR_API npu_status npu_graph_parse_json(npu_graph **out, const char
     npu__loader l;
     npu__json root;
     npu_status status;
+    npu__diag_clear(diag);
     if (!out) {
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "parse: out is NULL");
     }
@@ -35449,7 +35481,7 @@ static npu_status npu__backend_check_region(const npu_backend *b, uint32_t i, np
     return NPU_OK;
 }
 
-NPU_IR_API npu_status npu_backend_check(const npu_backend *b, npu_diag *diag)
+static npu_status npu__backend_check(const npu_backend *b, npu_diag *diag)
 {
     const char *name = b && b->size >= 16 && b->name ? b->name : "backend", *missing = NULL;
     npu_status status = b ? npu__backend_check_version(b, name, diag)
@@ -35480,6 +35512,11 @@ NPU_IR_API npu_status npu_backend_check(const npu_backend *b, npu_diag *diag)
         status = npu__backend_check_region(b, i, diag);
     }
     return status;
+}
+
+NPU_IR_API npu_status npu_backend_check(const npu_backend *b, npu_diag *diag)
+{
+    return npu__backend_check(b, npu__diag_clear(diag));
 }
 
 /* A backend as this core reads it: itself, or where it is smaller, because it is older, a copy with zeros for what it
@@ -35518,7 +35555,7 @@ NPU_IR_API bool npu_backend_supports(const npu_backend *backend, const npu_regis
                                     const char *name)
 {
     const npu_op_def *def = npu__op_of_name(registry, name, NULL, 0);
-    return def && npu_backend_check(backend, NULL) == NPU_OK && npu__is_supported(backend, def);
+    return def && npu__backend_check(backend, NULL) == NPU_OK && npu__is_supported(backend, def);
 }
 
 #ifndef NPU_IR_NO_JSON
@@ -35536,7 +35573,7 @@ static npu_status npu__need_status(npu__loader *l, const npu__name_entry *entry,
         return NPU_OK;
     }
     for (uint32_t b = 0; def && b < num_backends; b++) {
-        if (npu_backend_check(backends[b], NULL) == NPU_OK && npu__is_supported(backends[b], def)) {
+        if (npu__backend_check(backends[b], NULL) == NPU_OK && npu__is_supported(backends[b], def)) {
             return NPU_OK;
         }
     }
@@ -35597,6 +35634,7 @@ NPU__COLD NPU_IR_API npu_status npu_graph_check_json(const char *text, size_t le
     npu__loader l;
     npu__json root;
     npu_status status;
+    npu__diag_clear(diag);
     npu__loader_init(&l, text, len, desc);
     status = npu__json_load(&l, desc, &root);
     status = status ? status : npu__count_needs(&l, &root);
@@ -36372,7 +36410,7 @@ static npu_status npu__call_bind(npu__call *c, const npu_backend *b, const npu_o
     info->out = c->spec_pointers + num_in;
     info->in_data = c->data;
     info->attrs = c->blob;
-    status = npu_blob_bind(def->schema, c->blob, info->attrs_size, lists, num_in, c->args, diag);
+    status = npu__blob_bind(def->schema, c->blob, info->attrs_size, lists, num_in, c->args, diag);
     for (uint32_t a = 0; status == NPU_OK && a < info->num_args; a++) {
         const npu_schema_type *type = &def->schema->args[a].type;
         bool hole_allowed = type->list ? type->element_optional : type->optional;
@@ -36450,7 +36488,7 @@ NPU_IR_API npu_status npu_op_call(const npu_backend *backend, const npu_op_call_
     npu__call *c;
     npu_status status;
     diag = npu__diag_clear(diag ? diag : &local);
-    status = npu_backend_check(backend, diag);
+    status = npu__backend_check(backend, diag);
     if (status) {
         return status;
     }
@@ -36798,7 +36836,7 @@ static npu_status npu__rewrite_sizes(npu_rewrite *rw, npu__emission *e)
     npu_bound_arg args[NPU_MAX_ARGS];
     const uint8_t *from = e->attrs;
     if (rw->from->num_symbols == 0 || !from ||
-        npu_blob_bind(e->def->schema, from, e->attrs_size, e->groups, e->num_operands, args, NULL)) {
+        npu__blob_bind(e->def->schema, from, e->attrs_size, e->groups, e->num_operands, args, NULL)) {
         return NPU_OK; /* emit tells what is wrong with a blob */
     }
     for (uint32_t a = 0; a < e->def->schema->num_args; a++) {
@@ -37173,6 +37211,7 @@ NPU__COLD NPU_IR_API npu_status npu_graph_extract(npu_graph **out, const npu_gra
     npu_rewrite rw;
     npu_diag local;
     npu_status status = NPU_OK;
+    npu__diag_clear(diag);
     if (!out) {
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "extract: out is NULL");
     }
@@ -37238,6 +37277,7 @@ NPU__COLD NPU_IR_API npu_status npu_graph_rewrite(npu_graph **out, const npu_gra
     npu_rewrite rw;
     npu_diag local;
     npu_status status;
+    npu__diag_clear(diag);
     if (!out) {
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "rewrite: out is NULL");
     }
@@ -37517,6 +37557,7 @@ NPU_IR_API npu_status npu_graph_convert(npu_graph **out, const npu_graph *g, con
                                         const npu_pattern_options *options, npu_pattern_stats *stats,
                                         npu_diag *diag)
 {
+    npu__diag_clear(diag);
     if (g && !target) {
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "convert: the target is NULL");
     }
@@ -37654,6 +37695,7 @@ NPU__COLD NPU_IR_API npu_status npu_graph_run_passes(npu_graph **out, const npu_
     npu_graph *now = NULL, *next = NULL;
     npu_diag local;
     npu_status status = NPU_OK;
+    npu__diag_clear(diag);
     memset(&local, 0, sizeof local);
     if (!out) {
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "passes: out is NULL");
@@ -41533,9 +41575,7 @@ NPU__COLD static npu_status npu__pass_start(npu_pass_id id, void *ctx, npu_graph
         c.report.reason = refusal;
         npu_graph_destroy(*out);
         *out = NULL;
-        if (diag) {
-            memset(diag, 0, sizeof *diag);
-        }
+        npu__diag_clear(diag);
         status = NPU_OK;
     }
     c.report.num_ops_before = g->num_ops - 1;
@@ -41589,6 +41629,7 @@ NPU__COLD NPU_IR_API npu_status npu_graph_optimize(npu_graph **out, const npu_gr
     const npu_pass dead_code = npu_pass_init(NPU_PASS_DEAD_CODE, desc);
     uint32_t num_passes = 0, all = 0, wanted = 0;
     bool has_dead_code = false;
+    npu__diag_clear(diag);
     for (size_t i = 0; i < NPU__COUNT(order); i++) {
         all |= 1u << order[i];
     }
@@ -41607,7 +41648,7 @@ NPU__COLD NPU_IR_API npu_status npu_graph_optimize(npu_graph **out, const npu_gr
                                                                    : "skip has a bit that is no pass");
     }
     for (uint32_t i = 0; desc && i < desc->num_backends; i++) {
-        npu_status status = npu_backend_check(desc->backends ? desc->backends[i] : NULL, diag);
+        npu_status status = npu__backend_check(desc->backends ? desc->backends[i] : NULL, diag);
         if (status) {
             return status;
         }
@@ -43903,6 +43944,7 @@ NPU__COLD NPU_IR_API npu_status npu_graph_specialize(npu_graph **out, const npu_
     npu_rewrite rw;
     npu_diag local;
     npu_status status = NPU_OK;
+    npu__diag_clear(diag);
     if (!out || (count && (!names || !dims))) {
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "specialize: out, or the list of symbols, is NULL");
     }
@@ -47100,7 +47142,7 @@ static npu_status npu__plan_check(const npu_graph *g, const npu_plan_desc *desc,
             return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "plan: backends[%u] of %u is NULL: was it created?",
                              (unsigned)i, (unsigned)desc->num_backends);
         }
-        status = npu_backend_check(desc->backends[i], diag);
+        status = npu__backend_check(desc->backends[i], diag);
         if (status) {
             return status;
         }
@@ -50194,9 +50236,7 @@ NPU__COLD NPU_IR_API npu_status npu_plan_validate(const npu_plan *plan, npu_diag
     memset(&v, 0, sizeof v);
     v.plan = plan;
     v.diag = diag;
-    if (diag) {
-        memset(diag, 0, sizeof *diag);
-    }
+    npu__diag_clear(diag);
     if (!plan) {
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "validate: plan is NULL");
     }
@@ -53574,7 +53614,7 @@ NPU_IR_API npu_status npu_exec_create_simple(npu_exec **out, const npu_graph *g,
 {
     npu_plan_desc desc;
     if (!out) {
-        return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "exec: out is NULL");
+        return npu_exec_create(NULL, NULL, NULL, diag); /* which says so */
     }
     *out = NULL;
     memset(&desc, 0, sizeof desc);
@@ -53751,7 +53791,7 @@ static npu__slot *npu__slot_named(npu_exec *e, bool is_output, const char *name)
     if (i >= 0 || !e) {
         return e ? npu__slot_at(e, is_output, (uint32_t)i) : NULL;
     }
-    for (uint32_t k = 0; k < (is_output ? g->num_outputs : g->num_inputs); k++) {
+    for (uint32_t k = 0; NPU__HAS_STRINGS && k < (is_output ? g->num_outputs : g->num_inputs); k++) {
         const char *other = is_output ? g->names[g->outputs[k].b] : npu__value_label(g, g->inputs[k], label);
         npu__nearest_offer(&nearest, other, other);
     }
@@ -54780,18 +54820,11 @@ static bool npu__meets(const npu__slot *out, const void *data, size_t size)
     return x && y && y < x + size && x < y + out->given_size;
 }
 
-static npu_status npu__fail_overlap(npu_exec *e, const npu__slot *out, const char *other, const char *why)
-{
-    char label[64];
-    return npu__exec_fail(e, NPU_ERR_INVALID_ARGUMENT, "%s overlaps %s%s: give it memory of its own",
-                          npu__slot_label(e, true, (uint32_t)(out - e->outputs), label), other, why);
-}
-
 /* Memory of the caller that is an input and an output at once. */
 static npu_status npu__check_input(npu_exec *e, const npu__slot *in, const npu__slot *out)
 {
     bool is_read_last = npu__is_read_last(e, in->value);
-    char label[64];
+    char a[64], b[64];
     if (!npu__meets(out, in->given, in->given_size) || in->staged || (out->staged && !is_read_last)) {
         return NPU_OK;
     }
@@ -54799,54 +54832,88 @@ static npu_status npu__check_input(npu_exec *e, const npu__slot *in, const npu__
         e->shares_bound = true;
         return NPU_OK;
     }
-    return npu__fail_overlap(e, out, npu__slot_label(e, false, (uint32_t)(in - e->inputs), label),
-                             ", which its op may not overwrite");
+    return npu__exec_fail(e, NPU_ERR_INVALID_ARGUMENT,
+                          "%s overlaps %s, which its op may not overwrite: give it memory of its own",
+                          npu__slot_label(e, true, (uint32_t)(out - e->outputs), a),
+                          npu__slot_label(e, false, (uint32_t)(in - e->inputs), b));
 }
 
 /* An output over one before it, but for the same value twice. */
 static npu_status npu__check_output(npu_exec *e, const npu__slot *other, const npu__slot *out)
 {
-    char label[64];
+    char a[64], b[64];
     if (!npu__meets(out, other->given, other->given_size) ||
         (out->given == other->given && out->value == other->value)) {
         return NPU_OK;
     }
-    return npu__fail_overlap(e, out, npu__slot_label(e, true, (uint32_t)(other - e->outputs), label), "");
+    return npu__exec_fail(e, NPU_ERR_INVALID_ARGUMENT, "%s overlaps %s: give it memory of its own",
+                          npu__slot_label(e, true, (uint32_t)(out - e->outputs), a),
+                          npu__slot_label(e, true, (uint32_t)(other - e->outputs), b));
+}
+
+/* The name of a parameter or constant. */
+static const char *npu__data_label(const npu_graph *g, uint32_t data, char buf[16])
+{
+    uint32_t v = 1;
+    while (v + 1 < g->num_values && g->values[v].data != data) {
+        v++;
+    }
+    return npu__value_label(g, v, buf);
 }
 
 /* An output over numbers that the graph borrows. */
-static npu_status npu__check_borrowed(npu_exec *e, const npu__data *data, const npu__slot *out)
+static npu_status npu__check_borrowed(npu_exec *e, uint32_t data, const npu__slot *out)
 {
     const npu_graph *g = e->program->plan->graph;
-    char label[16];
-    uint32_t v = 1;
-    if (!npu__meets(out, data->data, data->size)) {
-        return NPU_OK;
-    }
-    while (NPU__HAS_STRINGS && v + 1 < g->num_values && &g->data[g->values[v].data] != data) {
-        v++;
-    }
-    return npu__fail_overlap(e, out, NPU__HAS_STRINGS ? npu__value_label(g, v, label) : NULL, "");
+    char a[64], b[16];
+    return !npu__meets(out, g->data[data].data, g->data[data].size)
+               ? NPU_OK
+               : npu__exec_fail(e, NPU_ERR_INVALID_ARGUMENT, "%s overlaps '%.40s': give it memory of its own",
+                                npu__slot_label(e, true, (uint32_t)(out - e->outputs), a),
+                                npu__data_label(g, data, b));
 }
 
-/* Once after inputs or outputs were bound. */
+/* Addresses between which all outputs are. */
+typedef struct npu__hull {
+    uintptr_t low, high;
+} npu__hull;
+
+/* May memory meet an output? */
+static bool npu__near(const npu__hull *hull, const void *data, size_t size)
+{
+    return (uintptr_t)data < hull->high && hull->low < (uintptr_t)data + size;
+}
+
+/* Once after inputs or outputs were bound. Few are near each other, so that this takes no time for each pair. */
 static npu_status npu__check_overlaps(npu_exec *e)
 {
     const npu_graph *g = e->program->plan->graph;
+    const npu__slot *end = e->outputs + g->num_outputs;
+    npu__hull hull = { UINTPTR_MAX, 0 };
     npu_status status = NPU_OK;
     if (e->num_bindings_checked == e->num_bindings_made) {
         return NPU_OK;
     }
     e->shares_bound = false;
-    for (const npu__slot *out = e->outputs; out < e->outputs + g->num_outputs; out++) {
-        for (uint32_t i = 0; out->given && i < g->num_inputs && status == NPU_OK; i++) {
-            status = npu__check_input(e, &e->inputs[i], out);
-        }
-        for (const npu__slot *other = e->outputs; other < out && status == NPU_OK; other++) {
+    for (const npu__slot *out = e->outputs; out < end && status == NPU_OK; out++) {
+        uintptr_t begin = (uintptr_t)out->given;
+        const npu__slot *other = npu__near(&hull, out->given, out->given_size) ? e->outputs : out;
+        for (; other < out && status == NPU_OK; other++) {
             status = npu__check_output(e, other, out);
         }
-        for (uint32_t i = 1; out->given && i < g->num_data && status == NPU_OK; i++) {
-            status = npu__check_borrowed(e, &g->data[i], out);
+        hull.low = begin && begin < hull.low ? begin : hull.low;
+        hull.high = begin && begin + out->given_size > hull.high ? begin + out->given_size : hull.high;
+    }
+    for (uint32_t i = 0; i < g->num_inputs; i++) {
+        const npu__slot *in = &e->inputs[i], *out = npu__near(&hull, in->given, in->given_size) ? e->outputs : end;
+        for (; out < end && status == NPU_OK; out++) {
+            status = npu__check_input(e, in, out);
+        }
+    }
+    for (uint32_t i = 1; i < g->num_data; i++) {
+        const npu__slot *out = npu__near(&hull, g->data[i].data, g->data[i].size) ? e->outputs : end;
+        for (; out < end && status == NPU_OK; out++) {
+            status = npu__check_borrowed(e, i, out);
         }
     }
     e->num_bindings_checked = status ? e->num_bindings_checked : e->num_bindings_made;
@@ -56380,6 +56447,7 @@ NPU__COLD NPU_IR_API npu_status npu_plan_advise(const npu_graph *g, const npu_pl
     npu_plan *now = NULL;
     npu_status status;
     uint32_t num = 0;
+    npu__diag_clear(diag);
     if (num_rows) {
         *num_rows = 0;
     }
@@ -56813,10 +56881,11 @@ NPU__COLD NPU_IR_API npu_status npu_rates_calibrate(npu_rates *rates, const npu_
     npu_registry_desc desc;
     npu_status status;
     double worst;
+    npu__diag_clear(diag);
     if (!rates) {
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "calibrate: rates is NULL");
     }
-    status = npu_backend_check(backend, diag);
+    status = npu__backend_check(backend, diag);
     if (status) {
         return status;
     }
@@ -57512,9 +57581,6 @@ static void npu__verify_begin(npu__verify *v, npu_exec *exec, const npu_toleranc
     v->tolerance = tolerance;
     v->outputs = outputs;
     v->diag = diag;
-    if (diag) {
-        memset(diag, 0, sizeof *diag);
-    }
 }
 
 /* Nothing can be compared. */
@@ -57591,6 +57657,7 @@ NPU__COLD NPU_IR_API npu_status npu_exec_verify(npu_exec *exec, const npu_array 
                                       npu_difference *total, npu_diag *diag)
 {
     npu__verify v;
+    npu__diag_clear(diag);
     if (!exec || (count && !expected)) {
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "verify: the exec or what is expected is NULL");
     }
@@ -57608,6 +57675,7 @@ NPU__COLD NPU_IR_API npu_status npu_exec_compare(npu_exec *exec, npu_exec *refer
                                        npu_difference *outputs, npu_difference *total, npu_diag *diag)
 {
     npu__verify v;
+    npu__diag_clear(diag);
     if (!exec || !reference) {
         return npu__fail(diag, NPU_ERR_INVALID_ARGUMENT, "compare: an exec is NULL");
     }
@@ -58142,6 +58210,7 @@ NPU__COLD NPU_IR_API npu_status npu_tile_plan(const npu_graph *program, const np
     npu_allocator a = npu__allocator(d.allocator);
     npu__tiles_plan p;
     npu_status status;
+    npu__diag_clear(diag);
     if (!program || program->level != NPU_LEVEL_TILE || d._canary) {
         return npu__fail(diag, NPU_ERR_CLASS, "plan of tiles: the graph is no tile program");
     }
@@ -60912,7 +60981,7 @@ static npu_status npu__quant_check_desc(const npu_graph *g, const npu_quantize_d
         return NPU_ERR_INVALID_ARGUMENT;
     }
     for (uint32_t i = 0; i < d->num_backends; i++) {
-        npu_status status = npu_backend_check(d->backends[i], diag);
+        npu_status status = npu__backend_check(d->backends[i], diag);
         if (status) {
             return status;
         }

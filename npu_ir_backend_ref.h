@@ -38921,15 +38921,12 @@ NPU_IR_API npu_status npu_ref_create(npu_backend **out, const npu_ref_desc *desc
     npu__ref_instance *instance;
     uint32_t num_more = 0, isa;
     size_t size;
-    if (!out) {
-        return NPU_ERR_INVALID_ARGUMENT;
-    }
     memset(&d, 0, sizeof d);
     d = desc ? *desc : d;
-    *out = NULL;
-    if (d._canary) { /* nothing in it can be trusted, its diag neither */
-        return NPU_ERR_INVALID_ARGUMENT;
+    if (!out || d._canary) { /* then nothing in it can be trusted, its diag neither */
+        return npu__ref_fail(d._canary ? NULL : d.diag, NPU_ERR_INVALID_ARGUMENT, "cpu: out is NULL");
     }
+    *out = NULL;
     a = npu_text_init(d.allocator).allocator;
     if (!d.tables) {
         d.tables = npu_ref_kernels(&d.num_tables);
@@ -39432,10 +39429,12 @@ NPU_IR_API npu_status npu_accel_create(npu_backend **out, const npu_accel *accel
     npu__accel *made;
     npu_accel desc;
     const char *wrong;
-    if (!out || !accel) {
-        return NPU_ERR_INVALID_ARGUMENT;
+    if (out) {
+        *out = NULL;
     }
-    *out = NULL;
+    if (!out || !accel) {
+        return npu__ref_fail(accel ? accel->diag : NULL, NPU_ERR_INVALID_ARGUMENT, "accel: out is NULL");
+    }
     if (accel->size < least) {
         return npu__ref_fail(accel->diag, NPU_ERR_VERSION, "accel: its size is %u, at least %u is needed: set it to "
                              "sizeof(npu_accel)", (unsigned)accel->size, (unsigned)least);

@@ -452,15 +452,15 @@ static void test_overlap_outputs(void)
         { 1, 0, 8, 3, NULL },
         { 0, 2, 8, 0, NULL },
         { 0, 2, 8, 1, "output 2 ('again') overlaps output 0 ('a'): give it" },
-        { 0, 1, 0, 12, "output 0 ('a') overlaps w: give it" },
-        { 0, 1, 2, 12, "output 0 ('a') overlaps w: give it" },
-        { 1, 0, 3, 3, "output 0 ('a') overlaps c: give it" },
+        { 0, 1, 0, 12, "output 0 ('a') overlaps 'w': give it" },
+        { 0, 1, 2, 12, "output 0 ('a') overlaps 'w': give it" },
+        { 1, 0, 3, 3, "output 0 ('a') overlaps 'c': give it" },
         { 0, 1, 5, 3, NULL },
     };
     for (size_t i = 0; i < 2 * (sizeof rows / sizeof rows[0]); i++) {
         const float x[3] = { 1, 2, 3 };
         float room[20] = { 4, 5, 6, 0, 0, 0, 0, 0, 7, 8, 9 }; /* w first, c from 8 on where nothing is bound before it */
-        bool with_c = rows[i / 2].words && strstr(rows[i / 2].words, " c: ");
+        bool with_c = rows[i / 2].words && strstr(rows[i / 2].words, "'c'");
         rig r = rig_start(NULL, (int)(i % 2));
         npu_value in = npu_input(r.graph, "x", F32(3)), w = npu_param(r.graph, "w", F32(3));
         npu_value c = with_c ? npu_constant_ref(r.graph, "c", F32(3), room + 8) : in, a = npu_add(r.graph, in, w);

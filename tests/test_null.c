@@ -31,21 +31,26 @@ static void check_nothing(int line, const char *call, bool is_nothing)
     text.len = 0;
 }
 
-/* The call fails with a status, its diag (if it has one) says so in words, and nothing is made. */
+/* What a diag holds before a call: an earlier failure of something else. */
+static const npu_diag stale = { NPU_ERR_CHECKSUM, 7, 7, 7, 7, "stale", "stale", "stale" };
+
+/* The call fails with a status, its diag (if it has one) says so in words of its own, and nothing is made. */
 static void check_status(int line, const char *call, npu_status status, bool is_expected)
 {
+    bool has_diag = strstr(call, "&diag") != NULL, is_stale = memcmp(&diag, &stale, sizeof diag) == 0;
     if (!is_expected) {
         npu_test_ok(0, __FILE__, line, call);
         fprintf(stderr, ": got %s\n", npu_status_name(status));
     }
     check_nothing(line, call, true);
-    NPU_CHECK(!made.graph && (diag.status == NPU_OK || (diag.status == status && diag.message[0])));
-    memset(&diag, 0, sizeof diag);
+    NPU_CHECK_THAT(!made.graph && diag.status == (has_diag ? status : stale.status) && is_stale == !has_diag &&
+                       (diag.message[0] != 0) == (diag.status != NPU_OK), "%s: '%s'", call, diag.message);
+    diag = stale;
 }
 
 static npu_status last;
-#define STATUS(call, expected) (last = call, check_status(__LINE__, #call, last, last == expected))
-#define FAILS(call) (last = call, check_status(__LINE__, #call, last, last != NPU_OK))
+#define STATUS(call, expected) (diag = stale, last = call, check_status(__LINE__, #call, last, last == expected))
+#define FAILS(call) (diag = stale, last = call, check_status(__LINE__, #call, last, last != NPU_OK))
 #define HANDLE(call) check_nothing(__LINE__, #call, (call).id == 0)
 #define NO_POINTER(call) check_nothing(__LINE__, #call, (call) == NULL)
 #define TEXT(call, expected) check_nothing(__LINE__, #call, strcmp(call, expected) == 0)
@@ -125,8 +130,10 @@ static void test_objects(void)
     NOTHING(npu_program_cache_clear(NULL));
     STRUCT(npu_program_cache_get_stats(NULL));
     STATUS(npu_ref_create(NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_ref_create(NULL, &(npu_ref_desc){ .diag = &diag }), NPU_ERR_INVALID_ARGUMENT);
     NOTHING(npu_ref_destroy(NULL));
     STATUS(npu_accel_create(NULL, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
+    STATUS(npu_accel_create(NULL, &(npu_accel){ .diag = &diag }, NULL), NPU_ERR_INVALID_ARGUMENT);
     STATUS(npu_accel_create(&made.backend, NULL, NULL), NPU_ERR_INVALID_ARGUMENT);
     NOTHING(npu_accel_destroy(NULL));
 }
