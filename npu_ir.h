@@ -6533,8 +6533,8 @@ NPU_IR_API npu_status npu_plan_advise(const npu_graph *g, const npu_plan_desc *d
 NPU_IR_API npu_status npu_rates_calibrate(npu_rates *rates, const npu_backend *backend, const npu_graph *g,
                                           uint64_t (*clock)(void), double *residual, npu_diag *diag);
 /* Corrects rates by the last run of an exec with desc.profile, on backend i of its plan: what its steps and transfers
-   took, against what the rates say; the median counts. Errors: INVALID_ARGUMENT, STATE (no profile, or a plan without
-   costs), NO_MEMORY. */
+   took, against what the rates say; the median counts. Errors: INVALID_ARGUMENT, STATE (no profile; a plan without
+   costs; an exec with overlap, which does not know what each took), NO_MEMORY. */
 NPU_IR_API npu_status npu_rates_refine(npu_rates *rates, const npu_exec *exec, uint32_t backend);
 /* As an initialiser in C: "{ .launch_ns = 20000.0, ... }". */
 NPU_IR_API void npu_rates_print(const npu_rates *rates, npu_text *text);
@@ -6552,7 +6552,9 @@ NPU_IR_API void npu_plan_print_dot(const npu_plan *plan, npu_text *text);
 typedef struct npu_profile_step {
     uint32_t step;      /* index in the plan; NPU_NO_INDEX = moving graph inputs or outputs */
     uint32_t op;        /* id of an op inside the step, 0 = the whole step; of ops that run as one the first */
-    uint64_t begin_ns, end_ns; /* since the start of the last run */
+    /* Since the start of the last run. With desc.overlap what a device does begins when all before it there is known to
+       be done, and ends when it is known to be done itself: where nobody asked in between, the first takes it all. */
+    uint64_t begin_ns, end_ns;
 } npu_profile_step;
 /* Of the last run with desc.profile set; belongs to the exec. */
 NPU_IR_API const npu_profile_step *npu_exec_profile(const npu_exec *exec, uint32_t *count);
@@ -54155,7 +54157,7 @@ typedef struct npu__flow {
     NPU__ARRAY(uint32_t, queue_of);           /* per action */
     NPU__ARRAY(uint32_t, next);               /* per action: the next one of its queue, or NPU_NO_INDEX */
     NPU__ARRAY(npu_fence, fences);            /* per action under way */
-    NPU__ARRAY(uint64_t, begins);             /* per action: when it was issued */
+    NPU__ARRAY(uint64_t, begins);             /* per action: when it was issued and nothing before it was at work */
     uint32_t first[NPU__PLAN_BACKENDS + 1];    /* per queue */
     /* of this run, per queue: next to issue, oldest under way, 1 + the last that is done */
     uint32_t head[NPU__PLAN_BACKENDS + 1], oldest[NPU__PLAN_BACKENDS + 1], done[NPU__PLAN_BACKENDS + 1];
@@ -55498,6 +55500,9 @@ static void npu__flow_advance(npu_exec *e, const npu_capture *c, uint32_t q)
 #endif
         npu__flow_done(e, c, f->oldest[q]);
         f->oldest[q] = f->next[f->oldest[q]];
+        if (e->desc.profile && f->oldest[q] != f->head[q]) { /* what was issued behind it begins now */
+            f->begins[f->oldest[q]] = e->desc.clock();
+        }
     }
 }
 
@@ -56939,7 +56944,7 @@ NPU_IR_API npu_status npu_rates_refine(npu_rates *rates, const npu_exec *e, uint
     if (!rates || !e || backend >= npu__num_backends(e->program->plan)) {
         return NPU_ERR_INVALID_ARGUMENT;
     }
-    if (!e->num_profile || !e->program->plan->op_ns) {
+    if (!e->num_profile || !e->program->plan->op_ns || e->desc.overlap) {
         return NPU_ERR_STATE;
     }
     ratios = (double *)npu__alloc(&e->allocator, e->num_profile * sizeof *ratios);

@@ -945,6 +945,40 @@ static void test_profile(void)
     rig_end(&r);
 }
 
+/* A transfer that is given to a device behind its work begins when that is done, so that the parts of a run are no more
+   than the whole; and rates learn nothing from it. */
+static void test_profile_behind(void)
+{
+    static const npu_rates rates = { .launch_ns = 1, .num_rows = 1 };
+    const npu_rates *both[2] = { &rates, &rates };
+    npu_sim_desc desc = slow();
+    rig r = overlap_rig(&desc, 1, 50000);
+    float x[SIZE];
+    uint32_t count = 0;
+    uint64_t done = 0, sum = 0, last = 0;
+    fill(x, SIZE, 1);
+    r.exec_desc.profile = true;
+    r.desc.rates = both;
+    npu_value in = npu_input(r.graph, "x", F32(SIDE, SIDE));
+    npu_output(r.graph, "y", on(r.graph, 1, npu_abs(r.graph, on(r.graph, 0, npu_relu(r.graph, in)))));
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    npu_test_input(r.exec, "x", x, sizeof x);
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+    const npu_profile_step *steps = npu_exec_profile(r.exec, &count);
+    for (uint32_t i = 0; i < count; i++) {
+        const npu_step *s = npu_plan_step(npu_program_plan(r.program), steps[i].step);
+        done = s && s->type == NPU_STEP_PARTITION && !s->backend && !steps[i].op ? steps[i].end_ns : done;
+        NPU_CHECK(!s || s->type != NPU_STEP_TRANSFER || (done && steps[i].begin_ns >= done));
+        sum += steps[i].op ? 0 : steps[i].end_ns - steps[i].begin_ns;
+        last = steps[i].end_ns > last ? steps[i].end_ns : last;
+    }
+    NPU_CHECK(done >= 100000 && sum <= last + last / 8); /* the first entry is from the start of the run */
+    npu_rates learned = rates;
+    NPU_CHECK_STATUS(npu_rates_refine(&learned, r.exec, 0), NPU_ERR_STATE);
+    NPU_CHECK(memcmp(&learned, &rates, sizeof rates) == 0);
+    rig_end(&r);
+}
+
 int main(void)
 {
     NPU_RUN(test_branches);
@@ -967,5 +1001,6 @@ int main(void)
     NPU_RUN(test_repeated_fence);
     NPU_RUN(test_rogue);
     NPU_RUN(test_profile);
+    NPU_RUN(test_profile_behind);
     return npu_test_done();
 }
