@@ -4554,8 +4554,9 @@ NPU_IR_API npu_value npu_input(npu_graph *g, const char *name, npu_spec spec);
    npu_graph_bind_param. */
 NPU_IR_API npu_value npu_param(npu_graph *g, const char *name, npu_spec spec);
 /* Binds host data of exactly `size` bytes to a parameter; borrowed until everything made from the graph is
-   destroyed. Programs have what was bound when they were made: after binding anew, make a new one. Errors: SHAPE
-   (size), DYNAMIC_SHAPE (its dims are not known), NOT_FOUND, INVALID_ARGUMENT (not a parameter). */
+   destroyed. Programs have what was bound when they were made: after binding anew, make a new one. The graph keeps the
+   error, as of all that is built: nothing is planned of it then. Errors: SHAPE (size), DYNAMIC_SHAPE (its dims are not
+   known), NOT_FOUND, INVALID_ARGUMENT (not a parameter). */
 NPU_IR_API npu_status npu_graph_bind_param(npu_graph *g, const char *name, const void *data, size_t size);
 /* Compares the tensors of a checkpoint with the parameters, by either of their names, and calls report (may be
    NULL) for each difference, with the parameter in diag->value: first of the parameters MISSING_WEIGHT (it is
@@ -6602,7 +6603,7 @@ typedef struct npu_difference {
     npu_status status;           /* OK: close; MISMATCH; SHAPE; DTYPE (complex and real, no plain numbers) */
     uint64_t num_elements, num_wrong;
     double max_diff, mean_diff;  /* of |got - want|; infinity where a NaN, the shape or the dtype is wrong */
-    uint64_t worst;              /* the element with the largest difference, the first of those */
+    uint64_t worst;              /* of the wrong elements, else of all, the first with the largest difference */
     double got, want;            /* what stands there */
 } npu_difference;
 
@@ -6625,9 +6626,9 @@ NPU_IR_API npu_status npu_array_compare_ranking(const npu_array *got, const npu_
                                           npu_ranking *out);
 /* Runs the exec on the inputs bound and compares its outputs, all of them, with expected[i] for output i (names are
    not read). outputs, if not NULL, has room for one difference per output; total, if not NULL, is that of all
-   elements, and its `worst` the index of the output with the largest difference. Errors: ARITY (count is not the
-   number of outputs), those of the run; MISMATCH, SHAPE, DTYPE: the first output that differs, named by diag. On
-   all of them total says so, with infinity where nothing could be compared. */
+   elements, and its `worst` the index of the output, of those that differ if any do, with the largest difference.
+   Errors: ARITY (count is not the number of outputs), those of the run; MISMATCH, SHAPE, DTYPE: the first output that
+   differs, named by diag. On all of them total says so, with infinity where nothing could be compared. */
 NPU_IR_API npu_status npu_exec_verify(npu_exec *exec, const npu_array *expected, uint32_t count,
                                       const npu_tolerance *tolerance, npu_difference *outputs,
                                       npu_difference *total, npu_diag *diag);
@@ -57415,8 +57416,8 @@ static void npu__compare_numbers(const npu_array *got, const npu_array *want, co
 {
     npu_dtype a = npu__part_dtype(npu__dtype_of(&got->spec)), b = npu__part_dtype(npu__dtype_of(&want->spec));
     size_t parts = npu_dtype_is_complex(npu__dtype_of(&got->spec)) ? 2 : 1;
-    bool is_exact = a == b && !npu_dtype_is_float(a), is_wrong = false, was_wrong;
-    double sum = 0;
+    bool is_exact = a == b && !npu_dtype_is_float(a), is_wrong = false, was_wrong, worst_is_wrong = false;
+    double sum = 0, worst = -1;
     for (size_t i = 0; i < len * parts; i++) {
         double x = npu__element_value(a, got->data, i), y = npu__element_value(b, want->data, i);
         double diff = is_exact ? npu__integer_distance(a, got->data, want->data, i) : npu__distance(x, y);
@@ -57426,8 +57427,10 @@ static void npu__compare_numbers(const npu_array *got, const npu_array *want, co
         is_wrong = was_wrong || (!(diff <= t->atol + t->rtol * fabs(isinf(y) ? 0.0 : y)) && diff != 0.0);
         d->num_wrong += is_wrong && !was_wrong;
         sum += diff;
-        if (i == 0 || diff > d->max_diff) {
-            d->max_diff = diff;
+        d->max_diff = diff > d->max_diff ? diff : d->max_diff;
+        if (is_wrong == worst_is_wrong ? diff > worst : is_wrong) {
+            worst = diff;
+            worst_is_wrong = is_wrong;
             d->worst = i / parts;
             d->got = x;
             d->want = y;
@@ -57573,7 +57576,7 @@ typedef struct npu__verify {
     uint32_t num_outputs;
     const npu_tolerance *tolerance;
     npu_difference *outputs, total;
-    double sum; /* of all differences */
+    double sum, worst; /* of all differences; of the output that the total names */
     npu_diag *diag;
 } npu__verify;
 
@@ -57636,8 +57639,9 @@ static void npu__verify_output(npu__verify *v, uint32_t i, const npu_array *want
     if (v->outputs) {
         v->outputs[i] = d;
     }
-    if (i == 0 || d.max_diff > v->total.max_diff) {
-        v->total.max_diff = d.max_diff;
+    v->total.max_diff = d.max_diff > v->total.max_diff ? d.max_diff : v->total.max_diff;
+    if (i == 0 || (!d.status == !v->total.status ? d.max_diff > v->worst : d.status != NPU_OK)) {
+        v->worst = d.max_diff;
         v->total.worst = i;
         v->total.got = d.got;
         v->total.want = d.want;

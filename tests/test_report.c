@@ -397,6 +397,33 @@ static void test_compare_types(void)
     }
 }
 
+/* What is named is wrong: a small number that is off, not a large one that is off by more, and may be. */
+static void test_compare_names_what_is_wrong(void)
+{
+    const float want[4] = { 1e6f, 0, 1, 2 }, got[4] = { 1e6f + 5, 0, 1.5f, 2.25f }, near_want[4] = { 1e6f + 5, 0, 1, 2 };
+    const npu_array a = { "a", SPEC(NPU_F32, 4), got }, b = { "b", SPEC(NPU_F32, 4), want };
+    const npu_array near_b = { "near", SPEC(NPU_F32, 4), near_want };
+    npu_difference d, total;
+    NPU_CHECK_STATUS(npu_array_compare(&a, &b, NULL, &d), NPU_ERR_MISMATCH);
+    NPU_CHECK(d.num_wrong == 2 && d.worst == 2 && d.got == 1.5 && d.want == 1 && d.max_diff == 5);
+    NPU_CHECK_STATUS(npu_array_compare(&near_b, &b, NULL, &d), NPU_OK);
+    NPU_CHECK(d.num_wrong == 0 && d.worst == 0 && d.max_diff == 5);
+    /* so of outputs */
+    npu_graph *g = graph_of("graph main\ninput x : f32[4]\ny = aten.abs.default(x)\noutput x = x\noutput y = y\n");
+    const npu_backend *cpu = npu_ref_backend();
+    npu_exec *exec = NULL;
+    NPU_CHECK_STATUS(npu_exec_create_simple(&exec, g, &cpu, 1, NULL), NPU_OK);
+    NPU_CHECK_STATUS(npu_test_input_at(exec, 0, near_want, sizeof near_want), NPU_OK);
+    const float off[4] = { 1e6f + 5, 0, 1, 2.5f };
+    for (int wrong = 0; wrong < 2; wrong++) { /* the second output, the first */
+        const npu_array expected[2] = { { NULL, SPEC(NPU_F32, 4), wrong ? off : want }, { NULL, SPEC(NPU_F32, 4), wrong ? want : off } };
+        NPU_CHECK_STATUS(npu_exec_verify(exec, expected, 2, NULL, NULL, &total, NULL), NPU_ERR_MISMATCH);
+        NPU_CHECK(total.worst == (wrong ? 0 : 1) && total.got == 2 && total.want == 2.5 && total.max_diff == 5);
+    }
+    npu_exec_destroy(exec);
+    npu_graph_destroy(g);
+}
+
 /* ---- verify: what is largest ---- */
 
 static void test_ranking(void)
@@ -766,6 +793,7 @@ int main(void)
     NPU_RUN(test_ranking);
     NPU_RUN(test_network_in_halves);
     NPU_RUN(test_verify);
+    NPU_RUN(test_compare_names_what_is_wrong);
     NPU_RUN(test_find_wrong_op);
     NPU_RUN(test_find_wrong_op_in_little_memory);
     NPU_RUN(test_no_memory);
