@@ -6913,9 +6913,11 @@ NPU_IR_API npu_status npu_graph_quantize(npu_graph **out, const npu_graph *g, co
 
    Ops on bytes are those that the pass integer-ops makes, of i8; u8, as ONNX files have it, is i8 with the same numbers
    after signed-bytes:  passes = 1u << NPU_PASS_SIGNED_BYTES | 1u << NPU_PASS_INTEGER | ...
-   Bytes are the same in the executor, from the file and by C calls, on every machine. But where an op of f32 stands
-   between two on bytes, as a Fourier transform or a batch norm with statistics of the batch, its last bits are others
-   in the executor: they may round a byte to its neighbour, or make an angle of pi one of -pi.
+   Bytes are the same in the executor, from the file and by C calls, on every machine whose float and double are those
+   of IEEE 754 without bits to spare (FLT_EVAL_METHOD 0); numbers of f32 from the file and by C calls, too, where the
+   compiler fuses no product with a sum, which gcc has to be told: -std=c99 or -ffp-contract=off. But where an op of f32
+   stands between two on bytes, as a Fourier transform or a batch norm with statistics of the batch, its last bits are
+   others in the executor: they may round a byte to its neighbour, or make an angle of pi one of -pi.
 
    C CALLS: for a product that is never updated npu_plan_write writes a C file instead, which calls the same kernels in
    order, with the words as constant structs and the constants as arrays of their own: nothing is opened, walked or
