@@ -175,6 +175,9 @@
 #define NPU_IR_IMPLEMENTATION
 #endif
 
+#if defined(NPU_IR_IMPLEMENTATION) && defined(__STRICT_ANSI__) && !defined(_POSIX_C_SOURCE) && defined(__linux__)
+#define _POSIX_C_SOURCE 200112L /* with -std=c99 <time.h> shows a clock of nanoseconds to who asks before all headers */
+#endif
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
