@@ -7242,9 +7242,9 @@ typedef struct npu_plan_write_desc {
     uint32_t alignment;             /* of constants and of what lies in the arena: 8 to 64; 0 = 8 */
     uint32_t scratch;               /* bytes of the arena that a step may take to be faster; 0 = none: least memory */
     bool big_endian;                /* for machines of that byte order */
-    /* C code for the model, as text: the file as an array `name`, and in capitals the bytes of its arena, its kernels
-       as a list of X(kernel), and the number of each port: DIGITS_ARENA, DIGITS_KERNELS(X), DIGITS_IN_IMAGE. NULL =
-       none */
+    /* C code for the model, as text, a header that may be included twice: the file as an array `name`, and in capitals
+       the bytes and alignment of its arena, its kernels as a list of X(kernel), and the number of each port:
+       DIGITS_ARENA, DIGITS_ALIGNMENT, DIGITS_KERNELS(X), DIGITS_IN_IMAGE. NULL = none */
     npu_text *code;
     /* The model as a C file instead, as text: see C CALLS above; NULL = none */
     npu_text *calls;
@@ -61547,9 +61547,14 @@ static void npu__planned_share(npu_planned_writer *w, npu_value v, uint32_t memo
     w->memories[memory].uses += npu__planned_uses(w->g, v);
 }
 
+static unsigned npu__planned_alignment(const npu_planned_writer *w)
+{
+    return w->desc->alignment ? w->desc->alignment : 8u;
+}
+
 static uint32_t npu__planned_align(const npu_planned_writer *w, uint64_t size)
 {
-    uint64_t a = w->desc->alignment ? w->desc->alignment : 8;
+    uint64_t a = npu__planned_alignment(w);
     uint64_t end = (size + a - 1) & ~(a - 1); /* a is a power of two; this is asked for each pair of memories */
     return end < NPU_PLANNED_ARENA ? (uint32_t)end : NPU_PLANNED_ARENA;
 }
@@ -63317,7 +63322,7 @@ static npu_status npu__planned_fill(npu_planned_writer *w, uint32_t *words, uint
     head->size = head_size + (uint32_t)w->data.len;
     head->head_size = head_size;
     head->arena_size = (uint32_t)w->arena_size;
-    head->alignment = w->desc->alignment ? w->desc->alignment : 8;
+    head->alignment = npu__planned_alignment(w);
     head->num_ports = num_ports;
     head->steps = 16 * (1 + num_ports);
     head->end = head->steps + w->num_words;
@@ -63384,11 +63389,9 @@ static void npu__planned_put_name(npu_text *text, const char *name)
     }
 }
 
-static void npu__planned_put_kernels(const npu_planned_writer *w, npu_text *text, const char *name)
+static void npu__planned_put_kernels(const npu_planned_writer *w, npu_text *text, const char *upper)
 {
-    npu_text_printf(text, "#define ");
-    npu__planned_put_name(text, name);
-    npu_text_printf(text, "_KERNELS(X)");
+    npu_text_printf(text, "#define %s_KERNELS(X)", upper);
     for (uint32_t i = 0; i < w->desc->num_libraries; i++) {
         const npu_planned_library *l = w->desc->libraries[i];
         for (uint32_t k = 0; k < l->num_kernels; k++) {
@@ -63414,14 +63417,12 @@ NPU__COLD static void npu__planned_put_spec(npu_text *text, const npu_planned_po
     npu_text_printf(text, "], %u bytes */\n", (unsigned)port->bytes);
 }
 
-static void npu__planned_put_ports(const npu_planned_writer *w, npu_text *text, const char *name,
+static void npu__planned_put_ports(const npu_planned_writer *w, npu_text *text, const char *upper,
                                    const npu_planned_port *ports, uint32_t num)
 {
     static const char *const roles[] = { "IN", "OUT", "STATE" };
     for (uint32_t i = 0; i < num; i++) {
-        npu_text_printf(text, "#define ");
-        npu__planned_put_name(text, name);
-        npu_text_printf(text, "_%s_", roles[ports[i].role - 1]);
+        npu_text_printf(text, "#define %s_%s_", upper, roles[ports[i].role - 1]);
         npu__planned_put_name(text, w->names.data + ports[i].name);
         npu_text_printf(text, " %u /* port", (unsigned)i);
         npu__planned_put_spec(text, &ports[i]);
@@ -63434,7 +63435,7 @@ static void npu__planned_put_array(const npu_planned_writer *w, npu_text *text, 
 {
     npu_text_printf(text,
                     "#if defined(__GNUC__)\n__attribute__((aligned(%u)))\n#endif\nstatic const uint64_t %s[%lu] = {",
-                    (unsigned)(w->desc->alignment ? w->desc->alignment : 8), name, (unsigned long)(size / 8));
+                    npu__planned_alignment(w), name, (unsigned long)(size / 8));
     for (size_t i = 0; i < size; i += 8) {
         uint32_t half[2] = { 0, 0 };
         for (uint32_t k = 0; k < 8; k++) {
@@ -63450,21 +63451,26 @@ static void npu__planned_put_array(const npu_planned_writer *w, npu_text *text, 
 static void npu__planned_put_code(npu_planned_writer *w, const npu_planned_port *ports, uint32_t num,
                                   const uint8_t *file, size_t size)
 {
-    npu_text *text = w->desc->code;
+    npu_text *text = w->desc->code, upper = npu_text_init(&w->allocator);
     const char *name = w->desc->name ? w->desc->name : "model";
-    npu_text_printf(
-        text,
-        "/* A planned model: %lu bytes, %lu steps. Written by npu_plan_write; see npu_ir.h, PLANNED MODELS. */\n"
-        "#include <stdint.h>\n#define ",
-        (unsigned long)size, (unsigned long)w->num_steps);
-    npu__planned_put_name(text, name);
-    npu_text_printf(text, "_ARENA %lu /* bytes */\n", (unsigned long)w->arena_size);
-    npu__planned_put_kernels(w, text, name);
-    npu__planned_put_ports(w, text, name, ports, num);
-    npu__planned_put_array(w, text, name, file, size);
-    if (text->status) {
-        npu__planned_fail(w, text->status, "out of memory");
+    npu__planned_put_name(&upper, name);
+    if (upper.status == NPU_OK) {
+        npu_text_printf(
+            text,
+            "/* A planned model: %lu bytes, %lu steps. Written by npu_plan_write; see npu_ir.h, PLANNED MODELS. */\n"
+            "#ifndef %s_FILE\n#define %s_FILE\n#include <stdint.h>\n#define %s_ARENA %lu /* bytes */\n"
+            "#define %s_ALIGNMENT %uu /* of the arena */\n",
+            (unsigned long)size, (unsigned long)w->num_steps, upper.data, upper.data, upper.data,
+            (unsigned long)w->arena_size, upper.data, npu__planned_alignment(w));
+        npu__planned_put_kernels(w, text, upper.data);
+        npu__planned_put_ports(w, text, upper.data, ports, num);
+        npu__planned_put_array(w, text, name, file, size);
+        npu_text_printf(text, "#endif\n");
     }
+    if (text->status || upper.status) {
+        npu__planned_fail(w, NPU_ERR_NO_MEMORY, "out of memory");
+    }
+    npu_text_free(&upper);
 }
 
 /* ---- planned models: C calls ---- */
@@ -63675,7 +63681,7 @@ NPU__COLD static void npu__planned_put_constants(const npu_planned_writer *w, np
     }
     npu_text_printf(text, "} %s_constants;\n#if defined(__GNUC__)\n__attribute__((aligned(%u)))\n#endif\n"
                     "static const %s_constants %s_data = {\n", name,
-                    (unsigned)(w->desc->alignment ? w->desc->alignment : 8), name, name);
+                    npu__planned_alignment(w), name, name);
     if (has_own) {
         npu_text_printf(text, "    .head = { .size = (uint32_t)sizeof(%s_constants), .arena_size = %lu", name,
                         (unsigned long)w->arena_size);
