@@ -6845,7 +6845,8 @@ typedef struct npu_quantize_report {
     uint32_t num_ops;
     npu_difference loss; /* the same with all ops quantised, where num_measured is not 0 */
 } npu_quantize_report;
-/* The two tables; ops with a loss by falling loss, then those that stay. */
+/* The two tables; ops with a loss by falling loss, then those that stay; where nothing was measured, how many ops are
+   quantised. */
 NPU_IR_API void npu_quantize_report_print(const npu_quantize_report *report, npu_text *text);
 
 /* All zero = 8 bits, a scale per channel, least and largest elements. */
@@ -60933,6 +60934,21 @@ static void npu__quant_print_loss(npu_text *text, const npu_difference *loss)
     npu_text_printf(text, "%s\n", is_partial ? "not comparable: outputs of other sizes" : "");
 }
 
+/* Without losses no table has the ops that do not stay. */
+static void npu__quant_print_unmeasured(const npu_quantize_report *report, npu_text *text)
+{
+    uint32_t quantised = 0;
+    bool is_measured = false;
+    for (uint32_t i = 0; i < report->num_ops; i++) {
+        quantised += report->ops[i].reason == NULL;
+        is_measured |= report->ops[i].is_measured;
+    }
+    if (!is_measured && quantised) {
+        npu_text_printf(text, "%lu of %lu ops are quantised: no losses, as none were measured\n",
+                        (unsigned long)quantised, (unsigned long)report->num_ops);
+    }
+}
+
 NPU__COLD NPU_IR_API void npu_quantize_report_print(const npu_quantize_report *report, npu_text *text)
 {
     uint32_t worst = NPU_NO_INDEX;
@@ -60959,6 +60975,7 @@ NPU__COLD NPU_IR_API void npu_quantize_report_print(const npu_quantize_report *r
             npu_text_printf(text, "%-36s %-24s stays: %s\n", o->name, o->value, o->reason);
         }
     }
+    npu__quant_print_unmeasured(report, text);
     if (report->loss.num_elements || report->loss.status) {
         npu_text_append(text, "all: ", 5);
         npu__quant_print_loss(text, &report->loss);
