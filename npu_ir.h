@@ -35096,7 +35096,7 @@ static npu_status npu__tensors_open(npu__tensors *t, const npu_bytes *file)
     t->file = (const uint8_t *)file->data;
     t->num_ranges = 0;
     p->file = file->name ? file->name : "safetensors";
-    p->line = 1;
+    p->line = 0; /* no text yet */
     if (!file->data || file->size < 8) {
         return npu__parse_fail(p, NPU_ERR_PARSE, "a safetensors file of %llu bytes has no header",
                                (unsigned long long)(file->data ? file->size : 0));
@@ -35107,6 +35107,7 @@ static npu_status npu__tensors_open(npu__tensors *t, const npu_bytes *file)
         return npu__parse_fail(p, NPU_ERR_PARSE, "byte 0: a header of %llu bytes in a file of %llu",
                                (unsigned long long)len, (unsigned long long)file->size);
     }
+    p->line = 1;
     p->end += (size_t)len;
     t->data = (const uint8_t *)p->end;
     t->size = file->size - 8 - len;

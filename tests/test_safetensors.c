@@ -213,6 +213,7 @@ static void test_truncated(void)
     NPU_CHECK_STATUS(bind_copy(f.bytes.data, f.bytes.size, &d, &h), NPU_OK);
     for (size_t size = 0; size < f.bytes.size; size++) {
         NPU_CHECK_STATUS(bind_copy(f.bytes.data, size, &d, &h), NPU_ERR_PARSE);
+        NPU_CHECK_EQ(d.line, size + sizeof ones < f.bytes.size ? 0 : 1); /* bytes that are no text yet have no lines */
         NPU_CHECK(d.message[0]);
     }
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
