@@ -12162,6 +12162,19 @@ NPU_IR_API npu_value npu_graph_find(const npu_graph *g, const char *name)
     return v;
 }
 
+/* What a value that nobody finds may be: one of nearly its letters, of a role (0 = any). */
+NPU__COLD static const char *npu__nearest_value(const npu_graph *g, uint32_t role, const char *name, char hint[80])
+{
+    npu__nearest nearest = { name, NULL, 0 };
+    for (uint32_t i = 1; NPU__HAS_STRINGS && g && i < g->num_values; i++) {
+        const char *other = g->names[g->values[i].name];
+        if (other[0] && (!role || g->values[i].role == role)) {
+            npu__nearest_offer(&nearest, other, other);
+        }
+    }
+    return npu__nearest_hint(&nearest, hint);
+}
+
 /* Index of the output of this name; NPU_NO_INDEX = there is none. */
 static uint32_t npu__find_output(const npu_graph *g, const char *name)
 {
@@ -23269,16 +23282,9 @@ NPU__COLD NPU_IR_API npu_status npu_graph_bind_param(npu_graph *g, const char *n
     size_t want = 0;
     npu_status status;
     if (!v.id) {
-        npu__nearest nearest = { name, NULL, 0 };
         char hint[80];
-        for (uint32_t i = 1; g && i < g->num_values; i++) {
-            const char *other = g->names[g->values[i].name];
-            if (g->values[i].role == NPU_ROLE_PARAM) {
-                npu__nearest_offer(&nearest, other, other);
-            }
-        }
         return npu__graph_fail(g, NPU_ERR_NOT_FOUND, "param '%.60s': the graph has no such parameter%s",
-                               npu__or_empty(name), npu__nearest_hint(&nearest, hint));
+                               npu__or_empty(name), npu__nearest_value(g, NPU_ROLE_PARAM, name, hint));
     }
     if (g->values[v.id].role != NPU_ROLE_PARAM || !data) {
         return npu__graph_fail(g, NPU_ERR_INVALID_ARGUMENT, "'%s': %s", name,
@@ -31057,13 +31063,15 @@ static npu_status npu__parse_latest(npu__parser *p, npu_value *v)
 NPU__COLD static npu_status npu__parse_unknown_value(npu__parser *p, const char *at, const char *name)
 {
     static const char *const python[][2] = { { "True", "true" }, { "False", "false" }, { "None", "none" } };
+    char hint[80];
     p->token.at = at; /* the place of the failure */
     for (size_t i = 0; i < NPU__COUNT(python); i++) {
         if (strcmp(python[i][0], name) == 0) {
             return npu__parse_fail(p, NPU_ERR_PARSE, "'%s' is written '%s' here", name, python[i][1]);
         }
     }
-    return npu__parse_fail(p, NPU_ERR_NOT_FOUND, "value '%.80s' is not defined before this line", name);
+    return npu__parse_fail(p, NPU_ERR_NOT_FOUND, "value '%.80s' is not defined before this line%s", name,
+                           npu__nearest_value(p->g, 0, name, hint));
 }
 
 NPU__COLD static npu_status npu__parse_value(npu__parser *p, npu_value *out)
@@ -33513,6 +33521,7 @@ NPU__COLD static npu_status npu__json_resolve(npu__loader *l, const npu__json *m
     const npu__name_entry *entry;
     const char *name = NULL;
     npu_status status;
+    char hint[80];
     if (npu__json_is(producer, NPU__JSON_STRING)) {
         entry = npu__map_find(&l->producers, producer->as.str);
         *out = entry ? npu__make_value(0) : npu_graph_find(l->p.g, producer->as.str);
@@ -33521,7 +33530,8 @@ NPU__COLD static npu_status npu__json_resolve(npu__loader *l, const npu__json *m
         }
         if (!entry) {
             return npu__json_fail(l, meta, NPU_ERR_NOT_FOUND,
-                                  "'%.60s' is no graph input or node before this one", producer->as.str);
+                                  "'%.60s' is no graph input or node before this one%s", producer->as.str,
+                                  npu__nearest_value(l->p.g, 0, producer->as.str, hint));
         }
         if (index && (index->type != NPU__JSON_INT || index->as.i < 0 || index->as.i >= entry->count)) {
             return npu__json_fail(l, index, NPU_ERR_RANGE,
@@ -33547,7 +33557,8 @@ NPU__COLD static npu_status npu__json_resolve(npu__loader *l, const npu__json *m
     }
     return out->id
                ? npu__json_latest(l, meta, out)
-               : npu__json_fail(l, meta, NPU_ERR_NOT_FOUND, "'%.60s' is no weight, input or result", name);
+               : npu__json_fail(l, meta, NPU_ERR_NOT_FOUND, "'%.60s' is no weight, input or result%s", name,
+                                npu__nearest_value(l->p.g, 0, name, hint));
 }
 
 /* The inputs of a node: null is a hole. */
@@ -43948,6 +43959,17 @@ NPU__COLD NPU_IR_API const npu_pass *npu_conversion_pass(const char *name)
 
 /* ---- specialisation ---- */
 
+NPU__COLD static npu_status npu__no_symbol(const npu_graph *g, const char *name, npu_diag *diag)
+{
+    npu__nearest nearest = { name, NULL, 0 };
+    char hint[80];
+    for (uint32_t i = 0; NPU__HAS_STRINGS && i < g->num_symbols; i++) {
+        npu__nearest_offer(&nearest, g->symbols[i].name, g->symbols[i].name);
+    }
+    return npu__fail(diag, NPU_ERR_NOT_FOUND, "specialize: the graph has no symbol '%.80s'%s", name,
+                     npu__nearest_hint(&nearest, hint));
+}
+
 NPU__COLD NPU_IR_API npu_status npu_graph_specialize(npu_graph **out, const npu_graph *g, const char *const *names,
                                            const int64_t *dims, uint32_t count, npu_diag *diag)
 {
@@ -43967,7 +43989,7 @@ NPU__COLD NPU_IR_API npu_status npu_graph_specialize(npu_graph **out, const npu_
     for (uint32_t i = 0; i < count && status == NPU_OK; i++) {
         const char *name = npu__or_empty(names[i]);
         if (!npu__find_symbol(g, name)) {
-            status = npu__fail(&local, NPU_ERR_NOT_FOUND, "specialize: the graph has no symbol '%.80s'", name);
+            status = npu__no_symbol(g, name, &local);
         }
     }
     rw.from = g;
@@ -59670,6 +59692,7 @@ static npu_status npu__quant_check_rule(const npu__quant *q, uint32_t i)
     const npu_quantize_rule *r = &q->desc->rules[i];
     const char *name = r->op ? r->op : r->value;
     bool is_found = false;
+    char hint[80];
     if (!r->op == !r->value) {
         return npu__fail(q->diag, NPU_ERR_INVALID_ARGUMENT, "quantise: rule %u has not one of op and value",
                          (unsigned)i);
@@ -59687,7 +59710,8 @@ static npu_status npu__quant_check_rule(const npu__quant *q, uint32_t i)
     return is_found ? NPU_OK
                     : npu__fail(q->diag, NPU_ERR_NOT_FOUND, "quantise: rule %u: the graph has no %s '%.80s'%s",
                                 (unsigned)i, r->op ? "op" : "value", name,
-                                r->op ? ", a kind, an op's name or that of its first result, as in the report" : "");
+                                r->op ? ", a kind, an op's name or that of its first result, as in the report"
+                                      : npu__nearest_value(q->g, 0, name, hint));
 }
 
 static bool npu__quant_is_bound(const npu__quant *q, uint32_t op)

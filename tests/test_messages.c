@@ -361,6 +361,13 @@ static npu_status text_op(setup *s)
     return npu_graph_parse(&g, text, sizeof text - 1, NULL, &s->diag);
 }
 
+static npu_status text_value(setup *s)
+{
+    static const char text[] = "npu_ir 1\ngraph main\ninput picture : f32[2]\ny = aten.relu.default(pictur)\noutput y = y\n";
+    npu_graph *g = NULL;
+    return npu_graph_parse(&g, text, sizeof text - 1, NULL, &s->diag);
+}
+
 static npu_status json_broken(setup *s)
 {
     npu_graph *g = NULL;
@@ -569,6 +576,36 @@ static npu_status json_attribute(setup *s)
 #undef TENSOR
     npu_graph *g = NULL;
     return npu_graph_parse_json(&g, text, sizeof text - 1, NULL, &s->diag);
+}
+
+/* Of an input, by its producer and by its name alone. */
+static npu_status read_json_of(setup *s, const char *producer)
+{
+#define TENSOR(name) "{\"name\": \"" name "\", \"shape\": [2], \"dtype\": \"float32\""
+    char text[600];
+    npu_graph *g = NULL;
+    int len = snprintf(text, sizeof text,
+                       "{\"graph_inputs\": [" TENSOR("picture") "}], \"weights\": [], \"graph_outputs\": [" TENSOR("b") "}],\n"
+                       " \"nodes\": [{\"name\": \"b\", \"op_type\": \"aten.relu.default\", \"attrs\": {},\n"
+                       "            \"inputs\": [" TENSOR("pitcure") "%s}], \"outputs\": [" TENSOR("b") "}]}]}",
+                       producer);
+#undef TENSOR
+    return npu_graph_parse_json(&g, text, (size_t)len, NULL, &s->diag);
+}
+static npu_status json_producer(setup *s) { return read_json_of(s, ", \"producer_node\": \"pitcure\""); }
+static npu_status json_name(setup *s) { return read_json_of(s, ""); }
+
+static npu_status symbol_typo(setup *s)
+{
+    static const char text[] = "npu_ir 1\ngraph main\nsymbol batch 1 4\ninput x : f32[batch]\n"
+                               "y = aten.relu.default(x)\noutput y = y\n";
+    const char *name = "bacth";
+    const int64_t size = 2;
+    npu_graph *g = NULL, *out = NULL;
+    npu_status status = npu_graph_parse(&g, text, sizeof text - 1, NULL, &s->diag);
+    status = status ? status : npu_graph_specialize(&out, g, &name, &size, 1, &s->diag);
+    npu_graph_destroy(g);
+    return status;
 }
 
 static npu_status missing_file(setup *s)
@@ -829,6 +866,14 @@ static const struct {
     { "layer heads", layer_heads, NPU_ERR_SHAPE, false, { "attention att: 3 heads must divide 8 features" } },
     { "text op", text_op, NPU_ERR_NOT_FOUND, false,
       { "'aten.rleu.default' is not registered", "did you mean 'aten.relu.default'?" } },
+    { "text value", text_value, NPU_ERR_NOT_FOUND, false,
+      { "value 'pictur' is not defined before this line", "did you mean 'picture'?" } },
+    { "json producer", json_producer, NPU_ERR_NOT_FOUND, false,
+      { "'pitcure' is no graph input or node before this one", "did you mean 'picture'?" } },
+    { "json name", json_name, NPU_ERR_NOT_FOUND, false,
+      { "'pitcure' is no weight, input or result", "did you mean 'picture'?" } },
+    { "symbol typo", symbol_typo, NPU_ERR_NOT_FOUND, false,
+      { "specialize: the graph has no symbol 'bacth'", "did you mean 'batch'?" } },
     { "json broken", json_broken, NPU_ERR_PARSE, false, { "column 11: expected a value" } },
     { "json dtype", json_dtype, NPU_ERR_DTYPE, false, { "'x': 'flaot32' is no dtype" } },
     { "plan written by none", plan_written_by_none, NPU_ERR_INVALID_ARGUMENT, false,
