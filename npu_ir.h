@@ -430,6 +430,10 @@ NPU_IR_API void npu_text_free(npu_text *text);
 NPU_IR_API npu_status npu_text_load(npu_text *text, const char *path);
 NPU_IR_API npu_status npu_text_save(const npu_text *text, const char *path);
 
+/* For a "did you mean": of the names (NULL among them is none) that with the fewest letters other than in `wanted`, the
+   first of several. NULL = more than half of each, or four, are others, and always under NPU_IR_NO_STRINGS. */
+NPU_IR_API const char *npu_name_nearest(const char *wanted, const char *const *names, size_t num_names);
+
 /* Sizes are added and multiplied through these: false and *out = 0 when the result does not fit. */
 NPU_IR_API bool npu_size_add(size_t a, size_t b, size_t *out);
 NPU_IR_API bool npu_size_mul(size_t a, size_t b, size_t *out);
@@ -7782,6 +7786,17 @@ static bool npu__nearest_offer(npu__nearest *nearest, const char *name, const ch
     (void)shown;
 #endif
     return strcmp(wanted, name) == 0;
+}
+
+NPU__COLD NPU_IR_API const char *npu_name_nearest(const char *wanted, const char *const *names, size_t num_names)
+{
+    npu__nearest nearest = { wanted, NULL, 0 };
+    for (size_t i = 0; NPU__HAS_STRINGS && names && i < num_names; i++) {
+        if (names[i]) {
+            npu__nearest_offer(&nearest, names[i], names[i]);
+        }
+    }
+    return nearest.found;
 }
 
 /* ", did you mean 'relu'?", or nothing. */
@@ -64073,7 +64088,7 @@ static void npu__planned_put_calls_head(const npu_planned_writer *w, npu_text *t
                     "#include \"npu_ir.h\"\n#include \"npu_ir_backend_ref.h\"\n\n",
                     name, (unsigned long)w->num_steps, (unsigned long)w->data.len, upper, upper, upper);
     npu_text_printf(text, "#define %s_ARENA %lu /* bytes */\n#define %s_ALIGNMENT %uu\n#define %s_STEPS %luu\n", upper,
-                    (unsigned long)w->arena_size, upper, (unsigned)(w->desc->alignment ? w->desc->alignment : 8), upper,
+                    (unsigned long)w->arena_size, upper, npu__planned_alignment(w), upper,
                     (unsigned long)w->num_steps);
     for (uint32_t i = 0; i < num; i++) {
         npu_text_printf(text, "#define %s_%s_", upper, roles[ports[i].role - 1]);

@@ -215,6 +215,22 @@ static void test_the_tests(void)
     NPU_CHECK_BYTES(x, y, 2 * sizeof x[0]);
 }
 
+/* The nearest of some names, and none where nothing is near. */
+static void test_nearest_name(void)
+{
+    static const char *const names[] = { "batch", NULL, "height", "width", "heights" };
+    static const struct { const char *wanted, *nearest; size_t num_names; } rows[] = {
+        { "batch", "batch", 5 }, { "bacth", "batch", 5 }, { "hieght", "height", 5 }, { "heigths", "heights", 5 },
+        { "heights", "height", 4 }, { "depth", NULL, 5 }, { "", NULL, 5 }, { NULL, NULL, 5 }, { "batch", NULL, 0 },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const char *got = npu_name_nearest(rows[i].wanted, names, rows[i].num_names);
+        NPU_CHECK_THAT(got && rows[i].nearest ? strcmp(got, rows[i].nearest) == 0 : got == rows[i].nearest,
+                       "%s: %s", rows[i].wanted ? rows[i].wanted : "NULL", got ? got : "none");
+    }
+    NPU_CHECK(npu_name_nearest("batch", NULL, 5) == NULL);
+}
+
 int main(void)
 {
     NPU_RUN(test_the_tests);
@@ -222,6 +238,7 @@ int main(void)
     NPU_RUN(test_version);
     NPU_RUN(test_sizes);
     NPU_RUN(test_text);
+    NPU_RUN(test_nearest_name);
     NPU_RUN(test_text_without_memory);
     NPU_RUN(test_counting_allocator);
     NPU_RUN(test_threads);
