@@ -35129,8 +35129,9 @@ static npu_status npu__tensors_open(npu__tensors *t, const npu_bytes *file)
     }
     len = npu__get_le(t->file, 8);
     p->text = p->at = p->end = t->l.counted = (const char *)t->file + 8;
-    if (len > file->size - 8 || len > NPU__SAFETENSORS_MAX_HEADER) {
-        return npu__parse_fail(p, NPU_ERR_PARSE, "byte 0: a header of %llu bytes in a file of %llu",
+    if (!len || len > file->size - 8 || len > NPU__SAFETENSORS_MAX_HEADER) {
+        return npu__parse_fail(p, NPU_ERR_PARSE,
+                               "byte 0: a header of %llu bytes in a file of %llu, which is cut or no safetensors file",
                                (unsigned long long)len, (unsigned long long)file->size);
     }
     p->line = 1;
