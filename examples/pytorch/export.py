@@ -47,6 +47,34 @@ def fail(message):
     sys.exit("export.py: " + message)
 
 
+def fail_in(what, error, trace):
+    """Of code that is not ours: the last line of it that was reached, and what it raised."""
+    lines = [", %s:%d" % (f.filename, f.lineno) for f in traceback.extract_tb(trace)
+             if f.filename != __file__ and not f.filename.startswith((os.path.dirname(torch.__file__), "<"))]
+    fail("in %s%s: %s: %s" % (what, lines[-1] if lines else "", type(error).__name__, error))
+
+
+class Writing:
+    """A file that cannot be written is a line, not a traceback."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __enter__(self):
+        return self.path
+
+    def __exit__(self, kind, error, trace):
+        if isinstance(error, OSError):
+            fail("%s: %s" % (self.path, error.strerror or error))
+
+
+def check_output(name):
+    """Before a model is traced, which takes its time."""
+    folder, base = os.path.split(name)
+    if not base or not os.path.isdir(folder or "."):
+        fail("-o %s: %s" % (name, "there is no such folder" if base else "expected a name for the files"))
+
+
 # ---- what the command line names ------------------------------------------------------------------------------------
 
 def load_module(name):
@@ -69,7 +97,12 @@ def load_model(text):
         thing = operator.attrgetter(name)(load_module(module))
     except (ImportError, AttributeError, OSError) as error:
         fail("%s: %s" % (text, error))
-    net = thing if isinstance(thing, torch.nn.Module) else thing()
+    except Exception as error: # whatever the file does
+        fail_in(text, error, error.__traceback__)
+    try:
+        net = thing if isinstance(thing, torch.nn.Module) else thing()
+    except Exception as error:
+        fail_in(text, error, error.__traceback__)
     if not isinstance(net, torch.nn.Module):
         fail("%s is no torch.nn.Module and makes none" % text)
     return net.eval()
@@ -83,13 +116,18 @@ def names_of(text):
 def make_input(text, sizes):
     """1x3x8x8, 2x5:int64, or a .npy file. Floats are normal, integers 0 or 1: small enough for any embedding."""
     if text.endswith(".npy"):
-        return torch.from_numpy(numpy.load(text))
+        try:
+            return torch.from_numpy(numpy.load(text, allow_pickle=False))
+        except OSError as error:
+            fail("--input %s: %s" % (text, error.strerror or error))
+        except (EOFError, ValueError, TypeError) as error:
+            fail("--input %s: no array of numbers: %s" % (text, error))
     dtype = getattr(torch, text.partition(":")[2] or "float32", None)
     try:
         dims = [sizes[d] if d in sizes else int(d) for d in names_of(text)]
     except ValueError:
-        dims = None
-    if not isinstance(dtype, torch.dtype) or dims is None:
+        dims = [-1]
+    if not isinstance(dtype, torch.dtype) or min(dims, default=0) < 0:
         fail("--input %s: expected sizes such as 1x3x224x224, with :dtype behind, or a .npy file; a name needs --dim "
              "NAME=LEAST:MOST and has no x in it" % text)
     if dtype.is_floating_point or dtype.is_complex:
@@ -156,10 +194,7 @@ class Where:
         for handle in self.handles:
             handle.remove()
         if isinstance(error, Exception): # whatever the model or the tracer raises
-            lines = [", %s:%d" % (f.filename, f.lineno) for f in traceback.extract_tb(trace)
-                     if f.filename != __file__ and not f.filename.startswith(os.path.dirname(torch.__file__))]
-            name = self.stack[-1] if self.stack else "the model"
-            fail("in %s%s: %s: %s" % (name, lines[-1] if lines else "", kind.__name__, error))
+            fail_in(self.stack[-1] if self.stack else "the model", error, trace)
 
 
 def unique_state(net):
@@ -1470,7 +1505,7 @@ def write_safetensors(path, state, keys):
         at += size
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    with open(path, "wb") as out:
+    with Writing(path), open(path, "wb") as out:
         out.write(struct.pack("<Q", len(text)) + text)
         for key in order:
             out.write(raw(state[key]))
@@ -1482,7 +1517,8 @@ def write_check(name, model, inputs, runs):
     for kind, tensors in (("input", inputs), ("output", flat)):
         for i, tensor in enumerate(tensors):
             wide = tensor.float() if tensor.dtype == torch.bfloat16 else tensor # .npy has no bfloat16
-            numpy.save("%s.%s%d.npy" % (name, kind, i), wide.detach().cpu().contiguous().numpy())
+            with Writing("%s.%s%d.npy" % (name, kind, i)) as path:
+                numpy.save(path, wide.detach().cpu().contiguous().numpy())
     return len(flat)
 
 
@@ -1496,6 +1532,21 @@ def trace_sizes(model, args, dims, traced, states):
     raise failed
 
 
+def count(text):
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError("%s: expected a number from 1 on" % text)
+    return int(text)
+
+
+def load_exported(path):
+    try:
+        return torch.export.load(path)
+    except OSError as error:
+        fail("%s: %s" % (path, error.strerror or error))
+    except Exception as error: # a file of another version, or none
+        fail_in(path, error, error.__traceback__)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", help="MODULE:NAME, FILE.py:NAME or FILE.pt2")
@@ -1504,13 +1555,14 @@ def main():
     parser.add_argument("--dim", action="append", default=[],
                         help="NAME=LEAST:MOST[:STEP] of a size with a name; once for each")
     parser.add_argument("--check", action="store_true", help="write inputs and PyTorch's outputs, too")
-    parser.add_argument("--runs", type=int, default=1, help="of the model, with the same inputs, before --check looks")
+    parser.add_argument("--runs", type=count, default=1, help="of the model, with the same inputs, before --check looks")
     parser.add_argument("-o", "--output", default="model", help="the files' names without what is behind the dot")
     args = parser.parse_args()
+    check_output(args.output)
     torch.manual_seed(0)
     if args.model.endswith(".pt2") and not hasattr(torch, "export"):
         fail("%s: torch %s has no torch.export" % (args.model, torch.__version__))
-    model = torch.export.load(args.model) if args.model.endswith(".pt2") else load_model(args.model)
+    model = load_exported(args.model) if args.model.endswith(".pt2") else load_model(args.model)
     dims = Dims(args.dim)
     for name in dims.ranges:
         if not any(name in names_of(text) for text in args.input):
@@ -1525,7 +1577,7 @@ def main():
     if dims.ranges:
         document, dims = trace_sizes(model, args, dims, traced, states)
     name = os.path.basename(args.output)
-    with open(args.output + ".json", "w") as out:
+    with Writing(args.output + ".json") as path, open(path, "w") as out:
         json.dump(document.json(name), out, indent=1)
     size = write_safetensors(args.output + ".safetensors", document.state, document.used)
     print("%s.json: %d ops; %s.safetensors: %d tensors, %d bytes" % (args.output, len(document.nodes), args.output,
