@@ -1,5 +1,6 @@
 /* examples/files/npu_npy.h: files as NumPy writes them, byte by byte, and those that it does not write. */
 #include "npu_test.h"
+#include "../examples/files/npu_map.h"
 #include "../examples/files/npu_npy.h"
 
 /* A file of version 1 (or 2) with that header and so many bytes of data: 0, 1, 2 ... */
@@ -36,6 +37,59 @@ static npu_status read_copy(const npu_bytes *b, npu_spec *spec, uint8_t *data, n
     free(own);
     free(copy);
     return status;
+}
+
+/* How much of a pipe is read: all of what its first bytes promise, and nothing of what is no such file. */
+static void test_most(void)
+{
+    static const struct { int version; const char *header; size_t data, cut, most; } rows[] = { /* cut: of what is there */
+        { 1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }   \n", 24, 0, 97 },
+        { 1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }   \n", 4, 0, 97 },
+        { 2, "{'descr': '|u1', 'fortran_order': False, 'shape': (1000000,), }", 0, 0, 1000075 },
+        { 1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }   \n", 0, 1, SIZE_MAX },
+        { 1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }   \n", 0, 64, SIZE_MAX },
+        { 1, "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }   \n", 24, 0, 0 },
+        { 4, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }   \n", 24, 0, 0 },
+    };
+    static const uint8_t zeros[64];
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        uint8_t room[256];
+        npu_bytes b = make(room, rows[i].version == 2 ? 2 : 1, rows[i].header, rows[i].data);
+        room[6] = (uint8_t)rows[i].version;
+        NPU_CHECK_EQ(npu_npy_most(b.data, b.size - rows[i].cut), rows[i].most);
+    }
+    NPU_CHECK_EQ(npu_npy_most(zeros, sizeof zeros), 0);
+}
+
+/* The same of safetensors: a length, a header, data up to the last offset. */
+static void test_most_of_safetensors(void)
+{
+    static const struct { const char *header; uint64_t len; size_t cut, most; } rows[] = { /* len 0: the header's */
+        { "{\"w\":{\"data_offsets\":[0,16],\"shape\":[99]},\"v\":{\"data_offsets\": [16, 24 ]}}", 0, 0, 8 + 74 + 24 },
+        { "{\"w\":{\"data_offsets\":[0,16],\"shape\":[99]},\"v\":{\"data_offsets\": [16, 24 ]}}", 0, 1, SIZE_MAX },
+        { "{\"w\":{\"data_offsets\":[0,99999999999999999999999999]}}", 0, 0, SIZE_MAX - 1 },
+        { "{\"w\":{\"data_offsets\"", 0, 0, 8 + 20 },
+        { "{}", 0, 0, 10 },
+        { "{}", 0, 3, SIZE_MAX },
+        { "", 0, 0, 8 },
+        { "{}", 100000001, 0, 8 },
+        { "{}", UINT64_MAX, 0, 8 },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        size_t header = strlen(rows[i].header), size = 8 + header - rows[i].cut;
+        uint64_t len = rows[i].len ? rows[i].len : header;
+        uint8_t *file = (uint8_t *)malloc(size); /* sanitizers see a read past its end */
+        uint8_t head[8];
+        for (int k = 0; k < 8; k++) {
+            head[k] = (uint8_t)(len >> (8 * k));
+        }
+        memcpy(file, head, size < 8 ? size : 8);
+        if (size > 8) {
+            memcpy(file + 8, rows[i].header, size - 8);
+        }
+        NPU_CHECK_EQ(npu_map_most_of_safetensors(file, size), rows[i].most);
+        free(file);
+    }
 }
 
 static void test_read(void)
@@ -143,6 +197,8 @@ static void test_print(void)
 int main(void)
 {
     NPU_RUN(test_read);
+    NPU_RUN(test_most);
+    NPU_RUN(test_most_of_safetensors);
     NPU_RUN(test_bad);
     NPU_RUN(test_print);
     return npu_test_done();

@@ -29,7 +29,8 @@ static inline npu_status npu_npy_fail(npu_npy_reader *r, npu_status status, cons
     if (r->diag) {
         memset(r->diag, 0, sizeof *r->diag);
         r->diag->status = status;
-        snprintf(r->diag->message, sizeof r->diag->message, "%.80s, byte %llu: %s", r->file->name ? r->file->name : "npy",
+        const char *name = r->file->name ? r->file->name : "npy";
+        snprintf(r->diag->message, sizeof r->diag->message, "%.80s%sbyte %llu: %s", name, name[0] ? ", " : "",
                  (unsigned long long)(r->file->data ? r->at - (const char *)r->file->data : 0), words);
     }
     return status;
@@ -142,43 +143,73 @@ static inline bool npu_npy_host_is_big(void)
     return *(const uint8_t *)&one == 0;
 }
 
+/* What stands in front of the data, *head bytes, and how many bytes of data there should be. *head is more than the file
+   where that ends before them, and 0 where it is none. */
+static inline npu_status npu_npy_open(npu_npy_reader *r, npu_spec *spec, bool *is_big, size_t *head, size_t *size)
+{
+    const uint8_t *data = (const uint8_t *)r->file->data;
+    size_t start, len;
+    npu_status status;
+    *head = *size = 0;
+    r->at = r->end = (const char *)data;
+    if (!data || r->file->size < 10 || memcmp(data, "\x93NUMPY", 6) != 0) {
+        return npu_npy_fail(r, NPU_ERR_PARSE, "this is no .npy file");
+    }
+    if (data[6] < 1 || data[6] > 3) {
+        return npu_npy_fail(r, NPU_ERR_VERSION, "a version that is not known: 1 to 3 are");
+    }
+    start = data[6] == 1 ? 10 : 12;
+    len = data[8] + 256u * (size_t)data[9];
+    if (start == 12 && r->file->size >= 12) {
+        len += 65536u * (size_t)data[10] + ((size_t)data[11] << 24);
+    }
+    *head = len < SIZE_MAX - start ? start + len : SIZE_MAX;
+    if (r->file->size < *head) {
+        return npu_npy_fail(r, NPU_ERR_PARSE, "the file ends within its header");
+    }
+    r->at = (const char *)data + start;
+    r->end = r->at + len;
+    status = npu_npy_header(r, spec, is_big);
+    status = status ? status : npu_spec_size(spec, size);
+    return status == NPU_ERR_OVERFLOW ? npu_npy_fail(r, status, "a size does not fit") : status;
+}
+
+/* Bytes of a file that begins so, for npu_map_open_most; SIZE_MAX = not known yet, 0 = it is none. */
+static inline size_t npu_npy_most(const void *data, size_t size)
+{
+    enum { MOST_OF_HEAD = 1 << 20 };
+    const npu_bytes file = { NULL, data, size };
+    npu_npy_reader r;
+    npu_spec spec;
+    bool is_big = false;
+    size_t head, bytes;
+    r.file = &file;
+    r.diag = NULL;
+    if (npu_npy_open(&r, &spec, &is_big, &head, &bytes) == NPU_OK) {
+        return bytes < SIZE_MAX - head ? head + bytes : SIZE_MAX - 1;
+    }
+    return size < 12 || (head > size && head <= MOST_OF_HEAD) ? SIZE_MAX : 0;
+}
+
 /* out->data lies in the file where that has the host's order and place; else in *own, which is for free(). Errors: PARSE
    (no .npy, truncated), VERSION, UNSUPPORTED (dtype, order of the elements), RANK, OVERFLOW, SHAPE (data of another size),
    NO_MEMORY. diag says the byte. */
 static inline npu_status npu_npy_read(const npu_bytes *file, npu_array *out, void **own, npu_diag *diag)
 {
     npu_npy_reader r;
-    const uint8_t *data = (const uint8_t *)file->data;
-    size_t start, len, size = 0;
+    const uint8_t *data;
+    size_t head, size;
     bool is_big = false;
     npu_status status;
     r.file = file;
     r.diag = diag;
-    r.at = r.end = (const char *)data;
     *own = NULL;
-    if (!data || file->size < 10 || memcmp(data, "\x93NUMPY", 6) != 0) {
-        return npu_npy_fail(&r, NPU_ERR_PARSE, "this is no .npy file");
-    }
-    if (data[6] < 1 || data[6] > 3) {
-        return npu_npy_fail(&r, NPU_ERR_VERSION, "a version that is not known: 1 to 3 are");
-    }
-    start = data[6] == 1 ? 10 : 12;
-    len = data[8] + 256u * (size_t)data[9];
-    if (start == 12 && file->size >= 12) {
-        len += 65536u * (size_t)data[10] + ((size_t)data[11] << 24);
-    }
-    if (file->size < start || len > file->size - start) {
-        return npu_npy_fail(&r, NPU_ERR_PARSE, "the file ends within its header");
-    }
-    r.at = (const char *)data + start;
-    r.end = r.at + len;
-    status = npu_npy_header(&r, &out->spec, &is_big);
-    status = status ? status : npu_spec_size(&out->spec, &size);
+    status = npu_npy_open(&r, &out->spec, &is_big, &head, &size);
     if (status) {
-        return status == NPU_ERR_OVERFLOW ? npu_npy_fail(&r, status, "a size does not fit") : status;
+        return status;
     }
-    data += start + len;
-    if (size != file->size - start - len) {
+    data = (const uint8_t *)file->data + head;
+    if (size != file->size - head) {
         return npu_npy_fail(&r, NPU_ERR_SHAPE, "the data is not of the size that shape and dtype say");
     }
     out->data = data;
