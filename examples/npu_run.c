@@ -13,17 +13,19 @@
 #include "files/npu_npy.h"
 #include "report/npu_report.h"
 #include <errno.h>
+#include <stdarg.h>
 #include <time.h>
 
 static const char help[] =
     "npu_run MODEL.json|MODEL.onnx|MODEL.txt [WEIGHTS.safetensors ...] [OPTION ...]\n"
     "  --input [NAME=]X.npy    an input, by name or in order; without any: numbers that are always the same\n"
-    "  --known NAME=X.npy      an ONNX input that is known while the model is read\n"
-    "  --dim NAME=N            the size of a dim with a name\n"
+    "  --known NAME=X.npy      of ONNX models: an input that is known while the model is read\n"
+    "  --dim NAME=N            the size of a dim with a name, once for each\n"
     "  --f16-as-f32            f16 of an ONNX model is computed in f32, as ONNX Runtime's CPU does it\n"
     "  --output [NAME=]Y.npy   where an output goes, by name or in order\n"
     "  --verify [NAME=]Y.npy   what an output must be; --rtol X and --atol X, default 1e-4 and 1e-5\n"
-    "  --backend sim,ref       who runs it, by falling priority (default ref; ref is always the last)\n"
+    "  --backend sim,ref       who runs it, by falling priority: sim, a simulated accelerator, and ref, the CPU, which\n"
+    "                          is always the last (default ref)\n"
     "  --threads N             of the CPU backend (default 1)\n"
     "  --optimize              fuse ops and fold constants first\n"
     "  --quantize DIR          to 8 bits first, by the samples DIR/INPUT.0.npy, DIR/INPUT.1.npy ... of each input\n"
@@ -37,9 +39,15 @@ static const char help[] =
     "  --emit-c MODEL.c        the same as C calls; the file's name is the model's\n"
     "  --plan, --memory, --stats, --text, --dot   print the plan, its memory, how many ops, the graph, the plan as Graphviz\n"
     "  --help\n"
-    "Exit: 0 done, 1 the model or a file cannot be used, 2 wrong usage, 3 a result differs.\n";
+    "Exit: 0 done; 1 failed: a file cannot be read, used or written, or the model has not what an option names;\n"
+    "2 wrong usage, which the command line alone shows, before a file is read; 3 a result differs (--verify,\n"
+    "--find-wrong-op).\n";
 
-enum { RUN_OK, RUN_FAILED, RUN_USAGE, RUN_DIFFERS, RUN_MAX = 512, RUN_SAMPLES = 256, RUN_MEASURED = 4 };
+enum {
+    RUN_OK, RUN_FAILED, RUN_USAGE, RUN_DIFFERS,
+    RUN_MAX = 512, RUN_SAMPLES = 256, RUN_MEASURED = 4,
+    RUN_GAP = 10000 /* numbers of samples behind the last one, of which none may be there */
+};
 
 /* A file of an option, and the tensor in it. */
 typedef struct run_file {
@@ -57,7 +65,7 @@ typedef struct run_state {
     run_list inputs, known, outputs, expected;
     npu_onnx_dim dims[RUN_MAX];
     uint32_t num_dims;
-    bool plan, memory, stats, text, dot, integer, optimizes, finds, widens;
+    bool plan, memory, stats, text, dot, integer, optimizes, finds, widens, helps;
     double rtol, atol;
     npu_map model_map, weight_maps[RUN_MAX], beside[RUN_MAX]; /* beside: files that an ONNX model names */
     uint32_t num_beside;
@@ -70,146 +78,11 @@ typedef struct run_state {
     npu_program *program;
     npu_exec *exec;
     void *filled[RUN_MAX]; /* inputs that are made up */
-    npu_diag diag;
+    npu_diag diag, said;   /* said: the first of what a call lists */
+    uint32_t num_said;
 } run_state;
 
-/* ---- options ----------------------------------------------------------------------------------------------------- */
-
-/* NAME=PATH, or PATH. */
-static bool add_file(run_list *list, char *text)
-{
-    char *equals = strchr(text, '=');
-    if (list->count == RUN_MAX) {
-        return false;
-    }
-    run_file *f = &list->files[list->count++];
-    f->name = equals ? text : NULL;
-    f->path = equals ? equals + 1 : text;
-    if (equals) {
-        *equals = 0;
-    }
-    return f->path[0] != 0;
-}
-
-static bool add_dim(run_state *s, char *text)
-{
-    char *equals = strchr(text, '='), *end;
-    if (!equals || s->num_dims == RUN_MAX) {
-        return false;
-    }
-    npu_onnx_dim dim = { text, strtoll(equals + 1, &end, 10) };
-    if (*end || end == equals + 1 || dim.size < 0) {
-        return false;
-    }
-    *equals = 0;
-    s->dims[s->num_dims++] = dim;
-    return true;
-}
-
-static bool set_number(uint32_t *out, const char *text)
-{
-    char *end;
-    long x = strtol(text, &end, 10);
-    *out = (uint32_t)x;
-    return *end == 0 && x > 0 && x < 1000000000;
-}
-
-static bool set_real(double *out, const char *text)
-{
-    char *end;
-    *out = strtod(text, &end);
-    return *end == 0 && end > text && *out >= 0;
-}
-
-static bool set_flag(run_state *s, const char *name)
-{
-    const struct { const char *name; bool *flag; } flags[] = {
-        { "--plan", &s->plan }, { "--memory", &s->memory }, { "--stats", &s->stats }, { "--text", &s->text },
-        { "--dot", &s->dot }, { "--integer", &s->integer }, { "--optimize", &s->optimizes }, { "--find-wrong-op", &s->finds },
-        { "--f16-as-f32", &s->widens }
-    };
-    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
-        if (strcmp(name, flags[i].name) == 0) {
-            return *flags[i].flag = true;
-        }
-    }
-    return false;
-}
-
-/* An option with a value; false = there is none of that name, or the value is none. */
-static bool set_option(run_state *s, const char *name, char *value)
-{
-    return strcmp(name, "--input") == 0     ? add_file(&s->inputs, value)
-           : strcmp(name, "--known") == 0   ? add_file(&s->known, value)
-           : strcmp(name, "--output") == 0  ? add_file(&s->outputs, value)
-           : strcmp(name, "--verify") == 0  ? add_file(&s->expected, value)
-           : strcmp(name, "--dim") == 0     ? add_dim(s, value)
-           : strcmp(name, "--backend") == 0 ? (s->backends = value) != NULL
-           : strcmp(name, "--quantize") == 0 ? (s->samples = value) != NULL
-           : strcmp(name, "--profile") == 0 ? (s->trace = value) != NULL
-           : strcmp(name, "--report") == 0  ? (s->page = value) != NULL
-           : strcmp(name, "--plan-out") == 0 ? (s->planned = value) != NULL
-           : strcmp(name, "--emit-c") == 0  ? (s->calls = value) != NULL
-           : strcmp(name, "--threads") == 0 ? set_number(&s->threads, value)
-           : strcmp(name, "--runs") == 0    ? set_number(&s->runs, value)
-           : strcmp(name, "--bench") == 0   ? set_number(&s->bench, value)
-           : strcmp(name, "--rtol") == 0    ? set_real(&s->rtol, value)
-           : strcmp(name, "--atol") == 0    ? set_real(&s->atol, value)
-                                            : false;
-}
-
-/* Says what the option takes, which is its line of the help. */
-static int refuse_option(const char *name, const char *value)
-{
-    char word[32];
-    snprintf(word, sizeof word, " %.24s ", name);
-    const char *line = strstr(help, word);
-    while (line && line[-1] != '\n') {
-        line--;
-    }
-    fprintf(stderr, line ? "npu_run: %s %s: expected\n%.*s\n" : "npu_run: %s: no such option; npu_run --help\n", name, value,
-            line ? (int)strcspn(line, "\n") : 0, line ? line : "");
-    return RUN_USAGE;
-}
-
-static int read_options(run_state *s, int argc, char **argv)
-{
-    for (int i = 1; i < argc; i++) {
-        if (argv[i][0] != '-') {
-            if (!s->model) {
-                s->model = argv[i];
-            } else if (s->num_weights < RUN_MAX) {
-                s->weights[s->num_weights++] = argv[i];
-            } else {
-                fprintf(stderr, "npu_run: %s: more than %d files of weights\n", argv[i], (int)RUN_MAX);
-                return RUN_USAGE;
-            }
-        } else if (!set_flag(s, argv[i])) {
-            if (i + 1 == argc || !set_option(s, argv[i], argv[i + 1])) {
-                return refuse_option(argv[i], i + 1 < argc ? argv[i + 1] : "");
-            }
-            i++;
-        }
-    }
-    return s->model ? RUN_OK : RUN_USAGE;
-}
-
-/* ---- the model --------------------------------------------------------------------------------------------------- */
-
-static void say_stage(const char *what, const char *name);
-
-static int fail(const run_state *s, const char *what)
-{
-    const char *words = s->diag.status == NPU_ERR_IO && errno ? strerror(errno) : npu_status_text(s->diag.status);
-    char line[16] = "";
-    if (s->diag.line && s->diag.message[0]) {
-        snprintf(line, sizeof line, ":%u:", (unsigned)s->diag.line);
-        line[strstr(s->diag.message, line) ? 0 : strlen(line) - 1] = 0; /* a message may say it */
-    }
-    say_stage(NULL, NULL);
-    fprintf(stderr, "npu_run: %s%s: %s\n", what, line, s->diag.message[0] ? s->diag.message : words);
-    return RUN_FAILED;
-}
+/* ---- messages ---------------------------------------------------------------------------------------------------- */
 
 /* What takes a while, in one line that the next one takes the place of; on a terminal alone. NULL = it is done. */
 static void say_stage(const char *what, const char *name)
@@ -224,25 +97,304 @@ static void say_stage(const char *what, const char *name)
 #endif
 }
 
-static int load_files(run_state *s, run_list *list)
+/* One line, behind all that was printed before. */
+static void say_line(const char *format, ...) NPU_IR_PRINTF(1, 2);
+static void say_line(const char *format, ...)
 {
-    for (uint32_t i = 0; i < list->count; i++) {
-        run_file *f = &list->files[i];
-        s->diag.status = npu_map_open(&f->map, f->path);
-        s->diag.message[0] = 0;
-        f->map.bytes.name = NULL; /* fail() says it */
-        if (s->diag.status || npu_npy_read(&f->map.bytes, &f->array, &f->own, &s->diag)) {
-            return fail(s, f->path);
+    va_list args;
+    fflush(stdout);
+    say_stage(NULL, NULL);
+    fputs("npu_run: ", stderr);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+}
+
+static int fail(const run_state *s, const char *what)
+{
+    const char *words = s->diag.status == NPU_ERR_IO && errno ? strerror(errno) : npu_status_text(s->diag.status);
+    char line[16] = "";
+    if (s->diag.line && s->diag.message[0]) {
+        snprintf(line, sizeof line, ":%u:", (unsigned)s->diag.line);
+        line[strstr(s->diag.message, line) ? 0 : strlen(line) - 1] = 0; /* a message may say it */
+    }
+    say_line("%s%s: %s", what, line, s->diag.message[0] ? s->diag.message : words);
+    return RUN_FAILED;
+}
+
+static void print_diag(const npu_diag *diag)
+{
+    fprintf(stderr, "  %s: %s\n", npu_status_name(diag->status), diag->message);
+}
+
+/* Of what a call lists: one alone may be the failure itself, which is said once. */
+static void say(void *ctx, const npu_diag *diag)
+{
+    run_state *s = (run_state *)ctx;
+    if (s->num_said++ == 0) {
+        s->said = *diag;
+        return;
+    }
+    if (s->num_said == 2) {
+        print_diag(&s->said);
+    }
+    print_diag(diag);
+}
+
+static int fail_listed(const run_state *s, const char *what)
+{
+    if (s->num_said < 2) {
+        return fail(s, what);
+    }
+    say_line("%s: cannot be used, for these %u reasons", what, (unsigned)s->num_said);
+    return RUN_FAILED;
+}
+
+/* A full disk behind what is printed is no success, either. */
+static int finish(int result)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout)) {
+        return result;
+    }
+    say_line("what is printed cannot be written: %s", strerror(errno));
+    return result ? result : RUN_FAILED;
+}
+
+/* ---- options ----------------------------------------------------------------------------------------------------- */
+
+typedef enum run_takes {
+    TAKES_NOTHING, TAKES_TEXT, TAKES_COUNT, TAKES_REAL, TAKES_DIM, TAKES_FILE
+} run_takes;
+typedef struct run_option {
+    const char *name;
+    run_takes takes;
+    void *to;
+    uint32_t most; /* of a count, which is at least 1 */
+} run_option;
+
+/* NAME=PATH, or PATH. */
+static bool add_file(run_list *list, char *text)
+{
+    char *equals = strchr(text, '='), *path = equals ? equals + 1 : text;
+    if (list->count == RUN_MAX || !path[0]) {
+        return false;
+    }
+    if (equals) {
+        *equals = 0;
+    }
+    run_file *f = &list->files[list->count++];
+    f->name = equals ? text : NULL;
+    f->path = path;
+    return true;
+}
+
+/* Two sizes of one name would leave one out. */
+static bool add_dim(run_state *s, char *text)
+{
+    char *equals = strchr(text, '='), *end;
+    if (!equals || equals == text || s->num_dims == RUN_MAX) {
+        return false;
+    }
+    errno = 0;
+    size_t len = (size_t)(equals - text);
+    npu_onnx_dim dim = { text, strtoll(equals + 1, &end, 10) };
+    bool is_size = *end == 0 && end > equals + 1 && dim.size >= 0 && errno == 0;
+    for (uint32_t i = 0; i < s->num_dims && is_size; i++) {
+        is_size = strlen(s->dims[i].name) != len || strncmp(s->dims[i].name, text, len) != 0;
+    }
+    if (is_size) {
+        *equals = 0;
+        s->dims[s->num_dims++] = dim;
+    }
+    return is_size;
+}
+
+static bool set_count(uint32_t *out, const char *text, uint32_t most)
+{
+    char *end;
+    long x = strtol(text, &end, 10);
+    *out = (uint32_t)x;
+    return *end == 0 && x > 0 && (unsigned long)x <= most;
+}
+
+static bool set_real(double *out, const char *text)
+{
+    char *end;
+    *out = strtod(text, &end);
+    return *end == 0 && end > text && *out >= 0;
+}
+
+/* False = the value is none. */
+static bool set_option(run_state *s, const run_option *o, char *value)
+{
+    switch (o->takes) {
+    case TAKES_NOTHING: *(bool *)o->to = true; break;
+    case TAKES_TEXT: *(const char **)o->to = value; break;
+    case TAKES_COUNT: return set_count((uint32_t *)o->to, value, o->most);
+    case TAKES_REAL: return set_real((double *)o->to, value);
+    case TAKES_DIM: return add_dim(s, value);
+    case TAKES_FILE: return add_file((run_list *)o->to, value);
+    }
+    return !value || value[0];
+}
+
+/* Says what the option takes, which is its line of the help. */
+static int refuse_value(const run_option *o, const char *value)
+{
+    char word[32];
+    snprintf(word, sizeof word, " %.24s ", o->name);
+    const char *line = strstr(help, word);
+    while (line && line[-1] != '\n') {
+        line--;
+    }
+    say_line("%s %s: expected", o->name, value ? value : "without a value");
+    if (line) {
+        fprintf(stderr, "%.*s\n", (int)strcspn(line, "\n"), line);
+    }
+    if (o->takes == TAKES_COUNT) {
+        fprintf(stderr, "  with a number from 1 to %u\n", (unsigned)o->most);
+    } else if (o->takes == TAKES_DIM) {
+        fputs("  with a number from 0 on, and each name once\n", stderr);
+    }
+    return RUN_USAGE;
+}
+
+static const run_option *find_option(const run_option *options, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(options[i].name, name) == 0) {
+            return &options[i];
         }
-        f->array.name = f->name;
+    }
+    return NULL;
+}
+
+/* "--threads=2" is an option and a value, too, of which nobody knows here. */
+static int refuse_name(const run_option *options, size_t count, const char *name)
+{
+    const char *names[64], *nearest;
+    char word[64];
+    snprintf(word, sizeof word, "%.*s", (int)strcspn(name, "="), name);
+    for (size_t i = 0; i < count; i++) {
+        names[i] = options[i].name;
+    }
+    nearest = npu_name_nearest(word, names, count);
+    if (nearest && strcmp(nearest, word) == 0) {
+        say_line("%s: no such option: a value follows its option as a word of its own, as in %s %s", name, word,
+                 strchr(name, '=') + 1);
+    } else {
+        say_line("%s: no such option%s%s%s", name, nearest ? ", did you mean " : "; npu_run --help lists them",
+                 nearest ? nearest : "", nearest ? "?" : "");
+    }
+    return RUN_USAGE;
+}
+
+static int add_argument(run_state *s, const char *path)
+{
+    if (!s->model) {
+        s->model = path;
+    } else if (s->num_weights < RUN_MAX) {
+        s->weights[s->num_weights++] = path;
+    } else {
+        say_line("%s: more than %d files of weights", path, (int)RUN_MAX);
+        return RUN_USAGE;
     }
     return RUN_OK;
 }
 
-static void say(void *ctx, const npu_diag *diag)
+/* Of the words of an option: 1, or 2 with a value; 0 = they are refused, as what is there once at most is the second
+   time. */
+static int read_option(run_state *s, const run_option *options, size_t count, char **words, uint64_t *given)
 {
-    (void)ctx;
-    fprintf(stderr, "  %s: %s\n", npu_status_name(diag->status), diag->message);
+    const run_option *o = find_option(options, count, words[0]);
+    if (!o) {
+        return refuse_name(options, count, words[0]), 0;
+    }
+    uint64_t bit = (uint64_t)1 << (o - options);
+    bool is_single = o->takes == TAKES_TEXT || o->takes == TAKES_COUNT || o->takes == TAKES_REAL;
+    if (is_single && (*given & bit)) {
+        return say_line("%s: given twice", o->name), 0;
+    }
+    *given |= bit;
+    char *value = o->takes == TAKES_NOTHING ? NULL : words[1];
+    bool is_missing = o->takes != TAKES_NOTHING && (!value || strncmp(value, "--", 2) == 0);
+    if (is_missing || !set_option(s, o, value)) {
+        return refuse_value(o, is_missing ? NULL : value), 0;
+    }
+    return value ? 2 : 1;
+}
+
+static int check_usage(const run_state *s)
+{
+    const char *b = s->backends;
+    if (!s->model) {
+        fputs(help, stderr);
+        say_line("no MODEL is named");
+    } else if (b && strcmp(b, "ref") != 0 && strcmp(b, "sim") != 0 && strcmp(b, "sim,ref") != 0) {
+        say_line("--backend %s: expected ref (the CPU), sim (a simulated accelerator) or sim,ref; what sim does not "
+                 "take is left to ref, which is always the last", b);
+    } else {
+        return RUN_OK;
+    }
+    return RUN_USAGE;
+}
+
+static int read_options(run_state *s, char **words)
+{
+    const run_option options[] = {
+        { "--input", TAKES_FILE, &s->inputs, 0 }, { "--known", TAKES_FILE, &s->known, 0 },
+        { "--output", TAKES_FILE, &s->outputs, 0 }, { "--verify", TAKES_FILE, &s->expected, 0 },
+        { "--dim", TAKES_DIM, NULL, 0 },
+        { "--backend", TAKES_TEXT, &s->backends, 0 }, { "--quantize", TAKES_TEXT, &s->samples, 0 },
+        { "--profile", TAKES_TEXT, &s->trace, 0 }, { "--report", TAKES_TEXT, &s->page, 0 },
+        { "--plan-out", TAKES_TEXT, &s->planned, 0 },
+        { "--emit-c", TAKES_TEXT, &s->calls, 0 },
+        { "--threads", TAKES_COUNT, &s->threads, 1024 }, { "--runs", TAKES_COUNT, &s->runs, 1000000000 },
+        { "--bench", TAKES_COUNT, &s->bench, 10000000 },
+        { "--rtol", TAKES_REAL, &s->rtol, 0 }, { "--atol", TAKES_REAL, &s->atol, 0 },
+        { "--plan", TAKES_NOTHING, &s->plan, 0 }, { "--memory", TAKES_NOTHING, &s->memory, 0 },
+        { "--stats", TAKES_NOTHING, &s->stats, 0 }, { "--text", TAKES_NOTHING, &s->text, 0 },
+        { "--dot", TAKES_NOTHING, &s->dot, 0 }, { "--integer", TAKES_NOTHING, &s->integer, 0 },
+        { "--optimize", TAKES_NOTHING, &s->optimizes, 0 }, { "--find-wrong-op", TAKES_NOTHING, &s->finds, 0 },
+        { "--f16-as-f32", TAKES_NOTHING, &s->widens, 0 }, { "--help", TAKES_NOTHING, &s->helps, 0 }
+    };
+    uint64_t given = 0;
+    while (*words) {
+        bool is_option = words[0][0] == '-';
+        int used = is_option ? read_option(s, options, sizeof options / sizeof options[0], words, &given)
+                             : add_argument(s, words[0]) == RUN_OK;
+        if (!used) {
+            return RUN_USAGE;
+        }
+        words += used;
+    }
+    return s->helps ? RUN_OK : check_usage(s);
+}
+
+/* ---- the model --------------------------------------------------------------------------------------------------- */
+
+static int load_array(run_state *s, run_file *f, const char *path)
+{
+    s->diag.status = npu_map_open_most(&f->map, path, npu_npy_most);
+    s->diag.message[0] = 0;
+    f->map.bytes.name = "";
+    if (s->diag.status || npu_npy_read(&f->map.bytes, &f->array, &f->own, &s->diag)) {
+        return fail(s, path);
+    }
+    return RUN_OK;
+}
+
+static int load_files(run_state *s, run_list *list)
+{
+    for (uint32_t i = 0; i < list->count; i++) {
+        run_file *f = &list->files[i];
+        if (load_array(s, f, f->path)) {
+            return RUN_FAILED;
+        }
+        f->array.name = f->name;
+    }
+    return RUN_OK;
 }
 
 /* A file in the model's folder. */
@@ -296,9 +448,10 @@ static npu_status read_onnx(run_state *s)
     desc.external = open_beside;
     desc.external_ctx = s;
     desc.report = say;
+    desc.report_ctx = s;
     npu_status status = npu_onnx_read(&s->graph, s->model_map.bytes.data, s->model_map.bytes.size, &desc, &s->diag);
     if ((status == NPU_ERR_DYNAMIC_SHAPE || status == NPU_ERR_CONVERSION) && !s->inputs.count) {
-        fprintf(stderr, "npu_run: sizes that the model leaves open come from --dim NAME=N, or from the files of --input\n");
+        say_line("sizes that the model leaves open come from --dim NAME=N, or from the files of --input");
     }
     if (status && status != NPU_ERR_NOT_FOUND && s->inputs.count) { /* which has been reported */
         desc.shapes = shapes;
@@ -344,26 +497,29 @@ static bool has_dim(const npu_bytes *b, const char *name)
     return has_text(b, 2, name, strlen(name)) || (is_numbered && has_text(b, 1, name, (size_t)(dot - name)));
 }
 
-static int no_dim(const char *name)
+static int refuse_known(const run_file *f, bool is_onnx)
 {
-    fprintf(stderr, "npu_run: --dim %s: the model has no dim of this name\n", name);
-    return RUN_USAGE;
+    const char *equals = f->name ? "=" : "";
+    say_line("--known %s%s%s: %s", f->name ? f->name : "", equals, f->path,
+             is_onnx ? "the model has no input of this name"
+                     : "for ONNX models, which compute shapes from inputs; here --input gives an input its data");
+    return RUN_FAILED;
 }
 
-/* Says which name of --dim or --known an ONNX file, or of --known any other, has nowhere. */
+/* Says which name of --dim or --known an ONNX file has nowhere. */
 static int check_names(const run_state *s, bool is_onnx)
 {
     const npu_bytes *b = &s->model_map.bytes;
     for (uint32_t i = 0; is_onnx && i < s->num_dims; i++) {
         if (!has_dim(b, s->dims[i].name)) {
-            return no_dim(s->dims[i].name);
+            say_line("--dim %s: the model has no dim of this name", s->dims[i].name);
+            return RUN_FAILED;
         }
     }
     for (uint32_t i = 0; i < s->known.count; i++) {
         const run_file *f = &s->known.files[i];
         if (!is_onnx || !f->name || !has_text(b, 1, f->name, strlen(f->name))) {
-            fprintf(stderr, "npu_run: --known %s=%s: the model has no input of this name\n", f->name ? f->name : "", f->path);
-            return RUN_USAGE;
+            return refuse_known(f, is_onnx);
         }
     }
     return RUN_OK;
@@ -380,16 +536,6 @@ static int replace_graph(run_state *s, npu_graph *g, const char *what)
     return RUN_OK;
 }
 
-static bool has_symbol(const npu_graph *g, const char *name)
-{
-    const char *symbol;
-    bool has = false;
-    for (int64_t dim = -2; !has && (symbol = npu_graph_symbol_name(g, dim)) != NULL; dim--) {
-        has = strcmp(symbol, name) == 0;
-    }
-    return has;
-}
-
 /* Sizes of --dim, in a graph whose dims with names are symbols; the reader of ONNX has them already. */
 static int set_dims(run_state *s)
 {
@@ -399,12 +545,58 @@ static int set_dims(run_state *s)
     for (uint32_t i = 0; i < s->num_dims; i++) {
         names[i] = s->dims[i].name;
         sizes[i] = s->dims[i].size;
-        if (!has_symbol(s->graph, names[i])) {
-            return no_dim(names[i]);
-        }
     }
     npu_graph_specialize(&g, s->graph, names, sizes, s->num_dims, &s->diag);
     return replace_graph(s, g, "--dim");
+}
+
+/* A size of 0, as caches have it that are empty at first, is one like others; but a model may compute nothing then. */
+static void note_empty(const run_state *s)
+{
+    uint32_t count = npu_graph_num_outputs(s->graph), num_empty = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        size_t len = 1;
+        npu_spec_len(npu_value_spec(s->graph, npu_graph_output(s->graph, i)), &len);
+        num_empty += len == 0;
+    }
+    for (uint32_t i = 0; i < s->num_dims && count && num_empty == count; i++) {
+        if (s->dims[i].size == 0) {
+            say_line("--dim %s=0: no output has an element then", s->dims[i].name);
+        }
+    }
+}
+
+/* What else people name: where it says so, its bytes, and the words for it. */
+static const struct { uint32_t at, len; const char *bytes, *words; } no_models[] = {
+    /* torch.save and torch.export make them */
+    { 0, 2, "PK", "an archive: write files of it by examples/pytorch/export.py" },
+    { 0, 6, "\x93NUMPY", "an array, which --input takes" },
+    { 0, 4, "NPUM", "a planned model, which npu_planned_open runs" },
+    { 0, 4, "\x89HDF", "an HDF5 file: export the model to ONNX" },
+    { 4, 4, "TFL3", "a TensorFlow Lite file: export the model to ONNX" },
+    { 4, 5, "\0\0\0\0{", "weights, which stand behind the model" }
+};
+
+/* What the file is instead of a model; NULL = it may be one. */
+static const char *words_of_other(const run_state *s, bool is_text)
+{
+    const npu_bytes *b = &s->model_map.bytes;
+    for (size_t i = 0; i < sizeof no_models / sizeof no_models[0]; i++) {
+        uint32_t at = no_models[i].at, len = no_models[i].len;
+        if (b->size >= at + len && memcmp((const char *)b->data + at, no_models[i].bytes, len) == 0) {
+            return no_models[i].words;
+        }
+    }
+    return ends_with(s->model, ".safetensors") ? no_models[sizeof no_models / sizeof no_models[0] - 1].words
+           : is_text && memchr(b->data, 0, b->size < 512 ? b->size : 512) ? "no text, and no ONNX model" : NULL;
+}
+
+/* Bytes of a model that comes from no file but a pipe or device: no text has a zero, no message of protobuf 2 GB. */
+static size_t most_of_model(const void *data, size_t size)
+{
+    size_t last = size < NPU_MAP_CHUNK ? size : NPU_MAP_CHUNK;
+    bool is_onnx = size && *(const char *)data > 0 && *(const char *)data < ' ';
+    return !is_onnx && memchr((const char *)data + size - last, 0, last) ? 0 : INT32_MAX;
 }
 
 /* By its suffix, or, where that says nothing, by what it begins with: a field of protobuf, a brace, a word. */
@@ -412,52 +604,114 @@ static int read_model(run_state *s)
 {
     say_stage("reading", s->model);
     const npu_bytes *b = &s->model_map.bytes;
-    s->diag.status = npu_map_open(&s->model_map, s->model);
+    s->diag.status = npu_map_open_most(&s->model_map, s->model, most_of_model);
     if (s->diag.status) {
         return fail(s, s->model);
     }
     size_t first = leading_bytes(b, " \t\r\n");
     char c = (char)(first < b->size ? ((const char *)b->data)[first] : 0);
     bool is_onnx = ends_with(s->model, ".onnx") || (c > 0 && c < ' ');
-    if (check_names(s, is_onnx)) {
-        return RUN_USAGE;
+    const char *other = words_of_other(s, !is_onnx);
+    if (other) {
+        say_line("%s: %s; a model is .json, .onnx or .txt", s->model, other);
+        return RUN_FAILED;
     }
-    bool is_weights = ends_with(s->model, ".safetensors"), is_archive = b->size > 1 && memcmp(b->data, "PK", 2) == 0;
-    if (is_weights || is_archive) { /* torch.save and torch.export make archives */
-        fprintf(stderr, "npu_run: %s: %s; a model is .json, .onnx or .txt\n", s->model,
-                is_weights ? "weights, which stand behind the model" : "an archive: write files of it by examples/pytorch/export.py");
-        return RUN_USAGE;
+    if (check_names(s, is_onnx)) {
+        return RUN_FAILED;
     }
     npu_status status = is_onnx ? read_onnx(s)
                         : ends_with(s->model, ".json") || c == '{'
                             ? npu_graph_parse_json(&s->graph, (const char *)b->data, b->size, NULL, &s->diag)
                             : npu_graph_parse(&s->graph, (const char *)b->data, b->size, NULL, &s->diag);
-    return status ? fail(s, s->model) : is_onnx || !s->num_dims ? RUN_OK : set_dims(s);
+    int result = status ? fail_listed(s, s->model) : is_onnx || !s->num_dims ? RUN_OK : set_dims(s);
+    if (result == RUN_OK) {
+        memset(&s->diag, 0, sizeof s->diag); /* of a first try to read it */
+        note_empty(s);
+    }
+    return result;
+}
+
+static const char *port_name(const run_state *s, uint32_t k, bool is_input)
+{
+    return is_input ? npu_value_name(s->graph, npu_graph_input(s->graph, k)) : npu_graph_output_name(s->graph, k);
+}
+
+/* The number of an input or output that a file is for; files without names are in order. */
+static uint32_t index_of(const run_state *s, const run_list *list, uint32_t i)
+{
+    bool is_input = list == &s->inputs;
+    uint32_t count = is_input ? npu_graph_num_inputs(s->graph) : npu_graph_num_outputs(s->graph);
+    for (uint32_t k = 0; k < count && list->files[i].name; k++) {
+        if (strcmp(port_name(s, k, is_input), list->files[i].name) == 0) {
+            return k;
+        }
+    }
+    return list->files[i].name || i >= count ? UINT32_MAX : i;
+}
+
+/* Has input k a file? */
+static bool has_file(const run_state *s, uint32_t k)
+{
+    uint32_t i = 0;
+    while (i < s->inputs.count && index_of(s, &s->inputs, i) != k) {
+        i++;
+    }
+    return i < s->inputs.count;
+}
+
+/* A size of an input that is open: --dim says it, or, where that will do, the file of --input. */
+static int check_sizes(const run_state *s, const char *what, bool files_do)
+{
+    for (uint32_t k = 0; k < npu_graph_num_inputs(s->graph); k++) {
+        npu_value v = npu_graph_input(s->graph, k);
+        const npu_spec *spec = npu_value_spec(s->graph, v);
+        for (uint32_t d = 0; d < spec->rank && !(files_do && has_file(s, k)); d++) {
+            const char *symbol = spec->dims[d] < 0 ? npu_graph_symbol_name(s->graph, spec->dims[d]) : NULL;
+            if (spec->dims[d] < 0) {
+                say_line("%s: size %u of input '%s' is open: give it by --dim %s=N%s", what, (unsigned)d,
+                         npu_value_name(s->graph, v), symbol ? symbol : "NAME",
+                         files_do ? ", or by a file of --input" : "");
+                return RUN_FAILED;
+            }
+        }
+    }
+    return RUN_OK;
+}
+
+static int check_weights(const run_state *s)
+{
+    for (uint32_t i = 0; !s->num_weights && i < npu_graph_num_params(s->graph); i++) {
+        npu_value v = npu_graph_param(s->graph, i);
+        if (!npu_value_data(s->graph, v, NULL)) {
+            say_line("%s: weight '%s' and maybe others have no data: name the file that has them, as in npu_run "
+                     "MODEL.json WEIGHTS.safetensors", s->model, npu_value_name(s->graph, v));
+            return RUN_FAILED;
+        }
+    }
+    return RUN_OK;
 }
 
 static int read_weights(run_state *s)
 {
     npu_bytes files[RUN_MAX];
     for (uint32_t i = 0; i < s->num_weights; i++) {
-        s->diag.status = npu_map_open(&s->weight_maps[i], s->weights[i]);
+        s->diag.status = npu_map_open_most(&s->weight_maps[i], s->weights[i], npu_map_most_of_safetensors);
+        s->diag.message[0] = 0;
         if (s->diag.status) {
             return fail(s, s->weights[i]);
         }
         files[i] = s->weight_maps[i].bytes;
     }
-    for (uint32_t i = 0; !s->num_weights && i < npu_graph_num_params(s->graph); i++) {
-        npu_value v = npu_graph_param(s->graph, i);
-        if (!npu_value_data(s->graph, v, NULL)) {
-            fprintf(stderr, "npu_run: %s: weight '%s' and maybe others have no data: name the file that has them, "
-                    "as in npu_run MODEL.json WEIGHTS.safetensors\n", s->model, npu_value_name(s->graph, v));
-            return RUN_USAGE;
-        }
-    }
-    if (s->num_weights && npu_graph_bind_safetensors(s->graph, files, s->num_weights, say, NULL)) {
+    s->num_said = 0;
+    if (s->num_weights && npu_graph_bind_safetensors(s->graph, files, s->num_weights, say, s)) {
         s->diag = *npu_graph_diag(s->graph);
-        return fail(s, s->diag.file[0] ? s->diag.file : s->weights[0]);
+        s->diag.line = 0; /* the message says the byte */
+        return fail_listed(s, s->diag.file[0] ? s->diag.file : s->weights[0]);
     }
-    return RUN_OK;
+    if (s->num_said == 1) {
+        print_diag(&s->said);
+    }
+    return check_weights(s);
 }
 
 /* ---- quantising -------------------------------------------------------------------------------------------------- */
@@ -465,37 +719,87 @@ static int read_weights(run_state *s)
 /* Values of the inputs, one sample after the other. */
 typedef struct run_samples { run_file files[RUN_SAMPLES]; npu_array arrays[RUN_SAMPLES]; uint32_t count; } run_samples;
 
-/* Sample k of an input; *is_there = false where there is no such file. */
-static int load_sample(run_state *s, run_samples *samples, const char *input, uint32_t k, bool *is_there)
+/* The file of sample k of an input. */
+static void sample_path(const run_state *s, char path[1024], uint32_t input, uint32_t k)
 {
-    char path[1024];
-    run_file *f = &samples->files[samples->count];
-    snprintf(path, sizeof path, "%s/%s.%u.npy", s->samples, input, (unsigned)k);
-    *is_there = npu_map_open(&f->map, path) == NPU_OK;
-    if (!*is_there) {
-        return RUN_OK;
-    }
-    samples->count++;
-    f->map.bytes.name = input;
-    return npu_npy_read(&f->map.bytes, &samples->arrays[samples->count - 1], &f->own, &s->diag) ? fail(s, path) : RUN_OK;
+    const char *name = npu_value_name(s->graph, npu_graph_input(s->graph, input));
+    snprintf(path, 1024, "%s/%s.%u.npy", s->samples, name, (unsigned)k);
 }
 
-/* As many as there are whole samples. */
-static int load_samples(run_state *s, run_samples *samples)
+/* What is there but cannot be read is not missing. */
+static bool is_missing(const char *path)
 {
-    uint32_t inputs = npu_graph_num_inputs(s->graph);
-    bool is_there = inputs > 0;
-    int result = RUN_OK;
-    for (uint32_t k = 0; is_there && !result && samples->count + inputs <= RUN_SAMPLES; k++) {
-        for (uint32_t i = 0; i < inputs && is_there && !result; i++) {
-            result = load_sample(s, samples, npu_value_name(s->graph, npu_graph_input(s->graph, i)), k, &is_there);
+    FILE *file = fopen(path, "rb");
+    bool is_there = file || errno != ENOENT;
+    if (file) {
+        fclose(file);
+    }
+    return !is_there;
+}
+
+/* Sample k lacks a file; that is the end, or, where there are others of it or behind it, a gap. */
+static int end_samples(const run_state *s, uint32_t k, const char *missing)
+{
+    char path[1024];
+    for (uint32_t n = k; n < k + RUN_GAP; n++) {
+        for (uint32_t i = 0; i < npu_graph_num_inputs(s->graph); i++) {
+            sample_path(s, path, i, n);
+            if (!is_missing(path)) {
+                say_line("--quantize %s: %s is missing, but %s is there: samples are numbered from 0 without gaps, and "
+                         "each has a file for each input", s->samples, missing, path);
+                return RUN_FAILED;
+            }
         }
     }
-    if (!result && samples->count < (inputs ? inputs : 1)) {
-        fprintf(stderr, "npu_run: --quantize %s: no INPUT.0.npy there for each input\n", s->samples);
+    if (k == 0) {
+        say_line("--quantize %s: no samples there: the first file would be %s", s->samples, missing);
+    }
+    return k ? RUN_OK : RUN_FAILED;
+}
+
+static int check_folder(run_state *s)
+{
+#ifdef NPU_MAP_POSIX
+    struct stat st;
+    bool is_there = stat(s->samples, &st) == 0;
+    if (!is_there || !S_ISDIR(st.st_mode)) {
+        say_line("--quantize %s: %s", s->samples, is_there ? "expected a folder of samples" : strerror(errno));
         return RUN_FAILED;
     }
-    return result;
+#endif
+    if (npu_graph_num_inputs(s->graph) == 0 || npu_graph_num_inputs(s->graph) > RUN_SAMPLES) {
+        say_line("--quantize %s: the model has %u inputs, expected 1 to %d", s->samples,
+                 (unsigned)npu_graph_num_inputs(s->graph), (int)RUN_SAMPLES);
+        return RUN_FAILED;
+    }
+    return check_sizes(s, "--quantize", true);
+}
+
+/* Whole samples, as many as there are, or as there is room for. */
+static int load_samples(run_state *s, run_samples *samples)
+{
+    uint32_t inputs = npu_graph_num_inputs(s->graph), k = 0;
+    char path[1024];
+    for (; samples->count + inputs <= RUN_SAMPLES; k++) {
+        for (uint32_t i = 0; i < inputs; i++) {
+            run_file *f = &samples->files[samples->count];
+            sample_path(s, path, i, k);
+            if (is_missing(path)) {
+                return end_samples(s, k, path);
+            }
+            samples->count++;
+            if (load_array(s, f, path)) {
+                return RUN_FAILED;
+            }
+            samples->arrays[samples->count - 1] = f->array;
+        }
+    }
+    sample_path(s, path, 0, k);
+    if (!is_missing(path)) {
+        say_line("--quantize %s: the first %u samples are taken, of at most %d files", s->samples, (unsigned)k,
+                 (int)RUN_SAMPLES);
+    }
+    return RUN_OK;
 }
 
 static void print_quantised(void *ctx, const npu_quantize_report *report)
@@ -538,7 +842,8 @@ static int quantize_by(run_state *s, const run_samples *samples)
 static int quantize(run_state *s)
 {
     static run_samples samples;
-    int result = s->samples ? load_samples(s, &samples) : RUN_OK;
+    int result = s->samples ? check_folder(s) : RUN_OK;
+    result = result || !s->samples ? result : load_samples(s, &samples);
     result = result || !s->samples ? result : quantize_by(s, &samples);
     for (uint32_t i = 0; i < samples.count; i++) {
         free(samples.files[i].own);
@@ -547,13 +852,21 @@ static int quantize(run_state *s)
     return result;
 }
 
-/* What stays in floats, and why. */
-static void print_refusals(void *ctx, const npu_pass_report *report)
+/* How many ops are on 8 bits; what stays in floats, and why. */
+static void print_integers(void *ctx, const npu_pass_report *report)
 {
     (void)ctx;
+    if (report->id != NPU_PASS_INTEGER) {
+        return;
+    }
     for (uint32_t i = 0; i < report->num_refusals; i++) {
         const npu_pass_refusal *r = &report->refusals[i];
         printf("in floats: %s '%s': %s\n", r->name, r->value, r->reason);
+    }
+    printf("%u ops on 8 bits, %u in floats%s%s\n", (unsigned)report->num_changes, (unsigned)report->num_refusals,
+           report->reason[0] ? ": " : "", report->reason);
+    if (!report->num_changes && !report->num_refusals) {
+        printf("no op stands between dequantize and quantize ops: --quantize DIR makes such a model\n");
     }
 }
 
@@ -566,7 +879,7 @@ static int optimize(run_state *s, uint32_t passes)
     desc.backends = s->list;
     desc.num_backends = s->num_backends;
     desc.passes = passes;
-    desc.report = s->integer ? print_refusals : NULL;
+    desc.report = s->integer ? print_integers : NULL;
     s->diag.status = npu_graph_optimize(&better, s->graph, &desc, NULL, &s->diag);
     return replace_graph(s, better, "optimize");
 }
@@ -589,65 +902,72 @@ static void name_of_file(const char *path, char out[64])
     memcpy(out + n, n ? "" : "model", n ? 1 : 6);
 }
 
-/* Kernels of planned models take plain ops, and those on integers. */
-static npu_status write_planned(run_state *s, npu_text *file, npu_text *calls)
+typedef enum run_form { FORM_FILE, FORM_CALLS } run_form;
+
+static int write_planned(run_state *s, const npu_plan *plan, run_form form, const char *path)
 {
     const npu_planned_library *library = npu_ref_planned();
+    npu_text file = npu_text_init(NULL), code = npu_text_init(NULL);
+    npu_plan_write_desc desc;
+    char name[64];
+    memset(&desc, 0, sizeof desc);
+    name_of_file(path, name);
+    desc.libraries = &library;
+    desc.num_libraries = 1;
+    desc.calls = form == FORM_CALLS ? &code : NULL;
+    desc.name = name;
+    s->diag.status = npu_plan_write(plan, &desc, &file, &s->diag);
+    s->diag.status = s->diag.status ? s->diag.status : npu_text_save(form == FORM_FILE ? &file : &code, path);
+    npu_text_free(&file);
+    npu_text_free(&code);
+    return s->diag.status ? fail(s, path) : RUN_OK;
+}
+
+/* Kernels of planned models take plain ops, and those on integers. */
+static npu_status plan_for_kernels(run_state *s, npu_graph **g, npu_plan **plan)
+{
     const npu_backend *cpu = npu_ref_backend();
     npu_optimize_desc optimize;
-    npu_plan_desc plan_desc;
-    npu_plan_write_desc desc;
-    npu_graph *g = NULL;
-    npu_plan *plan = NULL;
-    char name[64];
+    npu_plan_desc desc;
     memset(&optimize, 0, sizeof optimize);
-    memset(&plan_desc, 0, sizeof plan_desc);
     memset(&desc, 0, sizeof desc);
     optimize.passes = 1u << NPU_PASS_DEAD_CODE | 1u << NPU_PASS_NO_OPS | 1u << NPU_PASS_COMMON |
                       1u << NPU_PASS_SIGNED_BYTES | 1u << NPU_PASS_INTEGER | 1u << NPU_PASS_BATCH_NORM |
                       1u << NPU_PASS_CONSTANTS;
-    optimize.backends = plan_desc.backends = &cpu;
-    optimize.num_backends = plan_desc.num_backends = 1;
-    name_of_file(s->calls ? s->calls : s->planned, name);
-    desc.libraries = &library;
-    desc.num_libraries = 1;
-    desc.calls = s->calls ? calls : NULL;
-    desc.name = name;
-    s->diag.status = npu_graph_optimize(&g, s->graph, &optimize, NULL, &s->diag);
-    s->diag.status = s->diag.status ? s->diag.status : npu_plan_create(&plan, g, &plan_desc, &s->diag);
-    s->diag.status = s->diag.status ? s->diag.status : npu_plan_write(plan, &desc, file, &s->diag);
-    npu_plan_destroy(plan);
-    npu_graph_destroy(g);
-    return s->diag.status;
+    optimize.backends = desc.backends = &cpu;
+    optimize.num_backends = desc.num_backends = 1;
+    s->diag.status = npu_graph_optimize(g, s->graph, &optimize, NULL, &s->diag);
+    return s->diag.status ? s->diag.status : npu_plan_create(plan, *g, &desc, &s->diag);
 }
 
 static int save_planned(run_state *s)
 {
-    npu_text file = npu_text_init(NULL), calls = npu_text_init(NULL);
-    const char *what = s->planned ? s->planned : s->calls;
-    if ((s->planned || s->calls) && write_planned(s, &file, &calls) == NPU_OK) {
-        s->diag.status = s->planned ? npu_text_save(&file, s->planned) : NPU_OK;
-        if (s->diag.status == NPU_OK && s->calls) {
-            what = s->calls;
-            s->diag.status = npu_text_save(&calls, s->calls);
-        }
+    const char *const paths[] = { s->planned, s->calls }; /* by form */
+    const char *what = s->planned ? "--plan-out" : "--emit-c";
+    npu_graph *g = NULL;
+    npu_plan *plan = NULL;
+    int result = RUN_OK;
+    if (!s->planned && !s->calls) {
+        return RUN_OK;
     }
-    npu_text_free(&file);
-    npu_text_free(&calls);
-    return what && s->diag.status ? fail(s, what) : RUN_OK;
+    result = check_sizes(s, what, false);
+    result = result || plan_for_kernels(s, &g, &plan) == NPU_OK ? result : fail(s, what);
+    for (uint32_t i = 0; i < sizeof paths / sizeof paths[0] && !result; i++) {
+        result = paths[i] ? write_planned(s, plan, (run_form)i, paths[i]) : RUN_OK;
+    }
+    npu_plan_destroy(plan);
+    npu_graph_destroy(g);
+    return result;
 }
 
 static int choose_backends(run_state *s)
 {
-    if (s->backends && strcmp(s->backends, "sim,ref") == 0) {
+    if (s->backends && strcmp(s->backends, "ref") != 0) {
         s->diag.status = npu_sim_create(&s->sim, NULL);
         if (s->diag.status) {
             return fail(s, "sim");
         }
         s->list[s->num_backends++] = npu_sim_backend(s->sim);
-    } else if (s->backends && strcmp(s->backends, "ref") != 0) {
-        fprintf(stderr, "npu_run: --backend %s: ref, or sim,ref\n", s->backends);
-        return RUN_USAGE;
     }
     s->list[s->num_backends++] = npu_ref_backend();
     return RUN_OK;
@@ -682,29 +1002,30 @@ static int make_exec(run_state *s)
     return RUN_OK;
 }
 
-static const char *port_name(const run_state *s, uint32_t k, bool is_input)
+/* With the names that there are, the first ones of many. */
+static int refuse_port(const run_state *s, const run_file *f, const char *option, bool is_input, bool is_unknown)
 {
-    return is_input ? npu_value_name(s->graph, npu_graph_input(s->graph, k)) : npu_graph_output_name(s->graph, k);
-}
-
-/* The number of an input or output that a file is for; files without names are in order. */
-static uint32_t index_of(const run_state *s, const run_list *list, uint32_t i)
-{
-    bool is_input = list == &s->inputs;
+    enum { SHOWN = 16 };
     uint32_t count = is_input ? npu_graph_num_inputs(s->graph) : npu_graph_num_outputs(s->graph);
-    for (uint32_t k = 0; k < count && list->files[i].name; k++) {
-        if (strcmp(port_name(s, k, is_input), list->files[i].name) == 0) {
-            return k;
-        }
+    const char **names = (const char **)calloc(count + 1, sizeof *names);
+    npu_text list = npu_text_init(NULL);
+    for (uint32_t i = 0; i < count && names; i++) {
+        names[i] = port_name(s, i, is_input);
+        npu_text_printf(&list, i < SHOWN ? "%s %s" : i == SHOWN ? "%s ..." : "", i ? "," : "", names[i]);
     }
-    return list->files[i].name || i >= count ? UINT32_MAX : i;
+    const char *nearest = is_unknown && f->name ? npu_name_nearest(f->name, names, count) : NULL;
+    say_line("%s %s%s%s: %s%s%s%s; the model's are%s", option, f->name ? f->name : "", f->name ? "=" : "", f->path,
+             is_unknown ? "the model has no such value" : "given twice", nearest ? ", did you mean '" : "",
+             nearest ? nearest : "", nearest ? "'?" : "", count && list.data ? list.data : " none");
+    npu_text_free(&list);
+    free((void *)names);
+    return RUN_FAILED;
 }
 
 /* Files for what the model has not, or two for one input, before anything runs. */
 static int check_ports(const run_state *s, const run_list *list, const char *option)
 {
     bool is_input = list == &s->inputs;
-    uint32_t count = is_input ? npu_graph_num_inputs(s->graph) : npu_graph_num_outputs(s->graph);
     for (uint32_t i = 0; i < list->count; i++) {
         const run_file *f = &list->files[i];
         uint32_t k = index_of(s, list, i), other = 0;
@@ -714,13 +1035,7 @@ static int check_ports(const run_state *s, const run_list *list, const char *opt
         if (k != UINT32_MAX && (other == i || !is_input)) {
             continue;
         }
-        fprintf(stderr, "npu_run: %s %s%s%s: %s; the model's are", option, f->name ? f->name : "", f->name ? "=" : "", f->path,
-                k == UINT32_MAX ? "the model has no such value" : "given twice");
-        for (uint32_t n = 0; n < count; n++) {
-            fprintf(stderr, "%s %s", n ? "," : "", port_name(s, n, is_input));
-        }
-        fprintf(stderr, "%s\n", count ? "" : " none");
-        return RUN_USAGE;
+        return refuse_port(s, f, option, is_input, k == UINT32_MAX);
     }
     return RUN_OK;
 }
@@ -756,7 +1071,10 @@ static int set_inputs(run_state *s, npu_array *arrays)
     uint32_t count = npu_graph_num_inputs(s->graph);
     memset(arrays, 0, RUN_MAX * sizeof *arrays);
     if (count > RUN_MAX) {
-        fprintf(stderr, "npu_run: the model has %u inputs, expected at most %d\n", (unsigned)count, (int)RUN_MAX);
+        say_line("the model has %u inputs, expected at most %d", (unsigned)count, (int)RUN_MAX);
+        return RUN_FAILED;
+    }
+    if (check_sizes(s, "run", true)) {
         return RUN_FAILED;
     }
     for (uint32_t i = 0; i < s->inputs.count; i++) {
@@ -769,8 +1087,8 @@ static int set_inputs(run_state *s, npu_array *arrays)
             arrays[k].data = s->filled[k] = make_up(&arrays[k].spec);
         }
         if (!arrays[k].data) {
-            fprintf(stderr, "npu_run: input '%s' has dims that are not known: --input or --dim\n", npu_value_name(s->graph, v));
-            return RUN_USAGE;
+            say_line("input '%s': no memory for made-up numbers; --input takes a file", npu_value_name(s->graph, v));
+            return RUN_FAILED;
         }
         if (npu_exec_set_input_at(s->exec, k, &arrays[k])) {
             s->diag = *npu_exec_diag(s->exec);
@@ -857,7 +1175,7 @@ static void say_open(const run_state *s)
         for (uint32_t d = 0; d < spec->rank; d++) {
             const char *name = spec->dims[d] < 0 ? npu_graph_symbol_name(s->graph, spec->dims[d]) : NULL;
             if (name) {
-                fprintf(stderr, "npu_run: the size %s is open: its ops are prepared in each run, with --dim %s=N once\n", name, name);
+                say_line("the size %s is open: its ops are prepared in each run, with --dim %s=N once", name, name);
                 return;
             }
         }
@@ -873,6 +1191,9 @@ static int bench(run_state *s)
         double begin = now();
         s->diag.status = npu_exec_run(s->exec);
         times[i] = now() - begin;
+    }
+    if (s->diag.status && times) {
+        s->diag = *npu_exec_diag(s->exec);
     }
     if (!s->diag.status) {
         qsort(times, s->bench, sizeof *times, compare_times);
@@ -892,8 +1213,11 @@ static int find_wrong_op(run_state *s, const npu_array *inputs)
         printf("all ops agree\n");
         return RUN_OK;
     }
+    if (!op.id) {
+        return fail(s, "--find-wrong-op");
+    }
     printf("%s\n", s->diag.message);
-    return op.id ? RUN_DIFFERS : RUN_FAILED;
+    return RUN_DIFFERS;
 }
 
 /* ---- what is printed --------------------------------------------------------------------------------------------- */
@@ -1029,16 +1353,10 @@ int main(int argc, char **argv)
     s.rtol = 1e-4;
     s.atol = 1e-5;
     s.threads = s.runs = 1;
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0) {
-            fputs(help, stdout);
-            return RUN_OK;
-        }
-    }
-    int result = read_options(&s, argc, argv);
-    if (result) {
-        fputs(s.model ? "" : help, stderr);
-        return result;
+    int result = read_options(&s, argv + (argc > 0));
+    if (result || s.helps) {
+        fputs(s.helps ? help : "", stdout);
+        return finish(result);
     }
     result = load_files(&s, &s.inputs);
     result = result ? result : load_files(&s, &s.known);
@@ -1057,5 +1375,5 @@ int main(int argc, char **argv)
         result = run_model(&s);
     }
     clean_up(&s);
-    return result;
+    return finish(result);
 }
