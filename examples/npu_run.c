@@ -28,7 +28,9 @@ static const char help[] =
     "                          is always the last (default ref)\n"
     "  --threads N             of the CPU backend (default 1)\n"
     "  --optimize              fuse ops and fold constants first\n"
+    "  --pass NAME             one pass or lowering then, as convert-aten-to-linalg; once for each, in order\n"
     "  --quantize DIR          to 8 bits first, by the samples DIR/INPUT.0.npy, DIR/INPUT.1.npy ... of each input\n"
+    "  --quantize-weights BITS weights of linears alone, to 8 or 4 bits, without samples\n"
     "  --integer               ops on 8 bits of a quantised model's, and which stay in floats, and why\n"
     "  --find-wrong-op         the first op that the backends get wrong, against the CPU alone\n"
     "  --runs N                so many runs, before outputs are looked at; states go on (default 1)\n"
@@ -36,7 +38,8 @@ static const char help[] =
     "  --profile T.json        times of all steps, for chrome://tracing or Perfetto\n"
     "  --report PAGE.html      the plan as a page: graph, memory, times, what to implement next\n"
     "  --plan-out MODEL.npum   the model as a planned file, for machines without an operating system\n"
-    "  --emit-c MODEL.c        the same as C calls; the file's name is the model's\n"
+    "  --emit-array MODEL.h    that file as an array in C; the file's name is the model's\n"
+    "  --emit-c MODEL.c        the model as C calls instead; the file's name is the model's\n"
     "  --plan, --memory, --stats, --text, --dot   print the plan, its memory, how many ops, the graph, the plan as Graphviz\n"
     "  --help\n"
     "Exit: 0 done; 1 failed: a file cannot be read, used or written, or the model has not what an option names;\n"
@@ -46,6 +49,7 @@ static const char help[] =
 enum {
     RUN_OK, RUN_FAILED, RUN_USAGE, RUN_DIFFERS,
     RUN_MAX = 512, RUN_SAMPLES = 256, RUN_MEASURED = 4,
+    RUN_PASSES = 32,
     RUN_GAP = 10000 /* numbers of samples behind the last one, of which none may be there */
 };
 
@@ -60,8 +64,9 @@ typedef struct run_file {
 typedef struct run_list { run_file files[RUN_MAX]; uint32_t count; } run_list;
 
 typedef struct run_state {
-    const char *model, *weights[RUN_MAX], *backends, *trace, *page, *samples, *planned, *calls;
-    uint32_t num_weights, threads, runs, bench;
+    const char *model, *weights[RUN_MAX], *backends, *trace, *page, *samples, *planned, *array, *calls;
+    npu_pass passes[RUN_PASSES];
+    uint32_t num_weights, num_passes, threads, runs, bench, weight_bits;
     run_list inputs, known, outputs, expected;
     npu_onnx_dim dims[RUN_MAX];
     uint32_t num_dims;
@@ -164,7 +169,7 @@ static int finish(int result)
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
 typedef enum run_takes {
-    TAKES_NOTHING, TAKES_TEXT, TAKES_COUNT, TAKES_REAL, TAKES_DIM, TAKES_FILE
+    TAKES_NOTHING, TAKES_TEXT, TAKES_COUNT, TAKES_REAL, TAKES_DIM, TAKES_FILE, TAKES_PASS
 } run_takes;
 typedef struct run_option {
     const char *name;
@@ -210,6 +215,15 @@ static bool add_dim(run_state *s, char *text)
     return is_size;
 }
 
+static bool add_pass(run_state *s, const char *name)
+{
+    if (s->num_passes == RUN_PASSES) {
+        return false;
+    }
+    s->passes[s->num_passes++].name = name;
+    return name[0] != 0;
+}
+
 static bool set_count(uint32_t *out, const char *text, uint32_t most)
 {
     char *end;
@@ -235,6 +249,7 @@ static bool set_option(run_state *s, const run_option *o, char *value)
     case TAKES_REAL: return set_real((double *)o->to, value);
     case TAKES_DIM: return add_dim(s, value);
     case TAKES_FILE: return add_file((run_list *)o->to, value);
+    case TAKES_PASS: return add_pass(s, value);
     }
     return !value || value[0];
 }
@@ -334,6 +349,10 @@ static int check_usage(const run_state *s)
     } else if (b && strcmp(b, "ref") != 0 && strcmp(b, "sim") != 0 && strcmp(b, "sim,ref") != 0) {
         say_line("--backend %s: expected ref (the CPU), sim (a simulated accelerator) or sim,ref; what sim does not "
                  "take is left to ref, which is always the last", b);
+    } else if (s->samples && s->weight_bits) {
+        say_line("--quantize and --quantize-weights: one of them");
+    } else if (s->weight_bits && s->weight_bits != 8 && s->weight_bits != 4) {
+        say_line("--quantize-weights %u: expected 8 or 4", (unsigned)s->weight_bits);
     } else {
         return RUN_OK;
     }
@@ -345,13 +364,13 @@ static int read_options(run_state *s, char **words)
     const run_option options[] = {
         { "--input", TAKES_FILE, &s->inputs, 0 }, { "--known", TAKES_FILE, &s->known, 0 },
         { "--output", TAKES_FILE, &s->outputs, 0 }, { "--verify", TAKES_FILE, &s->expected, 0 },
-        { "--dim", TAKES_DIM, NULL, 0 },
+        { "--dim", TAKES_DIM, NULL, 0 }, { "--pass", TAKES_PASS, NULL, 0 },
         { "--backend", TAKES_TEXT, &s->backends, 0 }, { "--quantize", TAKES_TEXT, &s->samples, 0 },
         { "--profile", TAKES_TEXT, &s->trace, 0 }, { "--report", TAKES_TEXT, &s->page, 0 },
-        { "--plan-out", TAKES_TEXT, &s->planned, 0 },
+        { "--plan-out", TAKES_TEXT, &s->planned, 0 }, { "--emit-array", TAKES_TEXT, &s->array, 0 },
         { "--emit-c", TAKES_TEXT, &s->calls, 0 },
         { "--threads", TAKES_COUNT, &s->threads, 1024 }, { "--runs", TAKES_COUNT, &s->runs, 1000000000 },
-        { "--bench", TAKES_COUNT, &s->bench, 10000000 },
+        { "--bench", TAKES_COUNT, &s->bench, 10000000 }, { "--quantize-weights", TAKES_COUNT, &s->weight_bits, 8 },
         { "--rtol", TAKES_REAL, &s->rtol, 0 }, { "--atol", TAKES_REAL, &s->atol, 0 },
         { "--plan", TAKES_NOTHING, &s->plan, 0 }, { "--memory", TAKES_NOTHING, &s->memory, 0 },
         { "--stats", TAKES_NOTHING, &s->stats, 0 }, { "--text", TAKES_NOTHING, &s->text, 0 },
@@ -831,12 +850,15 @@ static int quantize_by(run_state *s, const run_samples *samples)
     desc.backends = &cpu;
     desc.num_backends = 1;
     desc.inputs = samples->arrays;
-    desc.num_samples = samples->count / inputs;
+    desc.num_samples = inputs ? samples->count / inputs : 0;
     desc.num_measured = desc.num_samples < RUN_MEASURED ? desc.num_samples : RUN_MEASURED;
+    desc.form = s->weight_bits == 8 ? NPU_QUANTIZE_WEIGHTS8
+                : s->weight_bits    ? NPU_QUANTIZE_WEIGHTS4
+                                    : NPU_QUANTIZE_8BIT;
     desc.progress = say_runs;
     desc.report = print_quantised;
     s->diag.status = npu_graph_quantize(&quantised, s->graph, &desc, &s->diag);
-    return replace_graph(s, quantised, "--quantize");
+    return replace_graph(s, quantised, s->weight_bits ? "--quantize-weights" : "--quantize");
 }
 
 static int quantize(run_state *s)
@@ -844,7 +866,7 @@ static int quantize(run_state *s)
     static run_samples samples;
     int result = s->samples ? check_folder(s) : RUN_OK;
     result = result || !s->samples ? result : load_samples(s, &samples);
-    result = result || !s->samples ? result : quantize_by(s, &samples);
+    result = result || !(s->samples || s->weight_bits) ? result : quantize_by(s, &samples);
     for (uint32_t i = 0; i < samples.count; i++) {
         free(samples.files[i].own);
         npu_map_close(&samples.files[i].map);
@@ -884,10 +906,18 @@ static int optimize(run_state *s, uint32_t passes)
     return replace_graph(s, better, "optimize");
 }
 
+static int run_passes(run_state *s)
+{
+    npu_graph *g = NULL;
+    s->diag.status = npu_graph_run_passes(&g, s->graph, s->passes, s->num_passes, NULL, &s->diag);
+    return replace_graph(s, g, "--pass");
+}
+
 static int improve(run_state *s)
 {
     int result = s->integer || s->samples ? optimize(s, 1u << NPU_PASS_INTEGER) : RUN_OK;
-    return result || !s->optimizes ? result : optimize(s, 0);
+    result = result || !s->optimizes ? result : optimize(s, 0);
+    return result || !s->num_passes ? result : run_passes(s);
 }
 
 /* The file's name without its folder, from the first dot on: as far as it is an identifier. */
@@ -902,7 +932,7 @@ static void name_of_file(const char *path, char out[64])
     memcpy(out + n, n ? "" : "model", n ? 1 : 6);
 }
 
-typedef enum run_form { FORM_FILE, FORM_CALLS } run_form;
+typedef enum run_form { FORM_FILE, FORM_ARRAY, FORM_CALLS } run_form;
 
 static int write_planned(run_state *s, const npu_plan *plan, run_form form, const char *path)
 {
@@ -914,6 +944,7 @@ static int write_planned(run_state *s, const npu_plan *plan, run_form form, cons
     name_of_file(path, name);
     desc.libraries = &library;
     desc.num_libraries = 1;
+    desc.code = form == FORM_ARRAY ? &code : NULL;
     desc.calls = form == FORM_CALLS ? &code : NULL;
     desc.name = name;
     s->diag.status = npu_plan_write(plan, &desc, &file, &s->diag);
@@ -942,12 +973,12 @@ static npu_status plan_for_kernels(run_state *s, npu_graph **g, npu_plan **plan)
 
 static int save_planned(run_state *s)
 {
-    const char *const paths[] = { s->planned, s->calls }; /* by form */
-    const char *what = s->planned ? "--plan-out" : "--emit-c";
+    const char *const paths[] = { s->planned, s->array, s->calls }; /* by form */
+    const char *what = s->planned ? "--plan-out" : s->array ? "--emit-array" : "--emit-c";
     npu_graph *g = NULL;
     npu_plan *plan = NULL;
     int result = RUN_OK;
-    if (!s->planned && !s->calls) {
+    if (!s->planned && !s->array && !s->calls) {
         return RUN_OK;
     }
     result = check_sizes(s, what, false);

@@ -97,6 +97,8 @@ rows << END
 2|--dim n=99999999999999999999: expected|3|no.txt --dim n=99999999999999999999
 2|each name once|3|no.txt --dim n=2 --dim n=3
 2|--input x=: expected|2|no.txt --input x=
+2|--quantize-weights 5: expected 8 or 4|1|no.txt --quantize-weights 5
+2|--quantize and --quantize-weights: one of them|1|no.txt --quantize d --quantize-weights 8
 0|Exit: 0 done||--help
 0|Exit: 0 done||no.txt --help
 END
@@ -131,6 +133,7 @@ END
 rows << END
 1|/none/y.npy: No such file|1|$T/tiny.txt --output /none/y.npy
 1|/none/m.npum: No such file|1|$T/tiny.txt --plan-out /none/m.npum
+1|/none/m.h: No such file|1|$T/tiny.txt --emit-array /none/m.h
 1|/none/m.c: No such file|1|$T/tiny.txt --emit-c /none/m.c
 1|/none/t.json: No such file|2|$T/tiny.txt --profile /none/t.json
 1|/none/p.html: No such file|2|$T/tiny.txt --report /none/p.html
@@ -138,6 +141,7 @@ END
 if [ -w /dev/full ]; then
     rows << END
 1|/dev/full: No space left|1|$T/tiny.txt --output /dev/full
+1|/dev/full: No space left|1|$T/tiny.txt --emit-array /dev/full
 1|/dev/full: No space left|2|$T/tiny.txt --report /dev/full
 END
     for arguments in --help "$T/tiny.txt" "$T/tiny.txt --text"; do
@@ -164,6 +168,7 @@ rows << END
 1|the model has no such value; the model's are x$|1|$T/tiny.txt --input none=$T/two.npy
 1|--input x=.*: given twice; the model's are x$|1|$T/tiny.txt --input x=$T/two.npy --input x=$T/two.npy
 1|--output none=.*the model's are y$|1|$T/tiny.txt --output none=$T/z.npy
+1|--pass: pass fold-constant: .* did you mean 'fold-constants'?|1|$T/tiny.txt --pass fold-constant
 END
 
 # Samples: none, a gap, another folder than meant.
@@ -179,9 +184,15 @@ rows << END
 0|y : f32\[2\]||$T/pair.txt --quantize $T/whole
 0|1 ops on 8 bits, 0 in floats||$T/tiny.txt --quantize $T/whole --integer
 0|no op stands between dequantize and quantize ops: --quantize DIR|3|$T/tiny.txt --integer
+0|_weight_int8pack_mm||$T/tiny.txt --quantize-weights 8 --text
+0|1 of 1 ops are quantised: no losses||$T/tiny.txt --quantize-weights 8
+0|linalg.matmul_transpose_b||$T/tiny.txt --pass convert-aten-to-linalg --text
 0|sim  *1 op||$T/tiny.txt --backend sim --plan
-0|y : f32\[2\]|1|$T/tiny.txt --plan-out $T/m.npum --emit-c $T/calls.c
+0|y : f32\[2\]|1|$T/tiny.txt --plan-out $T/m.npum --emit-array $T/net.h --emit-c $T/calls.c
 END
+printf '#include "net.h"\n#include "net.h"\nstatic uint64_t arena[NET_ARENA / 8];\n%s\n' \
+    'int main(void) { return net[0] == 0 || (uintptr_t)arena % NET_ALIGNMENT || sizeof arena < NET_ARENA; }' > "$T/array.c"
+${CC:-cc} -std=c99 -pedantic -Wall -Wextra -Werror "$T/array.c" -o "$T/array" > "$T/said.txt" 2>&1 && "$T/array" || fail "net.h as C"
 grep -q '^npu_status calls_run' "$T/calls.c" || fail "calls.c: a file has not its own name"
 
 # Pipes are read to their end, where they have one.
