@@ -1676,7 +1676,7 @@ static void test_bad_words(void)
         { "BitShift", "k k", "direction", "forward", NPU_ERR_ATTRIBUTE, "direction is 'forward', expected one of: LEFT RIGHT" },
         { "LSTM", "x x x", "direction", "LEFT", NPU_ERR_ATTRIBUTE, "direction is 'LEFT'" },
         { "Relu", "x", "auto_pad", "VALID", NPU_ERR_ATTRIBUTE, "Relu '': attribute 'auto_pad' is unknown" },
-        { "Softmax", "x", "axes", "1", NPU_ERR_ATTRIBUTE, "Softmax '': attribute 'axes' is unknown" },
+        { "Softmax", "x", "axes", "1", NPU_ERR_ATTRIBUTE, "Softmax '': attribute 'axes' is unknown, and could change the result, did you mean 'axis'?" },
         { "Dropout", "x", "momentum", "1", NPU_ERR_ATTRIBUTE, "Dropout '': attribute 'momentum' is unknown" },
         { "Dropout", "x", "seed", "1", NPU_OK, "" },
         { "Relu", "x", "__tool", "1", NPU_OK, "" },

@@ -169,6 +169,12 @@ typedef struct onnx_row {
 } onnx_row;
 
 /* A node; x are its operands, id 0 = not given. */
+typedef struct onnx_asked {
+    uint64_t found;              /* a bit for each of the first 64 */
+    const char *missing[32];     /* names that it has not */
+    uint32_t num_missing;
+} onnx_asked;
+
 struct onnx_node {
     onnx_span message, op, name, domain;
     const onnx_row *row;
@@ -178,7 +184,7 @@ struct onnx_node {
     const onnx_list *made;       /* the same of result 0 */
     onnx_span *y;                /* names of its results */
     const onnx_node *caller;     /* of the function that it is a node of */
-    uint64_t *asked;             /* a bit for each of its attributes that somebody has looked for, up to 64 */
+    onnx_asked *asked;           /* which of its attributes somebody has looked for */
 };
 
 static size_t onnx_len(onnx_span s) { return (size_t)(s.end - s.at); }
@@ -1027,9 +1033,12 @@ static onnx_span onnx_attr(onnx_reader *r, const onnx_node *n, const char *name)
     while (onnx_next(r, &message, &f)) {
         if (f.number == ONNX_N_ATTRIBUTE && onnx_is(onnx_member(r, onnx_bytes(r, &f), 1), name)) {
             found = f.bytes;
-            *(n->asked ? n->asked : &bit) |= bit;
+            *(n->asked ? &n->asked->found : &bit) |= bit;
         }
         bit <<= f.number == ONNX_N_ATTRIBUTE;
+    }
+    if (n->asked && !found.at && n->asked->num_missing < sizeof n->asked->missing / sizeof n->asked->missing[0]) {
+        n->asked->missing[n->asked->num_missing++] = name;
     }
     ref = onnx_member(r, found, ONNX_A_REF);
     if (ref.at && n->caller) {
@@ -7042,6 +7051,15 @@ static bool onnx_is_idle(const onnx_node *n, onnx_span name)
     return is_idle;
 }
 
+static void onnx_unknown(onnx_reader *r, const onnx_node *n, onnx_span name)
+{
+    char word[64];
+    snprintf(word, sizeof word, "%.*s", ONNX_TEXT(name));
+    const char *nearest = npu_name_nearest(word, n->asked->missing, n->asked->num_missing);
+    onnx_fail(r, NPU_ERR_ATTRIBUTE, "attribute '%.*s' is unknown, and could change the result%s%s%s", ONNX_TEXT(name),
+              nearest ? ", did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+}
+
 /* What nobody has looked for could have changed the result. Ops of domains that no row is of are functions of the model. */
 static void onnx_check_unknown(onnx_reader *r, const onnx_node *n)
 {
@@ -7051,8 +7069,8 @@ static void onnx_check_unknown(onnx_reader *r, const onnx_node *n)
     while (n->row && onnx_next(r, &message, &f)) {
         if (f.number == ONNX_N_ATTRIBUTE) {
             onnx_span name = onnx_member(r, onnx_bytes(r, &f), 1);
-            if (bit && !(*n->asked & bit) && !onnx_is_idle(n, name)) {
-                onnx_fail(r, NPU_ERR_ATTRIBUTE, "attribute '%.*s' is unknown, and could change the result", ONNX_TEXT(name));
+            if (bit && !(n->asked->found & bit) && !onnx_is_idle(n, name)) {
+                onnx_unknown(r, n, name);
             }
             bit <<= 1;
         }
@@ -7180,10 +7198,11 @@ static void onnx_node_build(onnx_reader *r, onnx_span message, const onnx_node *
     onnx_node n;
     const onnx_node *outer = r->node;
     onnx_span function;
-    uint64_t asked = 0;
+    onnx_asked asked;
     if (!onnx_node_read(r, message, caller, &n)) {
         return;
     }
+    memset(&asked, 0, sizeof asked);
     function = onnx_function(r, n.op, n.domain);
     if (function.at) {
         onnx_call_function(r, &n, function);
