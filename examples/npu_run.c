@@ -21,7 +21,7 @@ static const char help[] =
     "  --input [NAME=]X.npy    an input, by name or in order; without any: numbers that are always the same\n"
     "  --known NAME=X.npy      of ONNX models: an input that is known while the model is read\n"
     "  --dim NAME=N            the size of a dim with a name, once for each\n"
-    "  --f16-as-f32            f16 of an ONNX model is computed in f32, as ONNX Runtime's CPU does it\n"
+    "  --f16-as-f32            of ONNX models: f16 is computed in f32, as ONNX Runtime's CPU does it\n"
     "  --output [NAME=]Y.npy   where an output goes, by name or in order\n"
     "  --verify [NAME=]Y.npy   what an output must be; --rtol X and --atol X, default 1e-4 and 1e-5\n"
     "  --backend sim,ref       who runs it, by falling priority: sim, a simulated accelerator, and ref, the CPU, which\n"
@@ -446,26 +446,32 @@ static npu_status open_beside(void *ctx, const char *location, npu_bytes *out)
     return NPU_OK;
 }
 
+static npu_onnx_desc onnx_desc(run_state *s)
+{
+    npu_onnx_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.backend = npu_ref_backend();
+    desc.f16_as_f32 = s->widens;
+    desc.external = open_beside;
+    desc.external_ctx = s;
+    return desc;
+}
+
 /* What sizes the model leaves open may stay so; where that cannot be, they are those of the files of --input. */
 static npu_status read_onnx(run_state *s)
 {
     npu_array known[RUN_MAX], shapes[RUN_MAX];
-    npu_onnx_desc desc;
-    memset(&desc, 0, sizeof desc);
+    npu_onnx_desc desc = onnx_desc(s);
     for (uint32_t i = 0; i < s->known.count; i++) {
         known[i] = s->known.files[i].array;
     }
     for (uint32_t i = 0; i < s->inputs.count; i++) {
         shapes[i] = s->inputs.files[i].array;
     }
-    desc.backend = npu_ref_backend();
     desc.dims = s->dims;
     desc.num_dims = s->num_dims;
     desc.inputs = known;
     desc.num_inputs = s->known.count;
-    desc.f16_as_f32 = s->widens;
-    desc.external = open_beside;
-    desc.external_ctx = s;
     desc.report = say;
     desc.report_ctx = s;
     npu_status status = npu_onnx_read(&s->graph, s->model_map.bytes.data, s->model_map.bytes.size, &desc, &s->diag);
@@ -525,14 +531,39 @@ static int refuse_known(const run_file *f, bool is_onnx)
     return RUN_FAILED;
 }
 
-/* Says which name of --dim or --known an ONNX file has nowhere. */
-static int check_names(const run_state *s, bool is_onnx)
+/* With the names that there are, where the model can be read without that size. */
+static int refuse_dim(run_state *s, const char *name)
+{
+    enum { SHOWN = 16 };
+    const char *names[SHOWN];
+    uint32_t count = 0;
+    npu_onnx_desc desc = onnx_desc(s);
+    npu_text list = npu_text_init(NULL);
+    npu_graph *g = NULL;
+    npu_onnx_read(&g, s->model_map.bytes.data, s->model_map.bytes.size, &desc, &s->diag);
+    while (count < SHOWN && (names[count] = npu_graph_symbol_name(g, -2 - (int64_t)count)) != NULL) {
+        npu_text_printf(&list, "%s %s", count ? "," : "; the model's are", names[count]);
+        count++;
+    }
+    const char *nearest = npu_name_nearest(name, names, count);
+    say_line("--dim %s: the model has no dim of this name%s%s%s%s", name, nearest ? ", did you mean '" : "",
+             nearest ? nearest : "", nearest ? "'?" : "", list.data ? list.data : "");
+    npu_text_free(&list);
+    npu_graph_destroy(g);
+    return RUN_FAILED;
+}
+
+/* Says which name of --dim or --known an ONNX file has nowhere, and what is for such files alone. */
+static int check_names(run_state *s, bool is_onnx)
 {
     const npu_bytes *b = &s->model_map.bytes;
+    if (s->widens && !is_onnx) {
+        say_line("--f16-as-f32: for ONNX models");
+        return RUN_FAILED;
+    }
     for (uint32_t i = 0; is_onnx && i < s->num_dims; i++) {
         if (!has_dim(b, s->dims[i].name)) {
-            say_line("--dim %s: the model has no dim of this name", s->dims[i].name);
-            return RUN_FAILED;
+            return refuse_dim(s, s->dims[i].name);
         }
     }
     for (uint32_t i = 0; i < s->known.count; i++) {
@@ -668,14 +699,14 @@ static uint32_t index_of(const run_state *s, const run_list *list, uint32_t i)
     return list->files[i].name || i >= count ? UINT32_MAX : i;
 }
 
-/* Has input k a file? */
-static bool has_file(const run_state *s, uint32_t k)
+/* Of input k; NULL = it has none. */
+static const run_file *file_of(const run_state *s, uint32_t k)
 {
     uint32_t i = 0;
     while (i < s->inputs.count && index_of(s, &s->inputs, i) != k) {
         i++;
     }
-    return i < s->inputs.count;
+    return i < s->inputs.count ? &s->inputs.files[i] : NULL;
 }
 
 /* A size of an input that is open: --dim says it, or, where that will do, the file of --input. */
@@ -684,7 +715,7 @@ static int check_sizes(const run_state *s, const char *what, bool files_do)
     for (uint32_t k = 0; k < npu_graph_num_inputs(s->graph); k++) {
         npu_value v = npu_graph_input(s->graph, k);
         const npu_spec *spec = npu_value_spec(s->graph, v);
-        for (uint32_t d = 0; d < spec->rank && !(files_do && has_file(s, k)); d++) {
+        for (uint32_t d = 0; d < spec->rank && !(files_do && file_of(s, k)); d++) {
             const char *symbol = spec->dims[d] < 0 ? npu_graph_symbol_name(s->graph, spec->dims[d]) : NULL;
             if (spec->dims[d] < 0) {
                 say_line("%s: size %u of input '%s' is open: give it by --dim %s=N%s", what, (unsigned)d,
@@ -1123,7 +1154,7 @@ static int set_inputs(run_state *s, npu_array *arrays)
         }
         if (npu_exec_set_input_at(s->exec, k, &arrays[k])) {
             s->diag = *npu_exec_diag(s->exec);
-            return fail(s, "--input");
+            return fail(s, file_of(s, k) ? file_of(s, k)->path : "--input");
         }
     }
     return RUN_OK;

@@ -24,6 +24,7 @@ weights() { # name, header, data
 }
 
 array two.npy '(2,)' "$ONE$TWO"
+array three.npy '(3,)' "$ONE$TWO$ONE"
 array open.npy '(1, 2)' "$ONE$TWO"
 weights w.safetensors '{"w":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]}}' 0123456789abcdef
 weights many.safetensors '{"W":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]}}' 0123456789abcdef
@@ -152,7 +153,7 @@ fi
 
 # Names and sizes that the model has not.
 rows << END
-1|--dim m: the model has no dim of this name|1|$T/open.onnx --dim m=2
+1|--dim no: the model has no dim of this name, did you mean 'n'?; the model's are n$|1|$T/open.onnx --dim no=2
 1|--dim z.0: the model has no dim of this name|1|$T/open.onnx --dim z.0=2
 1|has no symbol 'bacth', did you mean 'batch'?|1|$T/open.txt --dim bacth=2
 1|symbol batch: 9 is not in 0..8|1|$T/open.txt --dim batch=9
@@ -168,6 +169,8 @@ rows << END
 1|the model has no such value; the model's are x$|1|$T/tiny.txt --input none=$T/two.npy
 1|--input x=.*: given twice; the model's are x$|1|$T/tiny.txt --input x=$T/two.npy --input x=$T/two.npy
 1|--output none=.*the model's are y$|1|$T/tiny.txt --output none=$T/z.npy
+1|--f16-as-f32: for ONNX models|1|$T/tiny.txt --f16-as-f32
+1|three.npy: input 0 ('x'): f32\[3\] given, expected f32\[2\]|1|$T/tiny.txt --input $T/three.npy
 1|--pass: pass fold-constant: .* did you mean 'fold-constants'?|1|$T/tiny.txt --pass fold-constant
 END
 
