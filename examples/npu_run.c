@@ -1073,7 +1073,9 @@ static int refuse_port(const run_state *s, const run_file *f, const char *option
     npu_text list = npu_text_init(NULL);
     for (uint32_t i = 0; i < count && names; i++) {
         names[i] = port_name(s, i, is_input);
-        npu_text_printf(&list, i < SHOWN ? "%s %s" : i == SHOWN ? "%s ..." : "", i ? "," : "", names[i]);
+        if (i <= SHOWN) {
+            npu_text_printf(&list, "%s %s", i ? "," : "", i < SHOWN ? names[i] : "...");
+        }
     }
     const char *nearest = is_unknown && f->name ? npu_name_nearest(f->name, names, count) : NULL;
     say_line("%s %s%s%s: %s%s%s%s; the model's are%s", option, f->name ? f->name : "", f->name ? "=" : "", f->path,
