@@ -401,7 +401,8 @@ NPU_IR_API void npu_threads_destroy(npu_parallel *threads); /* NULL is fine */
 /* Hears, when set in the desc of a graph, what is done with it and with the copies that passes make of it:
      0 error    each failure while the graph is built
      1 warning  not as asked for, but it goes on: a backend refuses to compile a group, no backend takes an op, a pass
-                leaves something out, a name in force_last is none, a host takes all ops before another backend
+                leaves something out, a name in force_last or rates is none, a host takes all ops before another
+                backend
      2 note     what a pass or a plan came to
    message is valid during the call. A finished graph may be in use in several threads, which then call write
    at once. */
@@ -44548,6 +44549,23 @@ static npu_status npu__check_rates(const npu_rates *r, const char *backend, npu_
     return NPU_OK;
 }
 
+/* A row for what is neither an op's name nor a category, so that it counts for none. */
+NPU__COLD static void npu__say_idle_rate(const npu_graph *g, const char *backend, const char *what)
+{
+    npu__nearest nearest = { what, NULL, 0 };
+    bool is_known = !g->logger.write || !what;
+    char hint[80];
+    for (uint32_t i = 0; !is_known && i < npu_registry_num_ops(g->registry); i++) {
+        const npu_op_def *def = npu_registry_op(g->registry, i);
+        is_known = npu__nearest_offer(&nearest, def->category, def->category) ||
+                   npu__nearest_offer(&nearest, def->name, def->name);
+    }
+    if (!is_known) {
+        npu__graph_log(g, 1, "plan: rates of %.24s: no op and no category is called '%.60s'%s", backend, what,
+                       npu__nearest_hint(&nearest, hint));
+    }
+}
+
 /* Rates or a cost slot of any but the last backend make a plan one with costs. */
 static npu_status npu__plan_prices(npu_plan *plan, npu_diag *diag)
 {
@@ -44564,6 +44582,9 @@ static npu_status npu__plan_prices(npu_plan *plan, npu_diag *diag)
             prices->up = prices->down = r->transfer_ns;
             prices->up_byte = r->up > 0 ? 1e9 / r->up : 0;
             prices->down_byte = r->down > 0 ? 1e9 / r->down : 0;
+        }
+        for (uint32_t i = 0; r && status == NPU_OK && i < r->num_rows; i++) {
+            npu__say_idle_rate(plan->graph, plan->backends[b]->name, r->rows[i].what);
         }
     }
     if (status || !is_priced) {

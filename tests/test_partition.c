@@ -2130,6 +2130,16 @@ static void test_logged_mistakes(void)
     NPU_CHECK_STR(log.data, "2 plan: 1 ops in 1 steps, 0 of them transfers, which move 0 bytes\n"
                             "1 plan: cpu takes all ops, npu0 comes after it: a fallback comes last\n"
                             "2 plan: state 'cache' stays what it is: no npu_update names its next value\n");
+    rig_unmake(&r);
+    /* a row of rates that counts for no op */
+    const npu_rates rates = { .num_rows = 4, .rows = { { "aten.relu.default", 1, 0, 0 }, { "activation", 1, 0, 0 },
+                                                       { "matrx", 1, 0, 0 }, { NULL, 1, 0, 0 } } };
+    const npu_rates *each[2] = { &rates, NULL };
+    r.desc.rates = each;
+    log.len = 0;
+    NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
+    NPU_CHECK_THAT(strstr(log.data, "1 plan: rates of cpu: no op and no category is called 'matrx', did you mean 'matrix'?\n"
+                                    "2 plan:") == log.data, "%s", log.data);
     rig_end(&r);
     npu_text_free(&log);
 }
