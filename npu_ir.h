@@ -6482,7 +6482,8 @@ NPU_IR_API const void *npu_exec_find_output(const npu_exec *exec, const char *na
    symbols among the dims SHAPE (dims that do not fit together, an output's memory is too small) and RANGE
    (more than the bound). The exec stays usable. After TIMEOUT the device may still be at work: the next run
    waits for it first, as long again, and says TIMEOUT if it is not done by then; so does destroy, and frees
-   the memory all the same. */
+   the memory all the same. STATE, and nothing is done, where the exec or one that shares its states is at work, on
+   another thread or under a callback of its run (not known with NPU_IR_NO_THREADS). */
 NPU_IR_API npu_status npu_exec_run(npu_exec *exec);
 /* Address of a value on a host backend; its content is that of the value only while it lives in a run
    (npu_plan_print_slots says when). NULL = it has no memory of its own there, or the backend is no host. */
@@ -6492,7 +6493,7 @@ NPU_IR_API const void *npu_exec_value_address(const npu_exec *exec, npu_value v,
    time. A backend with capture slots records its submits itself, for the others the core submits them again.
    Use it between set_input and set_output: after those, capture anew. Destroy it before the exec. Errors of
    capture: MISSING_FEED, UNSUPPORTED (runtime dims, tensors without a bound, an npu.while), NO_MEMORY, those of
-   the backend; of replay: STATE (bound anew), and those of a run. */
+   the backend; of replay: STATE (bound anew; at work), and those of a run. */
 typedef struct npu_capture npu_capture;
 NPU_IR_API npu_status npu_capture_create(npu_capture **out, npu_exec *exec);
 NPU_IR_API npu_status npu_capture_replay(npu_capture *capture);
@@ -52734,6 +52735,7 @@ struct npu_exec {
     uint64_t origin_ns;
     npu__failure *failures;                   /* per group: where its binding's failed_op and failed_text point */
     NPU__ARRAY(npu__late, lates);             /* what timed out, in order: devices may still use the buffers */
+    bool works;                               /* it, or one that shares its states, runs: see npu__exec_works */
     npu_exec *ran_last;                       /* of those that share its states, the one whose work may be late */
     bool ran;
     uint32_t next_stream;                     /* index of a weight that a step uploads */
@@ -55200,13 +55202,10 @@ static void npu__query_streams(npu_exec *e)
 
 static npu_status npu__run_overlapped(npu_exec *e);
 
-NPU_IR_API npu_status npu_exec_run(npu_exec *e)
+static npu_status npu__exec_run(npu_exec *e)
 {
     npu_status status;
     uint64_t begin;
-    if (!e) {
-        return NPU_ERR_INVALID_ARGUMENT;
-    }
     e->num_profile = 0;
     e->origin_ns = begin = e->desc.profile ? e->desc.clock() : 0;
     status = npu__await_late(e);
@@ -55223,6 +55222,28 @@ NPU_IR_API npu_status npu_exec_run(npu_exec *e)
         npu__profile_add(e, NPU_NO_INDEX, begin);
     }
     e->ran = e->ran || status == NPU_OK;
+    return status;
+}
+
+/* An exec, or one that shares its states, begins to run or ends; was it at work before? */
+static bool npu__exec_works(npu_exec *e, bool works)
+{
+#ifdef NPU_IR_NO_THREADS
+    (void)e;
+    return !works;
+#else
+    return __atomic_exchange_n(&npu__exec_lender(e)->works, works, __ATOMIC_ACQ_REL);
+#endif
+}
+
+NPU_IR_API npu_status npu_exec_run(npu_exec *e)
+{
+    npu_status status;
+    if (!e || npu__exec_works(e, true)) {
+        return e ? NPU_ERR_STATE : NPU_ERR_INVALID_ARGUMENT; /* what the exec says is left to the run at work */
+    }
+    status = npu__exec_run(e);
+    npu__exec_works(e, false);
     return status;
 }
 
@@ -55893,18 +55914,20 @@ NPU_IR_API npu_status npu_capture_replay(npu_capture *c)
 {
     npu_exec *e = c ? c->exec : NULL;
     npu_status status;
-    if (!c) {
-        return NPU_ERR_INVALID_ARGUMENT;
+    if (!c || npu__exec_works(e, true)) {
+        return c ? NPU_ERR_STATE : NPU_ERR_INVALID_ARGUMENT;
     }
     if (c->num_bindings_made != e->num_bindings_made) {
-        return npu__exec_fail(e, NPU_ERR_STATE, "replay: inputs or outputs were bound anew since the capture");
+        status = npu__exec_fail(e, NPU_ERR_STATE, "replay: inputs or outputs were bound anew since the capture");
+    } else {
+        e->num_profile = 0;
+        e->origin_ns = e->desc.profile ? e->desc.clock() : 0;
+        status = npu__await_late(e);
+        npu__query_streams(e);
+        status = status ? status : c->flow ? npu__flow_run(e, c) : npu__replay_in_order(e, c);
+        e->ran = e->ran || status == NPU_OK;
     }
-    e->num_profile = 0;
-    e->origin_ns = e->desc.profile ? e->desc.clock() : 0;
-    status = npu__await_late(e);
-    npu__query_streams(e);
-    status = status ? status : c->flow ? npu__flow_run(e, c) : npu__replay_in_order(e, c);
-    e->ran = e->ran || status == NPU_OK;
+    npu__exec_works(e, false);
     return status;
 }
 

@@ -878,6 +878,74 @@ static void test_two_threads(void)
     rig_end(&r);
 }
 
+/* One exec on two threads, and under its own callback: the second run is refused, and the first is right. */
+typedef struct sharer {
+    npu_exec *exec;
+    npu_capture *capture; /* replayed instead; NULL = none */
+    npu_status inner;
+    uint32_t num_done, num_refused, num_others;
+} sharer;
+
+static bool run_beneath(void *ctx, uint32_t step)
+{
+    sharer *s = ctx;
+    (void)step;
+    s->inner = s->capture ? npu_capture_replay(s->capture) : npu_exec_run(s->exec);
+    return true;
+}
+
+static void *run_shared(void *arg)
+{
+    sharer *s = arg;
+    for (int i = 0; i < 200; i++) {
+        npu_status status = npu_exec_run(s->exec);
+        s->num_done += status == NPU_OK;
+        s->num_refused += status == NPU_ERR_STATE;
+        s->num_others += status != NPU_OK && status != NPU_ERR_STATE;
+    }
+    return NULL;
+}
+
+static void test_one_run_at_a_time(void)
+{
+    sharer sharers[2] = { { 0 } }, beneath = { 0 };
+    pthread_t thread[2];
+    float x[MIXED_IN], y[MIXED_OUT], expected[MIXED_OUT];
+    rig r = cpu_rig();
+    build_mixed(r.graph);
+    fill(x, MIXED_IN, 1);
+    r.exec_desc.poll = run_beneath;
+    r.exec_desc.poll_ctx = &beneath;
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    npu_test_input(r.exec, "x", x, sizeof x);
+    npu_exec_set_output(r.exec, "y", expected, sizeof expected);
+    beneath.exec = r.exec;
+    NPU_CHECK_STATUS(npu_exec_run(r.exec), NPU_OK);
+    NPU_CHECK_STATUS(beneath.inner, NPU_ERR_STATE);
+    NPU_CHECK_STATUS(npu_capture_create(&beneath.capture, r.exec), NPU_OK);
+    beneath.inner = NPU_OK;
+    NPU_CHECK_STATUS(npu_capture_replay(beneath.capture), NPU_OK);
+    NPU_CHECK_STATUS(beneath.inner, NPU_ERR_STATE);
+    npu_capture_destroy(beneath.capture);
+    rig_unmake(&r);
+    r.exec_desc.poll = NULL;
+    NPU_CHECK_STATUS(rig_make(&r), NPU_OK);
+    npu_test_input(r.exec, "x", x, sizeof x);
+    npu_exec_set_output(r.exec, "y", y, sizeof y);
+    for (int i = 0; i < 2; i++) {
+        sharers[i].exec = r.exec;
+        NPU_CHECK_EQ(pthread_create(&thread[i], NULL, run_shared, &sharers[i]), 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        pthread_join(thread[i], NULL);
+        NPU_CHECK_EQ(sharers[i].num_others, 0);
+    }
+    NPU_CHECK_EQ(sharers[0].num_done + sharers[0].num_refused + sharers[1].num_done + sharers[1].num_refused, 400);
+    NPU_CHECK(sharers[0].num_done + sharers[1].num_done > 0);
+    NPU_CHECK_BYTES(y, expected, sizeof y);
+    rig_end(&r);
+}
+
 static void *destroy(void *graph)
 {
     npu_graph_destroy((npu_graph *)graph);
@@ -1456,6 +1524,7 @@ int main(void)
     NPU_RUN(test_partitions_alone);
     NPU_RUN(test_widths);
     NPU_RUN(test_two_threads);
+    NPU_RUN(test_one_run_at_a_time);
     NPU_RUN(test_graphs_end_in_threads);
     NPU_RUN(test_spinning);
     NPU_RUN(test_graph_goes_first);
