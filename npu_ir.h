@@ -55734,15 +55734,16 @@ static npu_status npu__flow_wait(npu_exec *e, const npu_capture *c)
     return status == NPU_ERR_TIMEOUT ? npu__fail_action(e, &c->actions[f->oldest[busy]], status) : status;
 }
 
-/* After a failure: what is under way ends before anything else is done, or is late. */
-static void npu__flow_drain(npu_exec *e, const npu_capture *c)
+/* After a failure: what is under way ends before anything else is done, or is late. After a timeout it has had its
+   time. */
+static void npu__flow_drain(npu_exec *e, const npu_capture *c, uint64_t timeout_ns)
 {
     npu__flow *f = c->flow;
     npu_diag diag = e->diag;
     for (uint32_t q = 0; q + 1 < f->num_queues; q++) {
         npu_status status = NPU_OK;
         while (npu__flow_is_busy(f, q) && status != NPU_ERR_TIMEOUT) {
-            status = npu__flow_await(e, c, q, e->desc.timeout_ns);
+            status = npu__flow_await(e, c, q, timeout_ns);
         }
         for (uint32_t i = f->oldest[q]; i != f->head[q]; i = f->next[i]) {
             if (f->fences[i]) {
@@ -55782,7 +55783,7 @@ static npu_status npu__flow_run(npu_exec *e, const npu_capture *c)
         }
     }
     if (status) {
-        npu__flow_drain(e, c);
+        npu__flow_drain(e, c, status == NPU_ERR_TIMEOUT ? 0 : e->desc.timeout_ns);
     }
     return status;
 }
