@@ -5706,7 +5706,7 @@ typedef struct npu_backend {
     /* of 0 bytes, too; RANGE: not inside the buffer */
     npu_status (*upload)(void *ctx, const npu_transfer *t, npu_fence *fence);   /* from_host -> to */
     npu_status (*download)(void *ctx, const npu_transfer *t, npu_fence *fence); /* from -> to_host */
-    npu_status (*copy)(void *ctx, const npu_transfer *t, npu_fence *fence);     /* optional: from -> to, both its own */
+    npu_status (*copy)(void *ctx, const npu_transfer *t, npu_fence *fence);  /* optional: from -> to, its own; RANGE */
     /* optional: host address of a buffer, until unmap */
     void *(*map)(void *ctx, npu_buffer *buffer);
     void (*unmap)(void *ctx, npu_buffer *buffer);

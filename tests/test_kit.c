@@ -170,6 +170,21 @@ static npu_status download_anywhere(void *ctx, const npu_transfer *t, npu_fence 
     return status == NPU_ERR_RANGE ? NPU_OK : status;
 }
 
+static npu_status alloc_in_pages(void *ctx, const npu_allocation *a, npu_buffer *out)
+{
+    npu_allocation more = *a;
+    more.bytes = (a->bytes + 4095) / 4096 * 4096;
+    npu_status status = REAL->alloc(ctx, &more, out);
+    out->bytes = status ? out->bytes : more.bytes;
+    return status;
+}
+
+static npu_status copy_anywhere(void *ctx, const npu_transfer *t, npu_fence *fence)
+{
+    npu_status status = REAL->copy(ctx, t, fence);
+    return status == NPU_ERR_RANGE ? NPU_OK : status;
+}
+
 static npu_status copy_nothing(void *ctx, const npu_transfer *t, npu_fence *fence)
 {
     (void)ctx, (void)t, (void)fence;
@@ -382,6 +397,10 @@ static const struct {
     { "uploads to the begin", "buffers: 1 bytes do not come back|buffers: 3 bytes do not come back", .slots = { .upload = upload_at_0 } },
     { "uploads anywhere", "ranges: upload of 5 bytes at 60 of a buffer of 64 was OK", .slots = { .upload = upload_anywhere } },
     { "downloads anywhere", "ranges: download of 5 bytes at 60", .slots = { .download = download_anywhere } },
+    { "uploads anywhere, in pages", "ranges: upload of 5 bytes at 4092 of a buffer of 4096 was OK",
+      .slots = { .upload = upload_anywhere, .alloc = alloc_in_pages } },
+    { "copies anywhere", "copies: copy of 80 bytes to one byte past the end was OK",
+      .slots = { .copy = copy_anywhere } },
     { "copies nothing", "copies: copy of 80 bytes from 3 to 8 did something else", .slots = { .copy = copy_nothing } },
     { "maps nothing", "copies: map gave NULL", .slots = { .map = map_nothing }, .maps = true },
     { "fences without wait", "fences: upload set a fence, but there is no wait", .slots = { 0 }, .no_wait = true, .async = true },

@@ -163,24 +163,29 @@ static inline void npu_bt_buffers(npu_bt *t)
     }
 }
 
-/* What is not inside a buffer is refused, and what cannot be had. */
+/* What is not inside a buffer, which may be larger than was asked for, is refused, and what cannot be had. */
 static inline void npu_bt_ranges(npu_bt *t)
 {
-    static const struct { uint64_t at, bytes; } rows[] = { { 60, 5 }, { 65, 1 }, { 0, 65 }, { UINT64_MAX, 2 }, { 2, UINT64_MAX } };
-    uint8_t x[128] = { 0 };
     npu_buffer a, huge;
     if (npu_bt_alloc(t->real, 0, 64, &a)) {
         npu_bt_say(t, "alloc of 64 bytes fails");
         return;
     }
-    for (uint32_t i = 0; i < sizeof rows / sizeof rows[0] && a.bytes == 64; i++) {
+    const uint64_t n = a.bytes;
+    const struct { uint64_t at, bytes; } rows[] = {
+        { n - 4, 5 }, { n + 1, 1 }, { 0, n + 1 }, { UINT64_MAX, 2 }, { 2, UINT64_MAX }
+    };
+    uint8_t *x = (uint8_t *)calloc(1, (size_t)n + 64);
+    for (uint32_t i = 0; i < sizeof rows / sizeof rows[0] && x; i++) {
         bool up = npu_bt_upload(t->real, &a, rows[i].at, x, rows[i].bytes, NULL) == NPU_OK;
         bool down = npu_bt_download(t->real, x, &a, rows[i].at, rows[i].bytes) == NPU_OK;
         if (up || down) {
-            npu_bt_say(t, "%s of %llu bytes at %llu of a buffer of 64 was OK, expected NPU_ERR_RANGE", up ? "upload" : "download",
-                       (unsigned long long)rows[i].bytes, (unsigned long long)rows[i].at);
+            npu_bt_say(t, "%s of %llu bytes at %llu of a buffer of %llu was OK, expected NPU_ERR_RANGE",
+                       up ? "upload" : "download", (unsigned long long)rows[i].bytes, (unsigned long long)rows[i].at,
+                       (unsigned long long)n);
         }
     }
+    free(x);
     t->real->free(t->real->ctx, &a);
     if (npu_bt_alloc(t->real, t->real->num_regions, 64, &huge) == NPU_OK) {
         npu_bt_say(t, "alloc in region %u was OK, which it does not have", (unsigned)t->real->num_regions);
@@ -217,6 +222,14 @@ static inline void npu_bt_copies(npu_bt *t)
         ok = ok && (!b->copy || (b->copy(b->ctx, &copy, NULL) == NPU_OK && npu_bt_download(b, out, &y, 0, 96) == NPU_OK));
         if (!ok || (b->copy && (memcmp(out + 8, in + 3, 80) || out[7] || out[88]))) {
             npu_bt_say(t, "copy of 80 bytes from 3 to 8 did something else");
+        }
+        for (int end = 0; end < 2 && b->copy; end++) {
+            copy.to_offset = end ? 0 : y.bytes - 79;
+            copy.from_offset = end ? x.bytes - 79 : 0;
+            if (b->copy(b->ctx, &copy, NULL) == NPU_OK) {
+                npu_bt_say(t, "copy of 80 bytes %s one byte past the end was OK, expected NPU_ERR_RANGE",
+                           end ? "from" : "to");
+            }
         }
         b->free(b->ctx, &y);
     }
