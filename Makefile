@@ -153,7 +153,7 @@ $(BUILD)/test_fuzz: $(wildcard tests/fuzz/*.[ch] tests/fuzz/*.txt)
 $(BUILD)/conformance: tests/conformance/conformance.c tests/conformance/cases.h tests/conformance/accelerator.h $(TEST_HEADERS) $(IMPL)
 	$(COMPILE) $< $(IMPL) $(LIBS) -o $@
 
-$(BUILD)/conformance_opencl: tests/conformance/conformance.c tests/conformance/cases.h tests/conformance/npu_backend_test.h tests/conformance/accelerator.h examples/opencl/npu_opencl.h $(IMPL)
+$(BUILD)/conformance_opencl: tests/conformance/conformance.c tests/conformance/cases.h tests/conformance/npu_backend_test.h tests/conformance/variants.h tests/conformance/accelerator.h examples/opencl/npu_opencl.h $(IMPL)
 	$(COMPILE) -DHAVE_OPENCL -I. $< $(IMPL) -lOpenCL $(LIBS) -o $@
 
 $(BUILD)/ops: tests/ops.c tests/conformance/cases.h $(IMPL)

@@ -4,6 +4,20 @@
 
 /* ---- backends that are right -------------------------------------------------------------------------------------- */
 
+typedef struct heard {
+    char words[800]; /* of the first check that fails */
+    uint32_t num_variants;
+} heard;
+
+static void hear(void *ctx, const char *check, const char *words)
+{
+    heard *h = (heard *)ctx;
+    h->num_variants += strchr(check, '(') != NULL;
+    if (words[0] && !h->words[0]) {
+        snprintf(h->words, sizeof h->words, "%s: %s", check, words);
+    }
+}
+
 static int run_kit(const npu_backend *b, const char *vectors)
 {
     npu_backend_test_desc desc;
@@ -46,9 +60,14 @@ static void test_simulated(void)
     }
 }
 
+/* It takes every variant. */
 static void test_cpu(void)
 {
-    NPU_CHECK_EQ(run_kit(npu_ref_backend(), NULL), 0);
+    heard h = { "", 0 };
+    npu_backend_test_desc kit = { .backend = npu_ref_backend(), .report = hear, .ctx = &h };
+    int failed = npu_backend_test(&kit);
+    NPU_CHECK_THAT(failed == 0, "%d checks fail, says '%s'", failed, h.words);
+    NPU_CHECK_EQ(h.num_variants, NPU_BT_NUM_VARIANTS);
 }
 
 /* The small door, over plain memory. */
@@ -84,19 +103,19 @@ static npu_status door_call(void *ctx, const npu_call *call)
     return npu_ref_backend()->op_call(npu_ref_backend()->ctx, call);
 }
 
-static npu_backend *door(void)
+static npu_accel door(void)
 {
     static const char *const ops[] = { "aten.relu.default", "aten.add.Tensor", "aten.mul.Tensor", "aten.softmax.int" };
     npu_accel accel = { .size = sizeof accel, .name = "door", .ops = ops, .num_ops = 4, .alloc = door_alloc, .free = door_free,
                         .upload = door_upload, .download = door_download, .op_call = door_call, .capacity = 1 << 20 };
-    npu_backend *b = NULL;
-    NPU_CHECK_STATUS(npu_accel_create(&b, &accel, NULL), NPU_OK);
-    return b;
+    return accel;
 }
 
 static void test_door(void)
 {
-    npu_backend *b = door();
+    npu_accel accel = door();
+    npu_backend *b = NULL;
+    NPU_CHECK_STATUS(npu_accel_create(&b, &accel, NULL), NPU_OK);
     NPU_CHECK_EQ(run_kit(b, "tests/vectors"), 0);
     npu_accel_destroy(b);
 }
@@ -414,8 +433,11 @@ static const struct {
     { "fails now and then", "graphs: run ", .slots = { .submit = submit_fails } },
     { "one exec for all", "two execs: ", .slots = { .submit = submit_first_buffers, .release = release_forgets } },
     { "downloads too early", "overlap: a run that overlaps gives other bits", .slots = { .download = download_early }, .async = true },
-    { "keeps its first dims", "dynamic: runtime dims, case ", .slots = { .submit = submit_first_dims }, .cpu = true },
-    { "wrong dilation", "convolutions: conv2d 2, case 0: element ", .slots = { .compile = compile_conv, .submit = submit_conv } },
+    { "keeps its first dims", "dynamic: runtime dims, ", .slots = { .submit = submit_first_dims }, .cpu = true },
+    { "wrong dilation",
+      "aten.conv2d.default(input=f32[2,4,9,7], weight=#f32[6,4,3,2], stride=[1,3], padding=[0,2], dilation=[2,1]): "
+      "numbers: element ",
+      .slots = { .compile = compile_conv, .submit = submit_conv } },
     { "passes over no views",
       "views: it has NPU_BACKEND_VIEWS, but compile refuses a group with views: op 2, aten.reshape.default: no views",
       .slots = { .compile = compile_no_view }, .views = true },
@@ -425,16 +447,6 @@ static const struct {
     { "loads nothing", "saved: load does not take what save gave", .slots = { .load = load_never } },
 };
 
-typedef struct heard { char words[800]; } heard;
-
-static void hear(void *ctx, const char *check, const char *words)
-{
-    heard *h = (heard *)ctx;
-    if (words[0] && !h->words[0]) {
-        snprintf(h->words, sizeof h->words, "%s: %s", check, words);
-    }
-}
-
 #define TAKE(slot) b.slot = rows[i].slots.slot ? rows[i].slots.slot : b.slot
 
 static void test_broken(void)
@@ -442,7 +454,7 @@ static void test_broken(void)
     NPU_ITEM("F54");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         npu_sim_desc desc;
-        heard h = { "" };
+        heard h = { "", 0 };
         memset(&desc, 0, sizeof desc);
         desc.async = rows[i].async;
         desc.maps = rows[i].maps;
@@ -466,6 +478,151 @@ static void test_broken(void)
         NPU_CHECK_THAT(failed && (strncmp(h.words, first, strlen(first)) == 0 || (other && strncmp(h.words, other + 1, strlen(other + 1)) == 0)),
                        "%s: %d checks fail, says '%s', expected '%s'", rows[i].what, failed, h.words, rows[i].words);
         npu_sim_destroy(broken.sim);
+    }
+}
+
+/* ---- broken ops: the small door, where one ignores an attribute or errs in some numbers ------------------------- */
+
+typedef struct fault {
+    const char *op, *ignores; /* an attribute: what it is read as says fault_reads; NULL = none */
+    void (*spoil)(const npu_call *call, float *y, const float *x, int64_t len);
+    const char *words;
+} fault;
+
+static const fault *has_fault;
+static bool is_honest; /* it refuses what it ignores */
+
+static float *tensor_data(const npu_tensor *t) { return (float *)(void *)((char *)t->buffer->handle + t->offset); }
+
+static int64_t fault_reads(void) { return strcmp(has_fault->ignores, "alpha") == 0; }
+
+static void no_less_than_0(const npu_call *call, float *y, const float *x, int64_t len)
+{
+    (void)call, (void)x;
+    for (int64_t i = 0; i < len; i++) {
+        y[i] = y[i] < 0 ? 0 : y[i];
+    }
+}
+
+static void no_nan(const npu_call *call, float *y, const float *x, int64_t len)
+{
+    (void)call, (void)x;
+    for (int64_t i = 0; i < len; i++) {
+        y[i] = isnan(y[i]) ? 0 : y[i];
+    }
+}
+
+/* As many rows as without ceil_mode: nobody computes the others. */
+static void no_last_row(const npu_call *call, float *y, const float *x, int64_t len)
+{
+    int64_t row = call->out[0]->dims[call->out[0]->rank - 1];
+    (void)x;
+    if (npu_op_int(call->op, "ceil_mode", 0)) {
+        memset(y + len - row, 0, (size_t)row * sizeof *y);
+    }
+}
+
+/* Without the largest of a row taken off before. */
+static void plain_softmax(const npu_call *call, float *y, const float *x, int64_t len)
+{
+    int64_t n = call->out[0]->dims[call->out[0]->rank - 1];
+    for (int64_t i = 0; i < len && npu_op_int(call->op, "dim", 0) == -1; i++) {
+        float sum = 0;
+        for (int64_t k = i - i % n; k < i - i % n + n; k++) {
+            sum += expf(x[k]);
+        }
+        y[i] = expf(x[i]) / sum;
+    }
+}
+
+static npu_status faulty_call(void *ctx, const npu_call *call)
+{
+    const fault *f = has_fault;
+    npu_bound_arg args[16];
+    npu_op_info op = *call->op;
+    npu_call other = *call;
+    int64_t len = 1;
+    if (strcmp(op.name, f->op) != 0) {
+        return door_call(ctx, call);
+    }
+    for (uint32_t i = 0; i < op.num_args; i++) {
+        args[i] = *npu_op_arg_at(&op, i);
+        if (f->ignores && strcmp(args[i].name, f->ignores) == 0) {
+            args[i].i = fault_reads();
+            args[i].f = (double)args[i].i;
+        }
+    }
+    op.args = args;
+    op.arg_size = sizeof args[0];
+    other.op = &op;
+    npu_status status = door_call(ctx, &other);
+    for (uint32_t i = 0; i < call->out[0]->rank; i++) {
+        len *= call->out[0]->dims[i];
+    }
+    if (f->spoil) {
+        f->spoil(call, tensor_data(call->out[0]), tensor_data(call->in[0]), len);
+    }
+    return status == NPU_ERR_RANGE ? NPU_OK : status; /* as one that does not look */
+}
+
+static npu_status faulty_supports(void *ctx, const npu_op_info *op, npu_support *answer)
+{
+    bool has = strcmp(op->name, has_fault->op) == 0 && has_fault->ignores && npu_op_has(op, has_fault->ignores);
+    double off = has ? fabs(npu_op_float(op, has_fault->ignores, 0) - (double)fault_reads()) : 0;
+    (void)ctx;
+    answer->reason = is_honest && off > 0 ? NPU_REASON_ATTRIBUTE : NPU_REASON_CLAIMED;
+    return NPU_OK;
+}
+
+static const fault faults[] = {
+    { "aten.max_pool2d.default", NULL, no_less_than_0, "7,7], kernel_size=[3,3]): numbers below 0: element 0 is 0, " },
+    { "aten.max_pool2d.default", NULL, no_nan, "kernel_size=[3,3]): with NaN: element 0 is 0, expected nan" },
+    { "aten.max_pool2d.default", "ceil_mode", no_last_row, "ceil_mode=true): numbers: element 44 is 0, expected 1" },
+    { "aten.avg_pool2d.default", "count_include_pad", NULL, "stride=[2,1], padding=[1,1]): numbers: element 0 is " },
+    { "aten.avg_pool2d.default", "divisor_override", NULL, "divisor_override=3): numbers: element 0 is " },
+    { "aten.add.Tensor", "alpha", NULL, "(self=f32[3,5], other=f32[3,5], alpha=2): numbers: element 0 is " },
+    { "aten.sub.Tensor", "alpha", NULL, "(self=f32[3,5], other=f32[3,5], alpha=2): numbers: element 0 is " },
+    { "aten.relu.default", NULL, no_nan, "(self=f32[3,5]): with NaN: element 3 is 0, expected nan" },
+    { "aten.clamp.default", NULL, no_nan, "min=-1, max=0.5): with NaN: element 3 is 0, expected nan" },
+    { "aten.maximum.default", NULL, no_nan, "other=f32[5]): with NaN: element 1 is 0, expected nan" },
+    { "aten.amax.default", NULL, no_less_than_0, "dim=[1]): numbers: element 0 is 0, expected -" },
+    { "aten.softmax.int", NULL, plain_softmax, "dim=-1): numbers up to 2000: element " },
+    { "aten.layer_norm.default", "eps", NULL, "eps=0.5): numbers: element 0 is " },
+    { "aten.embedding.default", NULL, NULL, "an index past the end: the run is OK, expected NPU_ERR_RANGE" },
+    { "aten.gather.default", NULL, NULL, "an index past the end: the run is OK, expected NPU_ERR_RANGE" },
+};
+
+static int run_faulty(const fault *f, heard *h)
+{
+    const char *ops[] = { "aten.relu.default", f->op };
+    npu_accel accel = door();
+    npu_backend *b = NULL;
+    accel.ops = ops;
+    accel.num_ops = 2;
+    accel.op_call = faulty_call;
+    accel.supports = faulty_supports;
+    has_fault = f;
+    memset(h, 0, sizeof *h);
+    NPU_CHECK_STATUS(npu_accel_create(&b, &accel, NULL), NPU_OK);
+    npu_backend_test_desc kit = { .backend = b, .report = hear, .ctx = h };
+    int failed = npu_backend_test(&kit);
+    npu_accel_destroy(b);
+    return failed;
+}
+
+static void test_faulty_ops(void)
+{
+    NPU_ITEM("F54");
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
+        heard h;
+        is_honest = false;
+        int failed = run_faulty(&faults[i], &h);
+        bool says = strncmp(h.words, faults[i].op, strlen(faults[i].op)) == 0 && strstr(h.words, faults[i].words);
+        NPU_CHECK_THAT(failed && says, "%s: %d checks fail, says '%s', expected '%s'", faults[i].op, failed, h.words,
+                       faults[i].words);
+        is_honest = true;
+        failed = faults[i].ignores ? run_faulty(&faults[i], &h) : 0;
+        NPU_CHECK_THAT(failed == 0, "%s refused: %d checks fail, says '%s'", faults[i].ignores, failed, h.words);
     }
 }
 
@@ -499,7 +656,7 @@ static npu_status poll_known(void *ctx, npu_fence fence, uint32_t *done)
 static void test_forgotten_fences(void)
 {
     npu_sim_desc desc = { .async = true };
-    heard h = { "" };
+    heard h = { "", 0 };
     NPU_CHECK_STATUS(npu_sim_create(&broken.sim, &desc), NPU_OK);
     REAL = npu_sim_backend(broken.sim);
     npu_backend b = *REAL;
@@ -514,6 +671,7 @@ static void test_forgotten_fences(void)
 int main(void)
 {
     NPU_RUN(test_broken);
+    NPU_RUN(test_faulty_ops);
     NPU_RUN(test_forgotten_fences);
     NPU_RUN(test_simulated);
     NPU_RUN(test_cpu);

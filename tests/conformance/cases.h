@@ -566,7 +566,8 @@ static inline void conf_element_text(npu_dtype dtype, const void *data, size_t i
     int32_t i32;
     int64_t i64;
     if (npu_dtype_is_float(dtype)) {
-        snprintf(text, size, "%.9g", conf_float(dtype, data, i));
+        double x = conf_float(dtype, data, i);
+        snprintf(text, size, "%.9g", isnan(x) ? (double)NAN : x); /* the sign of NaN says nothing */
         return;
     }
     switch (npu_dtype_bits(dtype)) {
