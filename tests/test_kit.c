@@ -626,6 +626,52 @@ static void test_faulty_ops(void)
     }
 }
 
+/* Of what unique_consecutive finds, the last value and its count are missing. */
+static const npu_dynamic *full;
+
+static npu_status set_less(void *ctx, uint32_t op, const int64_t (*dims)[NPU_MAX_RANK])
+{
+    int64_t less[3][NPU_MAX_RANK];
+    memcpy(less, dims, sizeof less);
+    less[0][0]--;
+    less[2][0]--;
+    return full->set_result_dims(ctx, op, (const int64_t(*)[NPU_MAX_RANK])less);
+}
+
+static npu_status takes_few(void *ctx, const npu_op_info *op, npu_support *answer)
+{
+    bool is_taken = op->kind == NPU_ATEN_RELU || op->kind == NPU_ATEN_UNIQUE_CONSECUTIVE;
+    (void)ctx;
+    answer->reason = is_taken ? NPU_REASON_CLAIMED : NPU_REASON_OP;
+    return NPU_OK;
+}
+
+static npu_status submit_less(void *ctx, void *program, const npu_binding *b, npu_fence *fence)
+{
+    npu_binding other = *b;
+    npu_dynamic dynamic;
+    full = b->dynamic;
+    if (full) {
+        dynamic = *full;
+        dynamic.set_result_dims = set_less;
+        other.dynamic = &dynamic;
+    }
+    return REAL->submit(ctx, program, &other, fence);
+}
+
+static void test_short_results(void)
+{
+    heard h = { "", 0 };
+    REAL = npu_ref_backend();
+    npu_backend b = *REAL;
+    b.submit = submit_less;
+    b.supports = takes_few;
+    npu_backend_test_desc kit = { .backend = &b, .report = hear, .ctx = &h };
+    int failed = npu_backend_test(&kit);
+    NPU_CHECK_THAT(failed == 1 && strstr(h.words, "return_counts=true): numbers: result 0 has 48 bytes, expected 56"),
+                   "%d checks fail, says '%s'", failed, h.words);
+}
+
 /* A device may forget a fence once wait has said how it ended: the last ones are no longer known to it. */
 static npu_fence ended[64];
 static uint32_t num_ended;
@@ -672,6 +718,7 @@ int main(void)
 {
     NPU_RUN(test_broken);
     NPU_RUN(test_faulty_ops);
+    NPU_RUN(test_short_results);
     NPU_RUN(test_forgotten_fences);
     NPU_RUN(test_simulated);
     NPU_RUN(test_cpu);

@@ -236,6 +236,10 @@ static const npu_bt_variant npu_bt_variants[] = {
     { "nxb",  1, "aten.index_select.default(self=f32[3,4,5], dim=-2, index=i64[6])" },
     { "nxb",  1, "aten.gather.default(self=f32[3,4,5], dim=1, index=i64[2,6,5])" },
     { "nexb", 1, "aten.index.Tensor(self=f32[4,5,3], indices=[none, i64[2,3]])" },
+    /* as many results as the numbers say */
+    { "",     1, "aten.nonzero.default(self=bool[3,5])" },
+    { "n",    1, "aten.masked_select.default(self=f32[3,5], mask=bool[5])" },
+    { "",     3, "aten.unique_consecutive.default(self=i64[7], return_counts=true)" },
     /* device kinds */
     { "ni",   1, "aicf.add(a=f32[3,5], c=f32[3,5])" },
     { "-lni", 1, "aicf.relu(x=f32[3,5])" },
