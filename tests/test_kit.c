@@ -494,7 +494,10 @@ static bool is_honest; /* it refuses what it ignores */
 
 static float *tensor_data(const npu_tensor *t) { return (float *)(void *)((char *)t->buffer->handle + t->offset); }
 
-static int64_t fault_reads(void) { return strcmp(has_fault->ignores, "alpha") == 0; }
+static int64_t fault_reads(void)
+{
+    return strcmp(has_fault->ignores, "alpha") == 0 || strcmp(has_fault->ignores, "dilation") == 0;
+}
 
 static void no_less_than_0(const npu_call *call, float *y, const float *x, int64_t len)
 {
@@ -537,6 +540,7 @@ static void plain_softmax(const npu_call *call, float *y, const float *x, int64_
 
 static npu_status faulty_call(void *ctx, const npu_call *call)
 {
+    static const uint8_t ones[16] = { 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0 };
     const fault *f = has_fault;
     npu_bound_arg args[16];
     npu_op_info op = *call->op;
@@ -550,6 +554,7 @@ static npu_status faulty_call(void *ctx, const npu_call *call)
         if (f->ignores && strcmp(args[i].name, f->ignores) == 0) {
             args[i].i = fault_reads();
             args[i].f = (double)args[i].i;
+            args[i].data = strcmp(f->ignores, "dilation") == 0 ? ones : args[i].data;
         }
     }
     op.args = args;
@@ -568,8 +573,12 @@ static npu_status faulty_call(void *ctx, const npu_call *call)
 static npu_status faulty_supports(void *ctx, const npu_op_info *op, npu_support *answer)
 {
     bool has = strcmp(op->name, has_fault->op) == 0 && has_fault->ignores && npu_op_has(op, has_fault->ignores);
-    double off = has ? fabs(npu_op_float(op, has_fault->ignores, 0) - (double)fault_reads()) : 0;
+    uint32_t len = has ? npu_op_list_len(op, has_fault->ignores) : 0;
+    double off = has && !len ? fabs(npu_op_float(op, has_fault->ignores, 0) - (double)fault_reads()) : 0;
     (void)ctx;
+    for (uint32_t i = 0; i < len; i++) {
+        off += fabs((double)(npu_op_int_at(op, has_fault->ignores, i) - fault_reads()));
+    }
     answer->reason = is_honest && off > 0 ? NPU_REASON_ATTRIBUTE : NPU_REASON_CLAIMED;
     return NPU_OK;
 }
@@ -578,6 +587,7 @@ static const fault faults[] = {
     { "aten.max_pool2d.default", NULL, no_less_than_0, "7,7], kernel_size=[3,3]): numbers below 0: element 0 is 0, " },
     { "aten.max_pool2d.default", NULL, no_nan, "kernel_size=[3,3]): with NaN: element 0 is 0, expected nan" },
     { "aten.max_pool2d.default", "ceil_mode", no_last_row, "ceil_mode=true): numbers: element 44 is 0, expected 1" },
+    { "aten.max_pool2d.default", "dilation", NULL, "padding=[1,1], dilation=[2,1]): numbers: element " },
     { "aten.avg_pool2d.default", "count_include_pad", NULL, "stride=[2,1], padding=[1,1]): numbers: element 0 is " },
     { "aten.avg_pool2d.default", "divisor_override", NULL, "divisor_override=3): numbers: element 0 is " },
     { "aten.add.Tensor", "alpha", NULL, "(self=f32[3,5], other=f32[3,5], alpha=2): numbers: element 0 is " },
