@@ -6569,7 +6569,7 @@ typedef struct npu_profile_step {
 /* Of the last run with desc.profile set; belongs to the exec. */
 NPU_IR_API const npu_profile_step *npu_exec_profile(const npu_exec *exec, uint32_t *count);
 #ifndef NPU_IR_NO_REPORT
-/* A line per step with its time and part of the whole, then one per kind of op. */
+/* A line per step with its time, part of the whole and, with costs, what was predicted; then one per kind of op. */
 NPU_IR_API void npu_exec_print_profile(const npu_exec *exec, npu_text *text);
 /* Chrome trace JSON: load in chrome://tracing or Perfetto */
 NPU_IR_API void npu_exec_print_trace(const npu_exec *exec, npu_text *text);
@@ -57200,8 +57200,14 @@ static void npu__print_profile_entry(npu_text *text, const npu_plan *plan, const
     } else {
         npu__print_step_head(text, plan, entry->step, width);
     }
-    npu_text_printf(text, "  %14s  %3u.%u %%\n", npu__format_time(time, ns), (unsigned)(share / 10),
+    npu_text_printf(text, "  %14s  %3u.%u %%", npu__format_time(time, ns), (unsigned)(share / 10),
                     (unsigned)(share % 10));
+    if (plan->op_ns && entry->step != NPU_NO_INDEX) {
+        double predicted = npu_plan_step(plan, entry->step)->predicted_ns;
+        npu_text_printf(text, "  predicted %14s",
+                        npu__format_time(time, predicted < 1e18 ? (uint64_t)predicted : UINT64_MAX));
+    }
+    npu_text_append(text, "\n", 1);
 }
 
 /* Sums the ops by kind, the longest first; returns the number of rows. */

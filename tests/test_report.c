@@ -110,7 +110,12 @@ static void test_plan_costs(void)
     r.text.len = 0;
     npu_plan_print_json(plan, &r.text);
     NPU_CHECK_GOLDEN("plan.json", r.text.data);
-    npu_plan_destroy(plan);
+    r.text.len = 0;
+    npu_plan_destroy(r.plan);
+    r.plan = plan; /* which the rig ends */
+    rig_run(&r);
+    npu_exec_print_profile(r.exec, &r.text);
+    NPU_CHECK_GOLDEN("profile_costs.txt", r.text.data);
     rig_end(&r);
 }
 
