@@ -49055,16 +49055,19 @@ static npu_status npu__plan_memory(npu_plan *plan, npu_diag *diag)
    A round finds a region that is too small, moves ops off its backend and plans anew. Backends come in order and ops
    only go to later ones, so it ends. */
 
-/* The largest values in a region: "'x' 4096, 'w' 64". */
-static const char *npu__largest_values(const npu_plan *plan, uint32_t b, uint32_t r, char *buf, size_t size)
+enum { NPU__LIVE = 1u << NPU__ARENA, NPU__LIVE_OR_KEPT = 1u << NPU__ARENA | 1u << NPU__WEIGHT };
+
+/* The largest values in a region, of storage of some kinds: "'x' 4096, 'w' 64". */
+static const char *npu__largest_values(const npu_plan *plan, uint32_t b, uint32_t r, uint32_t kinds, char *buf,
+                                       size_t size)
 {
     uint32_t best[3] = { 0, 0, 0 }, num = 0; /* index + 1 */
     char label[16];
     for (uint32_t i = 0; i < plan->num_storage; i++) {
         const npu__storage *s = &plan->storage[i];
-        bool is_weight = s->kind == NPU__WEIGHT && !npu__on_host(plan->backends[b]);
+        bool is_borrowed = s->kind == NPU__WEIGHT && npu__on_host(plan->backends[b]);
         uint32_t k = num;
-        if (s->backend != b || s->region != r || s->parent != i || !(is_weight || s->kind == NPU__ARENA)) {
+        if (s->backend != b || s->region != r || s->parent != i || is_borrowed || !(kinds >> s->kind & 1)) {
             continue;
         }
         for (; k > 0 && plan->storage[best[k - 1] - 1].size < s->size; k--) {
@@ -49493,7 +49496,7 @@ static npu_status npu__fit_all(npu_plan *plan, npu__excess *e, char largest[160]
     e->unplaced = 0;
     for (uint32_t round = 0; status == NPU_OK && npu__find_excess(plan, e); round++) {
         e->round = round;
-        npu__largest_values(plan, e->backend, e->region, largest, 160);
+        npu__largest_values(plan, e->backend, e->region, NPU__LIVE_OR_KEPT, largest, 160);
         status = npu__fit_round(e, diag);
         status = status ? status : npu__plan_memory(plan, diag);
     }
@@ -51811,7 +51814,7 @@ static npu_status npu__weights_failed(npu_program *p, uint32_t b, uint32_t r, np
     char largest[160], text[400];
     NPU__SAY(text, sizeof text, "%.32s: %llu bytes of %.24s for weights: %s; largest: %s", plan->backends[b]->name,
              (unsigned long long)room->weights, npu__region_name(plan->backends[b], r), npu_status_text(status),
-             npu__largest_values(plan, b, r, largest, sizeof largest));
+             npu__largest_values(plan, b, r, 1u << NPU__WEIGHT, largest, sizeof largest));
     if (status != NPU_ERR_NO_MEMORY || b + 1 >= plan->num_given) {
         return npu__fail(diag, status, "%s", text);
     }
@@ -52059,7 +52062,7 @@ static npu_status npu__shrink(npu_program *p, uint32_t round, npu_diag *diag)
         return NPU_OK;
     }
     e.round = round;
-    npu__largest_values(p->plan, e.backend, e.region, largest, sizeof largest);
+    npu__largest_values(p->plan, e.backend, e.region, NPU__LIVE_OR_KEPT, largest, sizeof largest);
     npu__graph_log(p->plan->graph, 1, "%s: %.24s is too small for what compile gave; ops go to the backends after it",
                    p->plan->backends[e.backend]->name, npu__region_name(p->plan->backends[e.backend], e.region));
     status = npu__fit_round(&e, diag);
@@ -52969,7 +52972,7 @@ static npu_status npu__exec_arenas(npu_exec *e, uint32_t b, npu_diag *diag)
         if (status) {
             return npu__fail(diag, status, "%s: %llu bytes of %.24s for activations: %s; largest: %s", backend->name,
                              (unsigned long long)bytes, npu__region_name(backend, r), npu_status_text(status),
-                             npu__largest_values(plan, b, r, largest, sizeof largest));
+                             npu__largest_values(plan, b, r, NPU__LIVE, largest, sizeof largest));
         }
     }
     return NPU_OK;

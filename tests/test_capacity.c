@@ -313,6 +313,30 @@ static void test_less_than_stated(void)
     }
 }
 
+/* What is said to be largest lies in the buffer that there was no memory for. */
+static void test_largest(void)
+{
+    static const struct { uint64_t capacity; const char *words, *other; } rows[] = {
+        { 1000, "bytes of device for weights: out of memory; largest: 'w' 1600", "'first'" },
+        { 2200, "bytes of device for activations: out of memory; largest: 'x' 800, 'first' 800", "'w'" },
+    };
+    static const float w[400] = { 1 };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        npu_sim_desc desc = device(rows[i].capacity);
+        desc.hides_capacity = true;
+        rig r = rig_start(&desc, 1);
+        npu_value first = npu_relu(r.graph, npu_input(r.graph, "x", F32(1, 200)));
+        npu_value_set_name(r.graph, first, "first");
+        npu_output(r.graph, "y", npu_linear(r.graph, first, npu_param(r.graph, "w", F32(2, 200)), (npu_value){ 0 }));
+        NPU_CHECK_STATUS(npu_graph_bind_param(r.graph, "w", w, sizeof w), NPU_OK);
+        r.desc.num_backends = 1;
+        NPU_CHECK_STATUS(rig_make(&r), NPU_ERR_NO_MEMORY);
+        NPU_CHECK_THAT(strstr(r.diag.message, rows[i].words) && !strstr(r.diag.message, rows[i].other), "'%s'",
+                       r.diag.message);
+        rig_end(&r);
+    }
+}
+
 /* Weights that do not fit stream: all ops stay on the device, in several groups, and results keep their bits. */
 static void test_streamed_weights(void)
 {
@@ -763,6 +787,7 @@ int main(void)
     NPU_RUN(test_regions_by_benefit);
     NPU_RUN(test_num_execs);
     NPU_RUN(test_less_than_stated);
+    NPU_RUN(test_largest);
     NPU_RUN(test_streamed_weights);
     NPU_RUN(test_scratch_after_compile);
     NPU_RUN(test_scratch_of_ops);
