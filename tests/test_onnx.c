@@ -1538,12 +1538,12 @@ static void hear(void *ctx, const npu_diag *diag)
 }
 
 /* A dim that must be known is called what the file calls it; one that is computed, after those of the inputs. */
-static void check_unknown(pb *g, const char *words)
+static void check_unknown(pb *g, npu_status status, const char *words)
 {
     npu_onnx_desc desc = reading();
     npu_diag diag;
     pb m = pb_model(g, 11);
-    NPU_CHECK(!read_from(m.at, m.len, &desc, &diag) && diag.status == NPU_ERR_DYNAMIC_SHAPE);
+    NPU_CHECK(!read_from(m.at, m.len, &desc, &diag) && diag.status == status);
     NPU_CHECK_THAT(strstr(diag.message, words) != NULL, "%s", diag.message);
 }
 
@@ -1556,20 +1556,26 @@ static void test_unknown_dims(void)
         pb_node(&g, "Concat", "x x", "xx", &axis, NULL);
         pb_node(&g, "Split", rows[i].in, "y z", &axis, NULL);
         pb_value(&g, 12, "y", 1, "ab");
-        check_unknown(&g, rows[i].words);
+        check_unknown(&g, NPU_ERR_DYNAMIC_SHAPE, rows[i].words);
     }
     pb squeeze = { .len = 0 }, axes = pb_attr_ints("axes", (const int64_t[]){ 1 }, 1);
     pb_value(&squeeze, 11, "x", 1, "ab");
     pb_node(&squeeze, "Squeeze", "x", "y", &axes, NULL);
     pb_value(&squeeze, 12, "y", 1, "a");
-    check_unknown(&squeeze, "give 'b' a size");
+    check_unknown(&squeeze, NPU_ERR_DYNAMIC_SHAPE, "give 'b' a size");
     static const int64_t shape[2] = { 2, 3 };
     pb expand = { .len = 0 }, to = pb_ints("to", shape, 2);
     pb_put(&expand, 5, &to);
     pb_value(&expand, 11, "x", 1, "ab");
     pb_node(&expand, "Expand", "x to", "y", NULL, NULL);
     pb_value(&expand, 12, "y", 1, "23");
-    check_unknown(&expand, "give 'b' a size");
+    check_unknown(&expand, NPU_ERR_DYNAMIC_SHAPE, "give 'b' a size");
+    pb places = { .len = 0 };
+    pb_value(&places, 11, "x", 1, "23");
+    pb_node(&places, "NonZero", "x", "n", NULL, NULL);
+    pb_node(&places, "Shape", "n", "y", NULL, NULL);
+    pb_value(&places, 12, "y", 7, "2");
+    check_unknown(&places, NPU_ERR_CONVERSION, "dim 1 must be known when the model is read; it is as long as data says");
 }
 
 static void pb_node_of(pb *graph, const char *domain, const char *op)

@@ -1135,7 +1135,16 @@ static size_t onnx_num_elements(const onnx_reader *r, npu_value v)
     return v.id && npu_spec_len(npu_value_spec(r->g, v), &len) == NPU_OK ? len : 0;
 }
 
-/* A dim that is computed is named after those of the inputs. */
+static bool onnx_inputs_have_sizes(const onnx_reader *r)
+{
+    bool have = true;
+    for (uint32_t i = 0; have && i < npu_graph_num_inputs(r->g); i++) {
+        have = npu_spec_is_static(npu_value_spec(r->g, npu_graph_input(r->g, i)));
+    }
+    return have;
+}
+
+/* A dim that is computed is named after those of the inputs; where these have sizes, data decides it (NonZero). */
 static void onnx_unknown_dim(onnx_reader *r, uint32_t i, int64_t symbol)
 {
     char names[160] = "";
@@ -1143,6 +1152,10 @@ static void onnx_unknown_dim(onnx_reader *r, uint32_t i, int64_t symbol)
     bool is_given = symbol <= r->first_symbol && symbol >= r->last_symbol;
     for (int64_t at = is_given ? symbol : r->first_symbol; at < 0 && at >= (is_given ? symbol : r->last_symbol) && len < 100; at--) {
         len += (size_t)snprintf(names + len, sizeof names - len, "%s'%.40s'", len ? ", " : "", npu_graph_symbol_name(r->g, at));
+    }
+    if (len == 0 && onnx_inputs_have_sizes(r)) {
+        onnx_fail(r, NPU_ERR_CONVERSION, "dim %u must be known when the model is read; it is as long as data says", (unsigned)i);
+        return;
     }
     onnx_fail(r, NPU_ERR_DYNAMIC_SHAPE, "dim %u must be known: give %s a size (dims or shapes of the desc)", (unsigned)i,
               len ? names : "the inputs");
