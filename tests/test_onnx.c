@@ -1570,11 +1570,11 @@ static void test_unknown_dims(void)
     pb_node(&expand, "Expand", "x to", "y", NULL, NULL);
     pb_value(&expand, 12, "y", 1, "23");
     check_unknown(&expand, NPU_ERR_DYNAMIC_SHAPE, "give 'b' a size");
-    pb places = { .len = 0 };
+    pb places = { .len = 0 }, second = pb_attr_int("axis", 1);
     pb_value(&places, 11, "x", 1, "23");
     pb_node(&places, "NonZero", "x", "n", NULL, NULL);
-    pb_node(&places, "Shape", "n", "y", NULL, NULL);
-    pb_value(&places, 12, "y", 7, "2");
+    pb_node(&places, "Split", "n", "y z", &second, NULL);
+    pb_value(&places, 12, "y", 7, "22");
     check_unknown(&places, NPU_ERR_CONVERSION, "dim 1 must be known when the model is read; it is as long as data says");
 }
 
@@ -1838,15 +1838,17 @@ static void test_bad_nodes(void)
     }
 }
 
-/* Nodes of sequences; attributes are numbers. */
+/* Nodes of which attributes are numbers. */
 typedef struct list_node { const char *op, *in, *out; struct { const char *name; int64_t value; } attrs[2]; } list_node;
 
 /* A graph of x f32[2,3], and of numbers and sizes by name, that gives y. */
 static pb list_graph(const list_node *nodes)
 {
     static const struct { const char *name; int64_t value; } numbers[] = { { "zero", 0 }, { "one", 1 }, { "two", 2 }, { "five", 5 }, { "last", -1 } };
-    static const int64_t uneven[2] = { 1, 2 }, wrong[2] = { 1, 1 }, below[2] = { 4, -1 };
-    pb g = { .len = 0 }, sizes[3] = { pb_ints("uneven", uneven, 2), pb_ints("wrong", wrong, 2), pb_ints("below", below, 2) };
+    static const int64_t uneven[2] = { 1, 2 }, wrong[2] = { 1, 1 }, below[2] = { 4, -1 }, each[4] = { 0, 1, 2, -1 };
+    pb g = { .len = 0 }, sizes[7] = { pb_ints("uneven", uneven, 2), pb_ints("wrong", wrong, 2), pb_ints("below", below, 2),
+                                      pb_ints("[0]", each, 1), pb_ints("[1]", each + 1, 1), pb_ints("[2]", each + 2, 1),
+                                      pb_ints("[-1]", each + 3, 1) };
     for (size_t i = 0; nodes[i].op; i++) {
         pb attrs[2];
         for (size_t k = 0; k < 2; k++) {
@@ -1862,7 +1864,7 @@ static pb list_graph(const list_node *nodes)
         pb t = pb_tensor(numbers[i].name, 7, "", raw, sizeof raw);
         pb_put(&g, 5, &t);
     }
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         pb_put(&g, 5, &sizes[i]);
     }
     pb_value(&g, 11, "x", 1, "23");
@@ -1904,6 +1906,65 @@ static void test_sequences(void)
             run(g, &(npu_array){ "x", npu_spec_tensor(NPU_F32, 2, (int64_t[]){ 2, 3 }), x }, rows[i].want, rows[i].len, rows[i].spec);
         }
         npu_graph_destroy(g);
+    }
+}
+
+/* Sizes that data decides are counted in the run: as numbers, as ends of slices, as one size of a new shape, and in what
+   PyTorch writes for x[x > 0] = -x[x > 0]. */
+static void test_counted_sizes(void)
+{
+    static const struct { list_node nodes[9]; const char *spec; float want[12]; size_t len; } rows[] = {
+        { { { "NonZero", "x", "n", { { 0 } } }, { "Shape", "n", "s", { { 0 } } }, { "Gather", "s one", "c", { { 0 } } },
+            { "Cast", "c", "f", { { "to", 1 } } }, { "Mul", "x f", "y", { { 0 } } } }, "f32[2,3]", { 0, 5, 10, 15, 20, 25 }, 6 },
+        { { { "NonZero", "x", "n", { { 0 } } }, { "Shape", "n", "s", { { "start", 0 }, { "end", 1 } } },
+            { "Cast", "s", "f", { { "to", 1 } } }, { "Mul", "x f", "y", { { 0 } } } }, "f32[2,3]", { 0, 2, 4, 6, 8, 10 }, 6 },
+        { { { "NonZero", "x", "n", { { 0 } } }, { "Size", "n", "s", { { 0 } } }, { "Cast", "s", "f", { { "to", 1 } } },
+            { "Mul", "x f", "y", { { 0 } } } }, "f32[2,3]", { 0, 10, 20, 30, 40, 50 }, 6 },
+        { { { "Reshape", "x [-1]", "v", { { 0 } } }, { "NonZero", "x", "n", { { 0 } } }, { "Shape", "n", "s", { { 0 } } },
+            { "Gather", "s [1]", "c", { { 0 } } }, { "Slice", "v [0] c [0]", "y", { { 0 } } } }, "f32[5]", { 0, 1, 2, 3, 4 }, 5 },
+        { { { "NonZero", "x", "n", { { 0 } } }, { "Shape", "n", "s", { { 0 } } }, { "Gather", "s [0]", "c", { { 0 } } },
+            { "Size", "n", "all", { { 0 } } }, { "Div", "all five", "t", { { 0 } } }, { "Unsqueeze", "t [0]", "end", { { 0 } } },
+            { "Slice", "x [0] end [-1]", "y", { { 0 } } } }, "f32[2,2]", { 0, 1, 3, 4 }, 4 },
+        { { { "NonZero", "x", "n", { { 0 } } }, { "Shape", "n", "s", { { 0 } } }, { "Gather", "s [1]", "c", { { 0 } } },
+            { "Concat", "c [2]", "to", { { "axis", 0 } } }, { "Cast", "n", "f", { { "to", 1 } } },
+            { "Reshape", "f to", "y", { { 0 } } } }, "f32[5,2]", { 0, 0, 1, 1, 1, 1, 2, 0, 1, 2 }, 10 },
+        { { { "NonZero", "x", "n", { { 0 } } }, { "Transpose", "n", "p", { { 0 } } }, { "GatherND", "x p", "v", { { 0 } } },
+            { "Neg", "v", "u", { { 0 } } }, { "Shape", "p", "s", { { 0 } } }, { "Gather", "s [0]", "c", { { 0 } } },
+            { "Slice", "u [0] c [0]", "w", { { 0 } } }, { "ScatterND", "x p w", "y", { { 0 } } } },
+          "f32[2,3]", { 0, -1, -2, -3, -4, -5 }, 6 },
+    };
+    static const struct { list_node nodes[6]; npu_status status; const char *words; } bad[] = {
+        { { { "NonZero", "x", "n", { { 0 } } }, { "Shape", "n", "s", { { 0 } } }, { "Gather", "s [1]", "c", { { 0 } } },
+            { "Slice", "x [1] c [0]", "y", { { 0 } } } }, NPU_ERR_UNSUPPORTED, "ends must be known when the model is read" },
+        { { { "NonZero", "x", "n", { { 0 } } }, { "Shape", "n", "s", { { 0 } } }, { "Slice", "x uneven s", "y", { { 0 } } } },
+          NPU_ERR_UNSUPPORTED, "ends must be known when the model is read" },
+        { { { "NonZero", "x", "n", { { 0 } } }, { "Shape", "n", "s", { { 0 } } }, { "Gather", "s [1]", "c", { { 0 } } },
+            { "Concat", "c c", "to", { { "axis", 0 } } }, { "Reshape", "x to", "y", { { 0 } } } },
+          NPU_ERR_CONVERSION, "the shape must be known when the model is read" },
+        { { { "NonZero", "x", "n", { { 0 } } }, { "Shape", "n", "s", { { 0 } } }, { "Gather", "s [1]", "c", { { 0 } } },
+            { "Concat", "c [-1]", "to", { { "axis", 0 } } }, { "Reshape", "x to", "y", { { 0 } } } },
+          NPU_ERR_CONVERSION, "the shape must be known when the model is read" },
+        { { { "NonZero", "x", "n", { { 0 } } }, { "Shape", "n", "s", { { 0 } } }, { "Add", "s s", "t", { { 0 } } },
+            { "Concat", "t [1]", "to", { { "axis", 0 } } }, { "Reshape", "x to", "y", { { 0 } } } },
+          NPU_ERR_CONVERSION, "the shape must be known when the model is read" },
+    };
+    static const float x[6] = { 0, 1, 2, 3, 4, 5 };
+    npu_onnx_desc desc = reading();
+    npu_diag diag;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        pb m = list_graph(rows[i].nodes);
+        npu_graph *g = read_from(m.at, m.len, &desc, &diag);
+        NPU_CHECK_THAT(g != NULL, "row %u: %s", (unsigned)i, diag.message);
+        if (g) {
+            run(g, &(npu_array){ "x", npu_spec_tensor(NPU_F32, 2, (int64_t[]){ 2, 3 }), x }, rows[i].want, rows[i].len, rows[i].spec);
+        }
+        npu_graph_destroy(g);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        pb m = list_graph(bad[i].nodes);
+        NPU_CHECK(!read_from(m.at, m.len, &desc, &diag));
+        NPU_CHECK_STATUS(diag.status, bad[i].status);
+        NPU_CHECK_THAT(strstr(diag.message, bad[i].words) != NULL, "row %u: %s", (unsigned)i, diag.message);
     }
 }
 
@@ -2369,6 +2430,7 @@ int main(void)
     NPU_RUN(test_smoothed_crop);
     NPU_RUN(test_bad_nodes);
     NPU_RUN(test_sequences);
+    NPU_RUN(test_counted_sizes);
     NPU_RUN(test_bad_sequences);
     NPU_RUN(test_sequences_in_branches);
     NPU_RUN(test_too_many_sequences);

@@ -12,7 +12,8 @@
    result: shapes that an exporter computes become numbers, an If whose condition is then known one of its branches, and a
    Loop with a known number of turns its turns one after the other. What data decides becomes npu.if and npu.while, where all
    dims are known and a loop gives out its last turn, or at most a known number of turns. A dim with a name is what the
-   desc says (dims, shapes), else a symbol.
+   desc says (dims, shapes), else a symbol. One that data decides (NonZero), where all inputs have sizes, is counted in the
+   run: Shape and Size give it, and it may be where a slice from 0 on ends, or one size of a new shape.
    Floats of 8 and 4 bits are f16 in the graph, integers of 4 and 2 bits u8 and i8, of the same numbers: inputs and
    outputs, too.
    Numbers of u64 beyond 2^63 - 1 are compared, divided and shifted as those of i64 with the same bits.
@@ -3305,14 +3306,51 @@ static npu_value onnx_qlinear_conv(onnx_reader *r, onnx_node *n)
 
 /* ---- ops: shapes ------------------------------------------------------------------------------------------------- */
 
+/* A 1 for each element along a dim. */
+static npu_value onnx_ones_along(onnx_reader *r, npu_value x, uint32_t axis)
+{
+    for (uint32_t i = onnx_rank(r, x); i-- > 0;) {
+        x = i == axis ? x : onnx_emit(r, NULL, "aten.select.int(v, i, i)", x, (int64_t)i, (int64_t)0);
+    }
+    return onnx_emit(r, NULL, "aten.ones_like.default(v, dtype=t)", x, (int)NPU_I64);
+}
+
+/* A dim that data decides is counted in the run. */
+static npu_value onnx_counted_shape(onnx_reader *r, npu_value x, uint32_t begin, uint32_t end)
+{
+    static const int64_t first = 0;
+    npu_value sizes[NPU_MAX_RANK];
+    for (uint32_t i = begin; i < end; i++) {
+        int64_t size = onnx_dim_if_any(r, x, i);
+        sizes[i - begin] = size >= 0 ? onnx_int_constant(r, &size, 1)
+                                     : onnx_emit(r, NULL, "aten.sum.dim_IntList(v, I, b, dtype=t)", onnx_ones_along(r, x, i),
+                                                 &first, (uint32_t)1, true, (int)NPU_I64);
+    }
+    return onnx_emit(r, NULL, "aten.cat.default(V, i)", sizes, end - begin, (int64_t)0);
+}
+
+/* Does data alone decide one of these dims? */
+static bool onnx_is_counted(const onnx_reader *r, npu_value x, int64_t begin, int64_t end)
+{
+    bool is_open = false;
+    for (int64_t i = begin; i < end; i++) {
+        is_open = is_open || onnx_dim_if_any(r, x, i) < 0;
+    }
+    return is_open && onnx_inputs_have_sizes(r);
+}
+
 static npu_value onnx_shape(onnx_reader *r, onnx_node *n)
 {
     npu_value x = onnx_x(n, 0);
     int64_t rank = onnx_rank(r, x), dims[NPU_MAX_RANK], begin = onnx_i(r, n, "start", 0), end = onnx_i(r, n, "end", rank);
     uint32_t count = 0;
     begin = begin < 0 ? begin + rank : begin;
+    begin = begin < 0 ? 0 : begin;
     end = end < 0 ? end + rank : end > rank ? rank : end;
-    for (int64_t i = begin < 0 ? 0 : begin; i < end; i++) {
+    if (onnx_is_counted(r, x, begin, end)) {
+        return onnx_counted_shape(r, x, (uint32_t)begin, (uint32_t)end);
+    }
+    for (int64_t i = begin; i < end; i++) {
         dims[count++] = onnx_dim(r, x, (uint32_t)i);
     }
     return onnx_int_constant(r, dims, count);
@@ -3322,17 +3360,42 @@ static npu_value onnx_size(onnx_reader *r, onnx_node *n)
 {
     npu_value x = onnx_x(n, 0);
     int64_t len = 1;
+    if (onnx_is_counted(r, x, 0, onnx_rank(r, x))) {
+        return onnx_emit(r, n, "aten.prod.default(v)", onnx_counted_shape(r, x, 0, onnx_rank(r, x)));
+    }
     for (uint32_t i = 0; i < onnx_rank(r, x); i++) {
         len *= onnx_dim(r, x, i);
     }
     return npu_constant(r->g, NULL, npu_spec_tensor(NPU_I64, 0, NULL), &len);
 }
 
+/* The sizes of a new shape. One that only the run knows, of a list of sizes, is what the others leave: -1. */
+static uint32_t onnx_new_shape(onnx_reader *r, npu_value v, int64_t *dims)
+{
+    npu_op list = v.id ? npu_value_producer(r->g, v, NULL) : (npu_op){ 0 };
+    uint32_t count = 0, num_open = 0;
+    if (npu_op_kind(r->g, list) != NPU_ATEN_CAT) {
+        return onnx_known(r, v, "the shape", dims, NPU_MAX_RANK);
+    }
+    for (uint32_t i = 0; i < npu_op_num_operands(r->g, list) && count < NPU_MAX_RANK; i++) {
+        npu_value part = npu_op_operand_value(r->g, list, i);
+        if (onnx_is_known(r, part)) {
+            count += onnx_known(r, part, "the shape", dims + count, NPU_MAX_RANK - count);
+        } else {
+            dims[count++] = -1;
+        }
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        num_open += dims[i] < 0;
+    }
+    return num_open <= 1 && count == onnx_num_elements(r, v) ? count : onnx_known(r, v, "the shape", dims, NPU_MAX_RANK);
+}
+
 static npu_value onnx_reshape_op(onnx_reader *r, onnx_node *n)
 {
     npu_value x = onnx_x(n, 0);
     int64_t dims[NPU_MAX_RANK];
-    uint32_t count = onnx_x(n, 1).id || r->opset >= 5 ? onnx_known(r, onnx_x(n, 1), "the shape", dims, NPU_MAX_RANK)
+    uint32_t count = onnx_x(n, 1).id || r->opset >= 5 ? onnx_new_shape(r, onnx_x(n, 1), dims)
                                                       : onnx_ints(r, n, "shape", dims, NPU_MAX_RANK);
     bool keeps_zero = onnx_i(r, n, "allowzero", 0) != 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -3508,9 +3571,29 @@ static npu_value onnx_slice_back(onnx_reader *r, npu_value x, int64_t axis, int6
     return onnx_select(r, x, axis, at, count);
 }
 
+/* The elements in front of a number that only the run knows: those that are counted up to it. */
+static npu_value onnx_slice_counted(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0), index[NPU_MAX_RANK] = { { 0 } }, end = onnx_x(n, 2);
+    int64_t begins[NPU_MAX_RANK], axes[NPU_MAX_RANK] = { 0 }, steps[NPU_MAX_RANK] = { 1 };
+    uint32_t count = onnx_slice_list(r, n, 1, "starts", begins), num_axes = onnx_slice_list(r, n, 3, "axes", axes);
+    uint32_t num_steps = onnx_slice_list(r, n, 4, "steps", steps);
+    if (count != 1 || onnx_num_elements(r, end) != 1 || num_axes > 1 || num_steps > 1 || begins[0] != 0 || steps[0] != 1) {
+        return onnx_refuse(r, "ends must be known when the model is read, but of one axis from 0 on by 1");
+    }
+    int64_t axis = onnx_axis(r, axes[0], onnx_rank(r, x));
+    npu_value places = onnx_emit(r, NULL, "aten.cumsum.default(v, i)", onnx_ones_along(r, x, (uint32_t)axis), (int64_t)0);
+    end = onnx_cast(r, end, NPU_I64);
+    index[axis] = onnx_emit(r, NULL, "aten.le.Tensor(v, v)", places, end);
+    return onnx_emit(r, n, "aten.index.Tensor(0, V)", index, (uint32_t)axis + 1);
+}
+
 static npu_value onnx_slice_op(onnx_reader *r, onnx_node *n)
 {
     npu_value x = onnx_x(n, 0);
+    if (onnx_x(n, 2).id && !onnx_is_known(r, onnx_x(n, 2))) {
+        return onnx_slice_counted(r, n);
+    }
     int64_t begins[NPU_MAX_RANK], ends[NPU_MAX_RANK], axes[NPU_MAX_RANK], steps[NPU_MAX_RANK];
     uint32_t count = onnx_slice_list(r, n, 1, "starts", begins), num_axes = onnx_slice_list(r, n, 3, "axes", axes);
     uint32_t num_ends = onnx_slice_list(r, n, 2, "ends", ends), num_steps = onnx_slice_list(r, n, 4, "steps", steps), seen = 0;
