@@ -52738,7 +52738,7 @@ struct npu_exec {
     uint64_t origin_ns;
     npu__failure *failures;                   /* per group: where its binding's failed_op and failed_text point */
     NPU__ARRAY(npu__late, lates);             /* what timed out, in order: devices may still use the buffers */
-    bool works;                               /* it, or one that shares its states, runs: see npu__exec_works */
+    bool works;                               /* it, or one that shares its states, runs: see npu__exec_begin */
     npu_exec *ran_last;                       /* of those that share its states, the one whose work may be late */
     bool ran;
     uint32_t next_stream;                     /* index of a weight that a step uploads */
@@ -55228,25 +55228,34 @@ static npu_status npu__exec_run(npu_exec *e)
     return status;
 }
 
-/* An exec, or one that shares its states, begins to run or ends; was it at work before? */
-static bool npu__exec_works(npu_exec *e, bool works)
+/* An exec begins to run; false = it is at work, or one that shares its states. */
+static bool npu__exec_begin(npu_exec *e)
 {
 #ifdef NPU_IR_NO_THREADS
     (void)e;
-    return !works;
+    return true;
 #else
-    return __atomic_exchange_n(&npu__exec_lender(e)->works, works, __ATOMIC_ACQ_REL);
+    return !__atomic_exchange_n(&npu__exec_lender(e)->works, true, __ATOMIC_ACQUIRE);
+#endif
+}
+
+static void npu__exec_end(npu_exec *e)
+{
+#ifdef NPU_IR_NO_THREADS
+    (void)e;
+#else
+    __atomic_store_n(&npu__exec_lender(e)->works, false, __ATOMIC_RELEASE);
 #endif
 }
 
 NPU_IR_API npu_status npu_exec_run(npu_exec *e)
 {
     npu_status status;
-    if (!e || npu__exec_works(e, true)) {
+    if (!e || !npu__exec_begin(e)) {
         return e ? NPU_ERR_STATE : NPU_ERR_INVALID_ARGUMENT; /* what the exec says is left to the run at work */
     }
     status = npu__exec_run(e);
-    npu__exec_works(e, false);
+    npu__exec_end(e);
     return status;
 }
 
@@ -55918,7 +55927,7 @@ NPU_IR_API npu_status npu_capture_replay(npu_capture *c)
 {
     npu_exec *e = c ? c->exec : NULL;
     npu_status status;
-    if (!c || npu__exec_works(e, true)) {
+    if (!c || !npu__exec_begin(e)) {
         return c ? NPU_ERR_STATE : NPU_ERR_INVALID_ARGUMENT;
     }
     if (c->num_bindings_made != e->num_bindings_made) {
@@ -55931,7 +55940,7 @@ NPU_IR_API npu_status npu_capture_replay(npu_capture *c)
         status = status ? status : c->flow ? npu__flow_run(e, c) : npu__replay_in_order(e, c);
         e->ran = e->ran || status == NPU_OK;
     }
-    npu__exec_works(e, false);
+    npu__exec_end(e);
     return status;
 }
 
