@@ -175,8 +175,11 @@
 #define NPU_IR_IMPLEMENTATION
 #endif
 
-#if defined(NPU_IR_IMPLEMENTATION) && defined(__STRICT_ANSI__) && !defined(_POSIX_C_SOURCE) && defined(__linux__)
-#define _POSIX_C_SOURCE 200112L /* with -std=c99 <time.h> shows a clock of nanoseconds to who asks before all headers */
+/* With -std=c99 alone <time.h> shows a clock of nanoseconds to who asks before all headers. */
+#if defined(NPU_IR_IMPLEMENTATION) && defined(__STRICT_ANSI__) && defined(__linux__) && !defined(_POSIX_C_SOURCE) && \
+    !defined(_POSIX_SOURCE) && !defined(_XOPEN_SOURCE) && !defined(_DEFAULT_SOURCE) && !defined(_BSD_SOURCE) && \
+    !defined(_SVID_SOURCE) && !defined(_GNU_SOURCE)
+#define _POSIX_C_SOURCE 200809L
 #endif
 #include <stdbool.h>
 #include <stddef.h>
