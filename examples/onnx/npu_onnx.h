@@ -13,7 +13,8 @@
    Loop with a known number of turns its turns one after the other. What data decides becomes npu.if and npu.while, where all
    dims are known and a loop gives out its last turn, or at most a known number of turns. A dim with a name is what the
    desc says (dims, shapes), else a symbol. One that data decides (NonZero), where all inputs have sizes, is counted in the
-   run: Shape and Size give it, and it may be where a slice from 0 on ends, or one size of a new shape.
+   run: Shape and Size give it, and it may be where a slice from 0 on or a range from 0 ends, or one size of a new shape
+   (Reshape, Expand, ConstantOfShape).
    Floats of 8 and 4 bits are f16 in the graph, integers of 4 and 2 bits u8 and i8, of the same numbers: inputs and
    outputs, too.
    Numbers of u64 beyond 2^63 - 1 are compared, divided and shifted as those of i64 with the same bits.
@@ -3369,19 +3370,19 @@ static npu_value onnx_size(onnx_reader *r, onnx_node *n)
     return npu_constant(r->g, NULL, npu_spec_tensor(NPU_I64, 0, NULL), &len);
 }
 
-/* The sizes of a new shape. One that only the run knows, of a list of sizes, is what the others leave: -1. */
-static uint32_t onnx_new_shape(onnx_reader *r, npu_value v, int64_t *dims)
+/* The sizes of a new shape. One that only the run knows is -1; *counted is a tensor of it, or none. */
+static uint32_t onnx_new_shape(onnx_reader *r, npu_value v, int64_t *dims, npu_value *counted)
 {
     npu_op list = v.id ? npu_value_producer(r->g, v, NULL) : (npu_op){ 0 };
-    uint32_t count = 0, num_open = 0;
-    if (npu_op_kind(r->g, list) != NPU_ATEN_CAT) {
-        return onnx_known(r, v, "the shape", dims, NPU_MAX_RANK);
-    }
-    for (uint32_t i = 0; i < npu_op_num_operands(r->g, list) && count < NPU_MAX_RANK; i++) {
-        npu_value part = npu_op_operand_value(r->g, list, i);
+    bool is_list = npu_op_kind(r->g, list) == NPU_ATEN_CAT && !onnx_is_known(r, v);
+    uint32_t count = 0, num_open = 0, num_parts = is_list ? npu_op_num_operands(r->g, list) : 1;
+    *counted = onnx_none();
+    for (uint32_t i = 0; i < num_parts && count < NPU_MAX_RANK; i++) {
+        npu_value part = is_list ? npu_op_operand_value(r->g, list, i) : v;
         if (onnx_is_known(r, part)) {
             count += onnx_known(r, part, "the shape", dims + count, NPU_MAX_RANK - count);
         } else {
+            *counted = part;
             dims[count++] = -1;
         }
     }
@@ -3395,7 +3396,8 @@ static npu_value onnx_reshape_op(onnx_reader *r, onnx_node *n)
 {
     npu_value x = onnx_x(n, 0);
     int64_t dims[NPU_MAX_RANK];
-    uint32_t count = onnx_x(n, 1).id || r->opset >= 5 ? onnx_new_shape(r, onnx_x(n, 1), dims)
+    npu_value counted;
+    uint32_t count = onnx_x(n, 1).id || r->opset >= 5 ? onnx_new_shape(r, onnx_x(n, 1), dims, &counted)
                                                       : onnx_ints(r, n, "shape", dims, NPU_MAX_RANK);
     bool keeps_zero = onnx_i(r, n, "allowzero", 0) != 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -3468,12 +3470,63 @@ static npu_value onnx_expand_to(onnx_reader *r, npu_value x, const int64_t *dims
     return onnx_emit(r, NULL, "aten.expand.default(v, I)", x, dims, rank);
 }
 
+/* The 1s whose sum a size is, through other shapes and integers; none = it is no such sum. */
+static npu_value onnx_ones_of(const onnx_reader *r, npu_value size)
+{
+    npu_op op = npu_value_producer(r->g, size, NULL);
+    const npu_op_def *def = npu_op_definition(r->g, op);
+    while (def && onnx_num_elements(r, size) == 1 && (def->traits & NPU_VIEW || def->kind == NPU_ATEN_TO_COPY) &&
+           (onnx_type(r, size) == NPU_I64 || onnx_type(r, size) == NPU_I32)) {
+        size = npu_op_operand_value(r->g, op, 0);
+        op = npu_value_producer(r->g, size, NULL);
+        def = npu_op_definition(r->g, op);
+    }
+    npu_value ones = def && def->kind == NPU_ATEN_SUM_DIM ? npu_op_operand_value(r->g, op, 0) : onnx_none();
+    bool are_ones = npu_op_kind(r->g, npu_value_producer(r->g, ones, NULL)) == NPU_ATEN_ONES_LIKE && onnx_rank(r, ones) == 1;
+    return are_ones ? ones : onnx_none();
+}
+
+/* A 0 for each of so many elements; of a dim that was counted they are as many for sure. */
+static npu_value onnx_counted_zeros(onnx_reader *r, npu_value counted)
+{
+    npu_value ones = onnx_ones_of(r, counted);
+    return ones.id ? onnx_emit(r, NULL, "aten.zeros_like.default(v)", ones)
+                   : onnx_emit(r, NULL, "aten.repeat_interleave.Tensor(v)", onnx_cast(r, counted, NPU_I64));
+}
+
+/* The same where one size, -1 in the shape, is only known in the run: it is the operand's own, or that of a 1. */
+static npu_value onnx_expand_counted(onnx_reader *r, npu_value x, int64_t *shape, uint32_t count, npu_value counted)
+{
+    for (uint32_t rank = onnx_rank(r, x); rank < count; rank++) {
+        x = onnx_emit(r, NULL, "aten.unsqueeze.default(v, i)", x, (int64_t)0);
+    }
+    uint32_t more = onnx_rank(r, x) - count; /* dims in front of the shape */
+    for (uint32_t i = 0; i < count && r->status == NPU_OK; i++) {
+        int64_t own = onnx_dim_if_any(r, x, more + i);
+        if (shape[i] < 0 && own == 1) {
+            x = onnx_emit(r, NULL, "aten.index_select.default(v, i, v)", x, (int64_t)(more + i), onnx_counted_zeros(r, counted));
+        } else if (shape[i] < 0 && (own >= NPU_DYNAMIC_DIM || own != onnx_dim_if_any(r, onnx_ones_of(r, counted), 0))) {
+            return onnx_refuse(r, "a size that data decides meets a dim of another");
+        }
+        shape[i] = shape[i] == 1 ? -1 : shape[i];
+    }
+    memmove(shape + more, shape, count * sizeof *shape);
+    for (uint32_t i = 0; i < more; i++) {
+        shape[i] = -1;
+    }
+    return onnx_expand_to(r, x, shape, more + count);
+}
+
 /* Sizes of 1 in the shape are the operand's. */
 static npu_value onnx_expand(onnx_reader *r, onnx_node *n)
 {
     int64_t shape[NPU_MAX_RANK], dims[NPU_MAX_RANK];
-    uint32_t rank = 0, count = onnx_known(r, onnx_x(n, 1), "the shape", shape, NPU_MAX_RANK);
+    npu_value counted;
+    uint32_t rank = 0, count = onnx_new_shape(r, onnx_x(n, 1), shape, &counted);
     const npu_spec *spec = npu_value_spec(r->g, onnx_x(n, 0));
+    if (counted.id && r->status == NPU_OK) {
+        return onnx_expand_counted(r, onnx_x(n, 0), shape, count, counted);
+    }
     for (uint32_t i = 0; spec && i < spec->rank && i < count; i++) { /* from behind */
         if (shape[count - 1 - i] != 1) {
             onnx_dim(r, onnx_x(n, 0), spec->rank - 1 - i);
@@ -3706,9 +3759,11 @@ static npu_value onnx_constant_of_shape(onnx_reader *r, onnx_node *n)
 {
     onnx_span tensor = onnx_member(r, onnx_attr(r, n, "value"), ONNX_A_T);
     int64_t dims[NPU_MAX_RANK];
-    uint32_t rank = onnx_known(r, onnx_x(n, 0), "the shape", dims, NPU_MAX_RANK);
+    npu_value counted;
+    uint32_t rank = onnx_new_shape(r, onnx_x(n, 0), dims, &counted);
     npu_value v = tensor.at ? onnx_reshape(r, onnx_tensor(r, tensor), NULL, 0) : onnx_none();
-    return onnx_expand_to(r, v.id ? v : onnx_emit(r, n, "aten.scalar_tensor.default(f, dtype=t)", 0.0, NPU_F32), dims, rank);
+    v = v.id ? v : onnx_emit(r, n, "aten.scalar_tensor.default(f, dtype=t)", 0.0, NPU_F32);
+    return counted.id ? onnx_expand_counted(r, v, dims, rank, counted) : onnx_expand_to(r, v, dims, rank);
 }
 
 /* A tensor, or a number or list in one of the other attributes. */
@@ -3746,11 +3801,26 @@ static npu_value onnx_constant(onnx_reader *r, onnx_node *n)
     return onnx_refuse(r, "constants of strings and sparse ones are not supported");
 }
 
+/* 0, 1, 2 ... up to a limit that only the run knows. */
+static npu_value onnx_range_counted(onnx_reader *r, onnx_node *n, npu_value limit)
+{
+    static const int64_t one = 1;
+    npu_value ones = onnx_emit(r, n, "aten.add.Scalar(v, i)", onnx_counted_zeros(r, onnx_reshape(r, limit, &one, 1)), (int64_t)1);
+    npu_value places = onnx_emit(r, n, "aten.cumsum.default(v, i)", ones, (int64_t)0);
+    return onnx_cast(r, onnx_emit(r, n, "aten.sub.Scalar(v, i)", places, (int64_t)1), onnx_type(r, limit));
+}
+
 static npu_value onnx_range(onnx_reader *r, onnx_node *n)
 {
     npu_dtype dtype = onnx_type(r, onnx_x(n, 0));
+    npu_value limit = onnx_x(n, 1);
     double f[3] = { 0, 0, 1 };
     bool is_beyond = false;
+    if (limit.id && !onnx_is_known(r, limit) && npu_dtype_is_integer(dtype) && onnx_is_known(r, onnx_x(n, 0)) &&
+        onnx_is_known(r, onnx_x(n, 2)) && onnx_known_int(r, onnx_x(n, 0), "start") == 0 &&
+        onnx_known_int(r, onnx_x(n, 2), "delta") == 1) {
+        return onnx_range_counted(r, n, limit);
+    }
     for (uint32_t i = 0; i < 3; i++) {
         onnx_known_floats(r, onnx_x(n, i), "start, limit and delta", &f[i], 1);
         is_beyond = is_beyond || !(fabs(f[i]) <= 9007199254740992.0); /* 2^53: all integers up to there are in f64 */
@@ -3971,10 +4041,27 @@ static npu_value onnx_index_put(onnx_reader *r, npu_value x, const npu_value *in
     return onnx_emit(r, NULL, "aten.index_put.default(v, V, v, b)", x, index, count, values, adds);
 }
 
+/* The size that is taken out of a list of sizes; none = it is no list, or more is taken. */
+static npu_value onnx_listed_size(onnx_reader *r, npu_value list, npu_value at)
+{
+    npu_op op = list.id ? npu_value_producer(r->g, list, NULL) : (npu_op){ 0 };
+    int64_t count = npu_op_num_operands(r->g, op), i;
+    if (npu_op_kind(r->g, op) != NPU_ATEN_CAT || onnx_rank(r, list) != 1 || count != (int64_t)onnx_num_elements(r, list) ||
+        !onnx_is_known(r, at) || onnx_rank(r, at) > 1 || onnx_num_elements(r, at) != 1) {
+        return onnx_none();
+    }
+    i = onnx_known_int(r, at, "the index");
+    i = i < 0 ? i + count : i;
+    return i >= 0 && i < count ? npu_op_operand_value(r->g, op, (uint32_t)i) : onnx_none();
+}
+
 static npu_value onnx_gather(onnx_reader *r, onnx_node *n)
 {
-    npu_value index[NPU_MAX_RANK] = { { 0 } }, at = onnx_x(n, 1);
-    int64_t axis = onnx_axis(r, onnx_i(r, n, "axis", 0), onnx_rank(r, onnx_x(n, 0)));
+    npu_value index[NPU_MAX_RANK] = { { 0 } }, at = onnx_x(n, 1), size = onnx_listed_size(r, onnx_x(n, 0), at);
+    int64_t axis = onnx_axis(r, onnx_i(r, n, "axis", 0), onnx_rank(r, onnx_x(n, 0))), one = 1;
+    if (size.id) {
+        return onnx_reshape(r, size, &one, onnx_rank(r, at));
+    }
     if (onnx_rank(r, at) == 0 && onnx_is_known(r, at)) {
         return onnx_emit(r, n, "aten.select.int(0, i, i)", axis, onnx_known_int(r, at, "the index"));
     }
