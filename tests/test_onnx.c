@@ -1570,6 +1570,11 @@ static void test_unknown_dims(void)
     pb_node(&expand, "Expand", "x to", "y", NULL, NULL);
     pb_value(&expand, 12, "y", 1, "23");
     check_unknown(&expand, NPU_ERR_DYNAMIC_SHAPE, "give 'b' a size");
+    pb shape_of = { .len = 0 };
+    pb_value(&shape_of, 11, "x", 1, "ab");
+    pb_node(&shape_of, "Shape", "x", "y", NULL, NULL);
+    pb_value(&shape_of, 12, "y", 7, "2");
+    check_unknown(&shape_of, NPU_ERR_DYNAMIC_SHAPE, "give 'a' a size");
     pb places = { .len = 0 }, second = pb_attr_int("axis", 1);
     pb_value(&places, 11, "x", 1, "23");
     pb_node(&places, "NonZero", "x", "n", NULL, NULL);
@@ -1967,6 +1972,11 @@ static void test_counted_sizes(void)
           NPU_ERR_UNSUPPORTED, "a size that data decides meets a dim of another" },
         { { { "NonZero", "x", "n", { { 0 } } }, { "Shape", "n", "s", { { 0 } } }, { "Gather", "s one", "c", { { 0 } } },
             { "Range", "one c one", "y", { { 0 } } } }, NPU_ERR_CONVERSION, "start, limit and delta must be known" },
+        { { { "NonZero", "x", "n", { { 0 } } }, { "Shape", "n", "s", { { 0 } } }, { "Gather", "s one", "c", { { 0 } } },
+            { "Range", "zero c two", "y", { { 0 } } } }, NPU_ERR_CONVERSION, "start, limit and delta must be known" },
+        { { { "NonZero", "x", "n", { { 0 } } }, { "NonZero", "n", "m", { { 0 } } }, { "Shape", "m", "s", { { 0 } } },
+            { "Gather", "s [1]", "c", { { 0 } } }, { "Expand", "n c", "y", { { 0 } } } },
+          NPU_ERR_UNSUPPORTED, "a size that data decides meets a dim of another" },
         { { { "NonZero", "x", "n", { { 0 } } }, { "Shape", "n", "s", { { 0 } } }, { "Add", "s s", "t", { { 0 } } },
             { "Concat", "t [1]", "to", { { "axis", 0 } } }, { "Reshape", "x to", "y", { { 0 } } } },
           NPU_ERR_CONVERSION, "the shape must be known when the model is read" },

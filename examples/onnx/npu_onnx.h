@@ -3500,6 +3500,9 @@ static npu_value onnx_expand_counted(onnx_reader *r, npu_value x, int64_t *shape
     for (uint32_t rank = onnx_rank(r, x); rank < count; rank++) {
         x = onnx_emit(r, NULL, "aten.unsqueeze.default(v, i)", x, (int64_t)0);
     }
+    if (r->status) {
+        return onnx_none();
+    }
     uint32_t more = onnx_rank(r, x) - count; /* dims in front of the shape */
     for (uint32_t i = 0; i < count && r->status == NPU_OK; i++) {
         int64_t own = onnx_dim_if_any(r, x, more + i);
