@@ -637,7 +637,8 @@ static void test_faulty_ops(void)
 }
 
 /* Of what unique_consecutive finds, the last value and its count are missing. */
-static const npu_dynamic *full;
+static const npu_dynamic *full;                                 /* of the submit that has the lock */
+static pthread_mutex_t full_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static npu_status set_less(void *ctx, uint32_t op, const int64_t (*dims)[NPU_MAX_RANK])
 {
@@ -660,13 +661,17 @@ static npu_status submit_less(void *ctx, void *program, const npu_binding *b, np
 {
     npu_binding other = *b;
     npu_dynamic dynamic;
+    npu_status status;
+    pthread_mutex_lock(&full_lock);
     full = b->dynamic;
     if (full) {
         dynamic = *full;
         dynamic.set_result_dims = set_less;
         other.dynamic = &dynamic;
     }
-    return REAL->submit(ctx, program, &other, fence);
+    status = REAL->submit(ctx, program, &other, fence);
+    pthread_mutex_unlock(&full_lock);
+    return status;
 }
 
 static void test_short_results(void)
