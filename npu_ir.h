@@ -6653,9 +6653,10 @@ NPU_IR_API npu_status npu_exec_compare(npu_exec *exec, npu_exec *reference, cons
    so many outputs drive from the device that it has in a plan of the graph itself runs there alone, on what the
    reference had for it. inputs[i] is for input i, with the dims that it has in these runs. *op is 0 and the status OK
    where all results agree, which may also mean that an error needs groups or shared memory that this way of running
-   does not make. difference and diag may be NULL. Errors: MISMATCH, SHAPE, DTYPE (with *op and words in diag);
-   UNSUPPORTED, BUDGET or NO_MEMORY with an *op (it could not be tried, diag says why; all others agree); ARITY (number
-   of inputs), those of rewriting, planning and running. Memory: all results at once, twice. */
+   does not make. difference, that of the wrong result, else zeros, and diag may be NULL. Errors: MISMATCH, SHAPE, DTYPE
+   (with *op and words in diag); UNSUPPORTED, BUDGET or NO_MEMORY with an *op (it could not be tried, diag says why; all
+   others agree); ARITY (number of inputs), those of rewriting, planning and running. Memory: all results at once,
+   twice. */
 NPU_IR_API npu_status npu_graph_find_wrong_op(const npu_graph *g, const npu_backend *const *backends,
                                               uint32_t num_backends, const npu_backend *reference,
                                               const npu_array *inputs, uint32_t num_inputs,
@@ -57888,9 +57889,11 @@ static npu_op npu__probed_op(const npu_array *want) { return npu__make_op((uint3
 static npu_status npu__find_compare(npu__finder *f, uint32_t i, const npu_array *got, const npu_array *want)
 {
     npu_text words;
-    if (npu_array_compare(got, want, f->tolerance, &f->difference) == NPU_OK) {
+    npu_difference d;
+    if (npu_array_compare(got, want, f->tolerance, &d) == NPU_OK) {
         return NPU_OK;
     }
+    f->difference = d;
     f->num = i;
     f->op = npu__probed_op(want);
     words = npu_text_init(&f->g->allocator);

@@ -733,6 +733,7 @@ static void test_find_wrong_op_in_little_memory(void)
         NPU_CHECK_STATUS(npu_graph_find_wrong_op(g, backends, rows[i].num_backends, npu_ref_backend(), &x, 1, NULL, &op, &d,
                                                  &diag), rows[i].status);
         NPU_CHECK_EQ(op.id, rows[i].status ? 6 : 0);
+        NPU_CHECK_EQ(d.num_wrong, rows[i].status == NPU_ERR_MISMATCH);
         NPU_CHECK_EQ(diag.op, op.id);
         if (!strstr(diag.message, rows[i].words)) {
             NPU_CHECK_STR(diag.message, rows[i].words);
