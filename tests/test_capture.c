@@ -461,7 +461,7 @@ static void test_overlap_outputs(void)
         const float x[3] = { 1, 2, 3 };
         float room[20] = { 4, 5, 6, 0, 0, 0, 0, 0, 7, 8, 9 }; /* w first, c from 8 on where nothing is bound before it */
         bool with_c = rows[i / 2].words && strstr(rows[i / 2].words, "'c'");
-        rig r = rig_start(NULL, (int)(i % 2));
+        rig r = rig_start(NULL, (uint32_t)(i % 2));
         npu_value in = npu_input(r.graph, "x", F32(3)), w = npu_param(r.graph, "w", F32(3));
         npu_value c = with_c ? npu_constant_ref(r.graph, "c", F32(3), room + 8) : in, a = npu_add(r.graph, in, w);
         npu_output(r.graph, "a", a);
