@@ -637,8 +637,9 @@ static void test_faulty_ops(void)
 }
 
 /* Of what unique_consecutive finds, the last value and its count are missing. */
-static const npu_dynamic *full;                                 /* of the submit that has the lock */
-static pthread_mutex_t full_lock = PTHREAD_MUTEX_INITIALIZER;
+/* Of what these devices remember: the kit runs two execs at once. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static const npu_dynamic *full; /* of the submit that has the lock */
 
 static npu_status set_less(void *ctx, uint32_t op, const int64_t (*dims)[NPU_MAX_RANK])
 {
@@ -662,7 +663,7 @@ static npu_status submit_less(void *ctx, void *program, const npu_binding *b, np
     npu_binding other = *b;
     npu_dynamic dynamic;
     npu_status status;
-    pthread_mutex_lock(&full_lock);
+    pthread_mutex_lock(&lock);
     full = b->dynamic;
     if (full) {
         dynamic = *full;
@@ -670,7 +671,7 @@ static npu_status submit_less(void *ctx, void *program, const npu_binding *b, np
         other.dynamic = &dynamic;
     }
     status = REAL->submit(ctx, program, &other, fence);
-    pthread_mutex_unlock(&full_lock);
+    pthread_mutex_unlock(&lock);
     return status;
 }
 
@@ -694,9 +695,11 @@ static uint32_t num_ended;
 static bool has_ended(npu_fence fence)
 {
     bool is = false;
+    pthread_mutex_lock(&lock);
     for (uint32_t i = 0; i < 64; i++) {
         is = is || (ended[i] && ended[i] == fence);
     }
+    pthread_mutex_unlock(&lock);
     return is;
 }
 
@@ -704,7 +707,9 @@ static npu_status wait_and_forget(void *ctx, npu_fence fence, uint64_t ns)
 {
     npu_status status = has_ended(fence) ? NPU_ERR_INVALID_ARGUMENT : REAL->wait(ctx, fence, ns);
     if (status == NPU_OK) {
+        pthread_mutex_lock(&lock);
         ended[num_ended++ % 64] = fence;
+        pthread_mutex_unlock(&lock);
     }
     return status;
 }
