@@ -57721,7 +57721,9 @@ static npu_status npu__verify_run(npu__verify *v, npu_exec *exec)
     npu_status status = npu_exec_run(exec);
     if (status) {
         npu__verify_fail(v, status);
-        if (v->diag) {
+        if (status == NPU_ERR_STATE) { /* the exec's own words are another run's */
+            npu__fail(v->diag, status, "verify: the exec is at work already");
+        } else if (v->diag) {
             *v->diag = *npu_exec_diag(exec);
         }
     }

@@ -890,7 +890,11 @@ static bool run_beneath(void *ctx, uint32_t step)
 {
     sharer *s = ctx;
     (void)step;
+    npu_diag diag;
     s->inner = s->capture ? npu_capture_replay(s->capture) : npu_exec_run(s->exec);
+    const npu_array none = { NULL, F32(1), NULL };
+    NPU_CHECK_STATUS(npu_exec_verify(s->exec, &none, 1, NULL, NULL, NULL, &diag), NPU_ERR_STATE);
+    NPU_CHECK(diag.status == NPU_ERR_STATE && strstr(diag.message, "at work"));
     return true;
 }
 
