@@ -1877,6 +1877,31 @@ static pb list_graph(const list_node *nodes)
     return pb_model(&g, 13);
 }
 
+/* Reads and runs the graph of a row, on 0 to 5. */
+static void check_list(size_t row, const list_node *nodes, const float *want, size_t len, const char *spec)
+{
+    static const float x[6] = { 0, 1, 2, 3, 4, 5 };
+    npu_onnx_desc desc = reading();
+    npu_diag diag;
+    pb m = list_graph(nodes);
+    npu_graph *g = read_from(m.at, m.len, &desc, &diag);
+    NPU_CHECK_THAT(g != NULL, "row %u: %s", (unsigned)row, diag.message);
+    if (g) {
+        run(g, &(npu_array){ "x", npu_spec_tensor(NPU_F32, 2, (int64_t[]){ 2, 3 }), x }, want, len, spec);
+    }
+    npu_graph_destroy(g);
+}
+
+static void check_bad_list(size_t row, const list_node *nodes, npu_status status, const char *words)
+{
+    npu_onnx_desc desc = reading();
+    npu_diag diag;
+    pb m = list_graph(nodes);
+    NPU_CHECK(!read_from(m.at, m.len, &desc, &diag));
+    NPU_CHECK_STATUS(diag.status, status);
+    NPU_CHECK_THAT(strstr(diag.message, words) != NULL, "row %u: %s", (unsigned)row, diag.message);
+}
+
 /* Sequences that are known while the model is read: what is taken out of them, or what joins them. */
 static void test_sequences(void)
 {
@@ -1900,17 +1925,8 @@ static void test_sequences(void)
         { { { "SplitToSequence", "x", "s", { { "axis", 1 } } }, { "SequenceLength", "s", "n", { { 0 } } },
             { "Cast", "n", "f", { { "to", 1 } } }, { "Mul", "x f", "y", { { 0 } } } }, "f32[2,3]", { 0, 3, 6, 9, 12, 15 }, 6 },
     };
-    static const float x[6] = { 0, 1, 2, 3, 4, 5 };
-    npu_onnx_desc desc = reading();
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        npu_diag diag;
-        pb m = list_graph(rows[i].nodes);
-        npu_graph *g = read_from(m.at, m.len, &desc, &diag);
-        NPU_CHECK_THAT(g != NULL, "row %u: %s", (unsigned)i, diag.message);
-        if (g) {
-            run(g, &(npu_array){ "x", npu_spec_tensor(NPU_F32, 2, (int64_t[]){ 2, 3 }), x }, rows[i].want, rows[i].len, rows[i].spec);
-        }
-        npu_graph_destroy(g);
+        check_list(i, rows[i].nodes, rows[i].want, rows[i].len, rows[i].spec);
     }
 }
 
@@ -1981,23 +1997,11 @@ static void test_counted_sizes(void)
             { "Concat", "t [1]", "to", { { "axis", 0 } } }, { "Reshape", "x to", "y", { { 0 } } } },
           NPU_ERR_CONVERSION, "the shape must be known when the model is read" },
     };
-    static const float x[6] = { 0, 1, 2, 3, 4, 5 };
-    npu_onnx_desc desc = reading();
-    npu_diag diag;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        pb m = list_graph(rows[i].nodes);
-        npu_graph *g = read_from(m.at, m.len, &desc, &diag);
-        NPU_CHECK_THAT(g != NULL, "row %u: %s", (unsigned)i, diag.message);
-        if (g) {
-            run(g, &(npu_array){ "x", npu_spec_tensor(NPU_F32, 2, (int64_t[]){ 2, 3 }), x }, rows[i].want, rows[i].len, rows[i].spec);
-        }
-        npu_graph_destroy(g);
+        check_list(i, rows[i].nodes, rows[i].want, rows[i].len, rows[i].spec);
     }
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        pb m = list_graph(bad[i].nodes);
-        NPU_CHECK(!read_from(m.at, m.len, &desc, &diag));
-        NPU_CHECK_STATUS(diag.status, bad[i].status);
-        NPU_CHECK_THAT(strstr(diag.message, bad[i].words) != NULL, "row %u: %s", (unsigned)i, diag.message);
+        check_bad_list(i, bad[i].nodes, bad[i].status, bad[i].words);
     }
 }
 
@@ -2028,14 +2032,8 @@ static void test_bad_sequences(void)
         { { { "SplitToSequence", "x", "s", { { "axis", 2 } } } }, NPU_ERR_AXIS, "axis 2 of 2 dims" },
         { { { "SequenceConstruct", "x", "s", { { 0 } } }, { "SequenceConstruct", "x", "s", { { 0 } } } }, NPU_ERR_DUPLICATE, "'s' is there twice" },
     };
-    npu_onnx_desc desc = reading();
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        npu_diag diag;
-        pb m = list_graph(rows[i].nodes);
-        npu_graph *g = read_from(m.at, m.len, &desc, &diag);
-        NPU_CHECK_THAT(!g && diag.status == rows[i].status && strstr(diag.message, rows[i].words), "row %u: %s: %s", (unsigned)i,
-                       npu_status_name(diag.status), diag.message);
-        npu_graph_destroy(g);
+        check_bad_list(i, rows[i].nodes, rows[i].status, rows[i].words);
     }
 }
 
