@@ -27958,11 +27958,11 @@ enum {
     NPU__REF_BYTE_GRAIN = 1 << 21  /* multiplications that are worth a part */
 };
 
-/* sums[i][j] of rows x panels of columns, `next` from row to row; B's word w of panel p is at
-   b + p * step + offsets[w], A is [words, rows]. */
+/* sums[i][j] of rows x panels of columns, `next` from row to row, which begin with start[j] (NULL = 0); B's word w of
+   panel p is at b + p * step + offsets[w], A is [words, rows]. */
 typedef void (*npu__ref_byte_product_fn)(int32_t rows, int64_t words, const int32_t *a, const int32_t *b,
-                                         const int64_t *offsets, int64_t step, int64_t panels, int32_t *sums,
-                                         int64_t next);
+                                         const int64_t *offsets, int64_t step, int64_t panels, const int32_t *start,
+                                         int32_t *sums, int64_t next);
 
 typedef struct npu__ref_byte_loops {
     int32_t rows, cols, depth; /* of the largest tile; elements of a word */
@@ -27979,14 +27979,14 @@ typedef struct npu__ref_byte_loops {
 
 #define NPU__REF_BYTE_TILE(NAME, TARGET, vector, WIDTH, ROWS, VECTORS, LOAD, STORE, SET, DOT)                   \
     NPU__REF_INLINE TARGET void npu__ref_byte_##NAME##_rows(const int32_t rows, int64_t words, const int32_t *a, \
-        const int32_t *b, const int64_t *offsets, int32_t *sums, int64_t sums_row)                              \
+        const int32_t *b, const int64_t *offsets, const int32_t *start, int32_t *sums, int64_t sums_row)        \
     {                                                                                                           \
         vector sum[ROWS][VECTORS];                                                                              \
         NPU__REF_UNROLL_LOOP                                                                                    \
         for (int32_t i = 0; i < rows; i++) {                                                                    \
             NPU__REF_UNROLL_LOOP                                                                                \
             for (int32_t v = 0; v < VECTORS; v++) {                                                             \
-                sum[i][v] = SET(0);                                                                             \
+                sum[i][v] = start ? LOAD(start + v * WIDTH) : SET(0);                                           \
             }                                                                                                   \
         }                                                                                                       \
         for (; words > 0; words--, a += rows, offsets++) {                                                      \
@@ -28014,7 +28014,7 @@ typedef struct npu__ref_byte_loops {
         }                                                                                                       \
     }                                                                                                           \
     TARGET static void npu__ref_byte_##NAME##_product(int32_t rows, int64_t words, const int32_t *a, const int32_t *b, \
-        const int64_t *offsets, int64_t step, int64_t panels, int32_t *sums, int64_t next)                      \
+        const int64_t *offsets, int64_t step, int64_t panels, const int32_t *start, int32_t *sums, int64_t next) \
     {                                                                                                           \
         for (; panels > 0; panels--, b += step, sums += WIDTH * VECTORS) {                                      \
             switch (rows) {                                                                                     \
@@ -28024,10 +28024,11 @@ typedef struct npu__ref_byte_loops {
             NPU__REF_BYTE_ROWS_##ROWS(NAME)                                                                     \
             default: break;                                                                                     \
             }                                                                                                   \
+            start = start ? start + WIDTH * VECTORS : NULL;                                                     \
         }                                                                                                       \
     }
 #define NPU__REF_BYTE_CASE(NAME, n) \
-    case n: npu__ref_byte_##NAME##_rows(n, words, a, b, offsets, sums, next); break;
+    case n: npu__ref_byte_##NAME##_rows(n, words, a, b, offsets, start, sums, next); break;
 #define NPU__REF_BYTE_ROWS_4(NAME)
 #define NPU__REF_BYTE_ROWS_6(NAME) NPU__REF_BYTE_CASE(NAME, 6)
 #define NPU__REF_BYTE_ROWS_8(NAME) NPU__REF_BYTE_CASE(NAME, 8)
@@ -28272,15 +28273,13 @@ static int32_t npu__ref_byte_word(const npu__ref_byte_loops *l, const npu__ref_b
     return (int32_t)word;
 }
 
-/* The words of a row, `step` apart. Four bytes that lie side by side are one already, but for their highest bits: it is
-   0 or 128 that is taken off. */
-static void npu__ref_byte_pack_row(const npu__ref_byte_loops *l, const npu__ref_byte_matrix *m, int64_t row,
-                                   int32_t *to,
-                                   int64_t step)
+/* The words of a row from element k on, `step` apart. Four bytes that lie side by side are one already, but for their
+   highest bits: it is 0 or 128 that is taken off. */
+static void npu__ref_byte_pack_row(const npu__ref_byte_loops *l, const npu__ref_byte_matrix *m, int64_t row, int64_t k,
+                                   int32_t *to, int64_t step)
 {
     const uint8_t *x = (const uint8_t *)m->x + row * m->row;
     uint32_t flip = m->off % 256 ? 0x80808080u : 0u, word;
-    int64_t k = 0;
     for (; l->depth == 4 && m->col == 1 && k + 4 <= m->k; k += 4, to += step) {
         memcpy(&word, x + k, sizeof word);
         *to = (int32_t)(word ^ flip);
@@ -28297,15 +28296,49 @@ static void npu__ref_byte_pack_row(const npu__ref_byte_loops *l, const npu__ref_
     }
 }
 
+#if defined(__GNUC__) && defined(__SSE2__)
+/* The words of four rows whose bytes lie side by side, which go side by side: how many elements of each, the rest is
+   left. */
+static int64_t npu__ref_byte_pack_four(const npu__ref_byte_matrix *m, int64_t row, int32_t *to, int64_t step)
+{
+    const uint8_t *x = (const uint8_t *)m->x + row * m->row;
+    const __m128i flip = _mm_set1_epi8(m->off % 256 ? (char)0x80 : 0);
+    int64_t k = 0;
+    for (; k + 16 <= m->k; k += 16, to += 4 * step) {
+        __m128i a = _mm_xor_si128(NPU__REF_BYTE_LOAD_sse2(x + k), flip);
+        __m128i b = _mm_xor_si128(NPU__REF_BYTE_LOAD_sse2(x + k + m->row), flip);
+        __m128i c = _mm_xor_si128(NPU__REF_BYTE_LOAD_sse2(x + k + 2 * m->row), flip);
+        __m128i d = _mm_xor_si128(NPU__REF_BYTE_LOAD_sse2(x + k + 3 * m->row), flip);
+        __m128i ab = _mm_unpacklo_epi32(a, b), cd = _mm_unpacklo_epi32(c, d);
+        NPU__REF_BYTE_STORE_sse2(to, _mm_unpacklo_epi64(ab, cd));
+        NPU__REF_BYTE_STORE_sse2(to + step, _mm_unpackhi_epi64(ab, cd));
+        ab = _mm_unpackhi_epi32(a, b), cd = _mm_unpackhi_epi32(c, d);
+        NPU__REF_BYTE_STORE_sse2(to + 2 * step, _mm_unpacklo_epi64(ab, cd));
+        NPU__REF_BYTE_STORE_sse2(to + 3 * step, _mm_unpackhi_epi64(ab, cd));
+    }
+    return k;
+}
+#else
+static int64_t npu__ref_byte_pack_four(const npu__ref_byte_matrix *m, int64_t row, int32_t *to, int64_t step)
+{
+    (void)m, (void)row, (void)to, (void)step;
+    return 0;
+}
+#endif
+
 /* Rows as A: tile by tile, [words, rows of the tile]. */
 static void npu__ref_byte_pack_a(const npu__ref_byte_loops *l, const npu__ref_byte_matrix *m, int32_t *to)
 {
     int64_t words = npu__ref_byte_words(l, m->k);
     int32_t rows;
     for (int64_t row = 0; row < m->n; row += rows, to += rows * words) {
+        int64_t done = 0;
         rows = npu__ref_byte_tile_rows(l, m->n - row);
         for (int32_t i = 0; i < rows; i++) {
-            npu__ref_byte_pack_row(l, m, row + i, to + i, rows);
+            if (l->depth == 4 && m->col == 1 && rows % 4 == 0 && i % 4 == 0) {
+                done = npu__ref_byte_pack_four(m, row + i, to + i, rows);
+            }
+            npu__ref_byte_pack_row(l, m, row + i, done, to + i + done / l->depth * rows, rows);
         }
     }
 }
@@ -28342,7 +28375,7 @@ static void npu__ref_byte_pack_b(const npu__ref_byte_loops *l, const npu__ref_by
             continue;
         }
         for (int64_t j = 0; j < n; j++) {
-            npu__ref_byte_pack_row(l, m, first + j, to + j, l->cols);
+            npu__ref_byte_pack_row(l, m, first + j, 0, to + j, l->cols);
         }
     }
 }
@@ -28375,7 +28408,9 @@ typedef struct npu__ref_byte_gemm {
     void (*finish)(const struct npu__ref_byte_gemm *g, int64_t row, int32_t rows, int64_t col, int64_t cols,
                    const int32_t *sums, int64_t stride);
     const void *context;
-    int32_t *sums; /* where they belong as tiles give them, for whole ones; NULL = they are finished */
+    const int32_t *start; /* of each column of whole panels, what its sums begin with; NULL = 0 */
+    int32_t *sums;        /* where those of whole panels belong as tiles give them; NULL = they are finished */
+    int64_t sums_row;
 } npu__ref_byte_gemm;
 
 #ifdef NPU__REF_HAS_AVX2
@@ -28422,13 +28457,14 @@ NPU__REF_AVX2 static void npu__ref_byte_add_rests(const npu__ref_byte_gemm *g, i
 /* `cols` columns from the first of a panel on. */
 static void npu__ref_byte_panels(const npu__ref_byte_loops *l, bool x_is_a, int32_t rows, int64_t words,
                                  const int32_t *a, const int32_t *b, const int64_t *offsets, int64_t step,
-                                 int64_t cols, int32_t *sums, int64_t next)
+                                 int64_t cols, const int32_t *start, int32_t *sums, int64_t next)
 {
     int64_t panels = npu__ref_ceil_div(cols, l->cols);
     int64_t whole = l->half && panels * l->cols - cols >= l->cols / 2 ? panels - 1 : panels;
-    l->product[x_is_a](rows, words, a, b, offsets, step, whole, sums, next);
+    l->product[x_is_a](rows, words, a, b, offsets, step, whole, start, sums, next);
     if (whole < panels) {
-        l->half(rows, words, a, b + whole * step, offsets, step, 1, sums + whole * l->cols, next);
+        start = start ? start + whole * l->cols : NULL;
+        l->half(rows, words, a, b + whole * step, offsets, step, 1, start, sums + whole * l->cols, next);
     }
 }
 
@@ -28445,8 +28481,14 @@ static void npu__ref_byte_gemm_run(const npu__ref_byte_gemm *g, int64_t row, int
         for (int64_t i = row; i < end; i += rows) {
             int64_t panels = npu__ref_ceil_div(cols, l->cols), next = panels * l->cols;
             const int32_t *b = g->b + col / l->cols * g->step, *a = g->a + i * g->words;
+            const int32_t *start = g->start ? g->start + col : NULL;
             rows = npu__ref_byte_tile_rows(l, g->m - i);
-            npu__ref_byte_panels(l, g->x_is_a, rows, g->words, a, b, g->offsets, g->step, cols, sums, next);
+            if (g->sums && cols == next) {
+                npu__ref_byte_panels(l, g->x_is_a, rows, g->words, a, b, g->offsets, g->step, cols, start,
+                                     g->sums + i * g->sums_row + col, g->sums_row);
+                continue;
+            }
+            npu__ref_byte_panels(l, g->x_is_a, rows, g->words, a, b, g->offsets, g->step, cols, start, sums, next);
 #ifdef NPU__REF_HAS_AVX2
             if (g->rest) {
                 npu__ref_byte_add_rests(g, i, rows, b, panels, sums);
@@ -28463,7 +28505,7 @@ typedef struct npu__ref_byte_linear {
     const npu__ref_byte_loops *loops;
     int64_t words;
     int64_t *steps;    /* of words within a panel */
-    int32_t *packed_w, *offsets; /* NULL: of a weight that is not constant, made for each launch */
+    int32_t *packed_w, *offsets; /* of whole panels; NULL: of a weight that is not constant, made for each launch */
     int32_t left;      /* of x's zero point */
     int32_t rows;      /* that no part cuts */
     uint32_t row_parts;
@@ -28493,6 +28535,11 @@ static void npu__ref_byte_linear_choose(npu__ref_byte_linear *s, uint32_t isa, i
     s->left = zero - s->x.off;
 }
 
+static size_t npu__ref_byte_linear_offsets_size(const npu__ref_byte_linear *s)
+{
+    return (size_t)(npu__ref_ceil_div(s->w.n, s->loops->cols) * s->loops->cols) * sizeof *s->offsets;
+}
+
 /* packed NULL = it is packed. */
 static void npu__ref_byte_linear_pack(const npu__ref_byte_linear *s, const void *w, int32_t *packed, int32_t *offsets)
 {
@@ -28501,7 +28548,7 @@ static void npu__ref_byte_linear_pack(const npu__ref_byte_linear *s, const void 
     if (packed) {
         npu__ref_byte_pack_b(s->loops, &m, s->words, packed);
     }
-    memset(offsets, 0, (size_t)m.n * sizeof *offsets);
+    memset(offsets, 0, npu__ref_byte_linear_offsets_size(s));
     npu__ref_byte_offsets(&m, s->left, offsets);
 }
 
@@ -28509,11 +28556,12 @@ static void npu__ref_byte_linear_pack(const npu__ref_byte_linear *s, const void 
 static npu_status npu__ref_byte_linear_init(npu_prepare *p, npu__ref_byte_linear *s, int32_t zero)
 {
     int64_t panels, parts;
-    size_t x_size, w_size, n_size = (size_t)s->w.n * sizeof *s->offsets;
+    size_t x_size, w_size, n_size;
     const void *w = p->op->in_data ? p->op->in_data[1] : NULL;
     npu_prepare_key key = { w, "byte panels", { s->w.n, s->w.k, s->w.row, s->w.col, s->w.is_signed, 0, 0, 0 } };
     bool is_packed = false;
     npu__ref_byte_linear_choose(s, p->isa, zero);
+    n_size = npu__ref_byte_linear_offsets_size(s);
     key.figures[5] = s->words;
     panels = npu__ref_ceil_div(s->w.n, s->loops->cols);
     if (!npu_size_mul((size_t)s->words * 4, s->is_amx ? 0 : (size_t)s->x.n, &x_size) ||
@@ -28601,7 +28649,7 @@ static void npu__ref_byte_amx_run(const npu__ref_byte_linear *s, const npu__ref_
 {
     const uint32_t kind = s->x.is_signed ? NPU__REF_AMX_I8_I8 : NPU__REF_AMX_U8_I8;
     int32_t sums[NPU__REF_AMX_ROWS][NPU__REF_AMX_COLS] __attribute__((aligned(64))) = { { 0 } };
-    const bool is_direct = g->sums && (uintptr_t)g->sums % 64 == 0 && s->w.n % 16 == 0;
+    const bool is_direct = g->sums && (uintptr_t)g->sums % 64 == 0 && g->sums_row % 16 == 0;
     npu__ref_amx_operands o = { 0 };
     o.a_step = 64;
     o.b_row = NPU__REF_AMX_COLS * 4, o.b_step = NPU__REF_AMX_SIDE * o.b_row, o.blocks = s->words / NPU__REF_AMX_SIDE;
@@ -28618,7 +28666,8 @@ static void npu__ref_byte_amx_run(const npu__ref_byte_linear *s, const npu__ref_
                 const bool is_tall = rows > NPU__REF_AMX_SIDE, is_wide = cols > NPU__REF_AMX_SIDE;
                 o.a = x + (row - first) * o.a_row;
                 if (is_direct && cols == NPU__REF_AMX_COLS && rows % NPU__REF_AMX_SIDE == 0) {
-                    npu__ref_amx_sum(kind, &o, g->sums + row * s->w.n + col, s->w.n * 4, false, is_tall, is_wide);
+                    npu__ref_amx_sum(kind, &o, g->sums + row * g->sums_row + col, g->sums_row * 4, false, is_tall,
+                                     is_wide);
                 } else {
                     npu__ref_amx_sum(kind, &o, sums, sizeof *sums, false, is_tall, is_wide);
                     g->finish(g, row, (int32_t)rows, col, cols, *sums, NPU__REF_AMX_COLS);
@@ -28684,25 +28733,19 @@ static npu_status npu__ref_int_mm_prepare(npu_prepare *p)
 static void npu__ref_int_mm_finish(const npu__ref_byte_gemm *g, int64_t row, int32_t rows, int64_t col, int64_t cols,
                                    const int32_t *sums, int64_t stride)
 {
-    const npu_launch *l = (const npu_launch *)g->context;
-    const npu__ref_byte_linear *s = (const npu__ref_byte_linear *)l->state;
-    const int32_t *offsets = npu__ref_byte_linear_offsets(s, l) + col;
     for (int32_t i = 0; i < rows; i++, sums += stride) {
-        int32_t *y = (int32_t *)l->y[0] + (row + i) * s->w.n + col;
-        NPU__REF_VECTORIZE
-        for (int64_t j = 0; j < cols; j++) {
-            y[j] = (int32_t)((uint32_t)sums[j] + (uint32_t)offsets[j]);
-        }
+        memcpy(g->sums + (row + i) * g->sums_row + col, sums, (size_t)cols * sizeof *sums);
     }
 }
 
 static npu_status npu__ref_int_mm_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
+    const npu__ref_byte_linear *s = (const npu__ref_byte_linear *)l->state;
     npu__ref_byte_gemm g = { 0 };
     g.finish = npu__ref_int_mm_finish;
-    g.context = l;
-    g.sums = (int32_t *)l->y[0]; /* offsets are 0 where nothing is taken off x */
-    npu__ref_byte_linear_run((const npu__ref_byte_linear *)l->state, &g, l, part, parts);
+    g.start = npu__ref_byte_linear_offsets(s, l); /* all 0 for tiles of AMX, which take nothing off x */
+    g.sums = (int32_t *)l->y[0], g.sums_row = s->w.n;
+    npu__ref_byte_linear_run(s, &g, l, part, parts);
     return NPU_OK;
 }
 
@@ -29724,7 +29767,7 @@ static void npu__ref_dyn_tile(const npu_launch *l, const npu__ref_dyn *s, int64_
     float sums[NPU__REF_BYTE_ROWS * 32] = { 0 };
     for (int64_t g = 0; g < s->groups; g++) {
         s->loops->product[1](rows, s->words, a + g * s->words * rows, s->packed + col * all + g * s->words * width,
-                             s->steps, 0, 1, products, width);
+                             s->steps, 0, 1, NULL, products, width);
         for (int32_t i = 0; i < rows; i++) {
             npu__ref_dyn_add(s, sums + i * width, products + i * width, g, col, cols,
                              npu__ref_dyn_rows(l, lean)[row + i].zero - s->off);
@@ -33226,7 +33269,7 @@ static void npu__ref_byte_squares_run(const npu__ref_byte_squares *s, const npu_
             n = npu__ref_min(squares - col, NPU__REF_SQUARE_COLS);
             for (int64_t k = 0; k < 16; k++) {
                 npu__ref_byte_panels(s->loops, false, rows, s->words, a + k * rows * s->words,
-                                     b + k * s->place + col, s->offsets, s->loops->cols, n,
+                                     b + k * s->place + col, s->offsets, s->loops->cols, n, NULL,
                                      sums + k * rows * NPU__REF_SQUARE_COLS, NPU__REF_SQUARE_COLS);
             }
             for (int32_t k = 0; k < rows; k++) {
@@ -33533,7 +33576,7 @@ static void npu__ref_byte_plane_run(const npu__ref_byte_planes *s, const npu__re
                 int64_t panels = npu__ref_ceil_div(npu__ref_min(cols - col, NPU__REF_BYTE_COLS), s->loops->cols);
                 n = npu__ref_min(cols - col, NPU__REF_BYTE_COLS);
                 s->loops->product[0]((int32_t)s->tile, s->words, s->packed + channel * s->words * s->tile, words + col,
-                                     s->offsets, s->loops->cols, panels, sums, panels * s->loops->cols);
+                                     s->offsets, s->loops->cols, panels, NULL, sums, panels * s->loops->cols);
                 npu__ref_byte_plane_finish(s, scales, sums, panels * s->loops->cols, n, tile, tiles, col,
                                            (size_t)channel, y + i * npu__ref_volume(c->out));
             }
