@@ -44814,14 +44814,18 @@ static double npu__waves_launch(const npu__waves *w, uint32_t colour)
     return colour < NPU__PLAN_BACKENDS ? w->prices[colour].launch : 0;
 }
 
-/* The colour that is next: with the most ready nodes, or first of all the cheapest to launch. */
-static uint32_t npu__waves_next(const npu__waves *w, bool by_launch)
+/* The colour that is next: with the most ready nodes, or first of all the cheapest to launch. The last one has some
+   behind views that it refuses: they wait as long as others have any, whose results may then join them. */
+static uint32_t npu__waves_next(const npu__waves *w, uint32_t last, bool by_launch)
 {
-    uint32_t best = 0;
-    for (uint32_t c = 1; c <= NPU__PLAN_BACKENDS; c++) {
-        if (w->num_ready[c]) {
-            double more = by_launch && w->num_ready[best] ? npu__waves_launch(w, c) - npu__waves_launch(w, best) : 0;
-            best = more < 0 || (more == 0 && w->num_ready[c] > w->num_ready[best]) ? c : best;
+    uint32_t best = last < NPU__IDLE ? last : 0;
+    bool has = false;
+    for (uint32_t c = 0; c <= NPU__PLAN_BACKENDS; c++) {
+        if (w->num_ready[c] && c != last) {
+            double more = by_launch && has ? npu__waves_launch(w, c) - npu__waves_launch(w, best) : 0;
+            bool is_better = !has || more < 0 || (more == 0 && w->num_ready[c] > w->num_ready[best]);
+            best = is_better ? c : best;
+            has = true;
         }
     }
     return best;
@@ -44877,7 +44881,7 @@ static double npu__waves_run(npu__waves *w, uint32_t colour, bool by_launch)
     double ns = 0;
     npu__waves_start(w);
     memset(w->num_of, 0, sizeof w->num_of);
-    colour = colour == NPU_NO_INDEX ? npu__waves_next(w, by_launch) : colour;
+    colour = colour == NPU_NO_INDEX ? npu__waves_next(w, colour, by_launch) : colour;
     while (w->num_ready[colour]) {
         uint32_t weight = npu__waves_take(w, colour);
         w->num_offloaded += colour != w->last_backend;
@@ -44889,7 +44893,7 @@ static double npu__waves_run(npu__waves *w, uint32_t colour, bool by_launch)
         if (w->num_ready[NPU__IDLE]) {
             npu__waves_take(w, NPU__IDLE);
         }
-        colour = npu__waves_next(w, by_launch);
+        colour = npu__waves_next(w, colour, by_launch);
     }
     return ns;
 }

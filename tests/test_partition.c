@@ -752,6 +752,22 @@ static void test_views_passed_over(void)
     }
 }
 
+/* What waits behind a view that the device refuses goes with what the CPU makes meanwhile: in one group more, not in two. */
+static void test_views_wait(void)
+{
+    static const char *const deny[] = { "aten.reshape.default", "aten.tanh.default" };
+    static const char text[] =
+        "npu_ir 1\ngraph main\ninput x : f32[4,8]\na = aten.neg.default(x)\nv = aten.reshape.default(a, shape=[8, 4])\n"
+        "b = aten.relu.default(v)\nt = aten.tanh.default(a)\nc = aten.add.Tensor(t, a)\noutput b = b\noutput c = c\n";
+    npu_sim_desc desc = { .deny = deny, .num_deny = 2 };
+    rig r = rig_start(&desc, 1);
+    npu_graph_destroy(r.graph);
+    NPU_CHECK_STATUS(npu_graph_parse(&r.graph, text, sizeof text - 1, npu_test_graph_desc(), &r.diag), NPU_OK);
+    NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
+    NPU_CHECK_EQ(count_groups(r.plan, 0), 2);
+    rig_end(&r);
+}
+
 /* 16 branches, each of an op on the CPU, one on the accelerator and a sum on the CPU: all at once they keep 16 large values
    alive, one after the other one. */
 static uint64_t host_bytes_of_branches(int64_t size, bool contiguous, bool overlap, uint32_t *groups)
@@ -2526,6 +2542,7 @@ int main(void)
     NPU_RUN(test_groups_of_transformer);
     NPU_RUN(test_outputs_changed);
     NPU_RUN(test_views_passed_over);
+    NPU_RUN(test_views_wait);
     NPU_RUN(test_host_memory);
     NPU_RUN(test_shuffled);
     NPU_RUN(test_grouped_runs);
