@@ -6239,10 +6239,10 @@ typedef struct npu_prediction {
 /* Errors: INVALID_ARGUMENT, GRAPH (the graph has failed, or nothing in it is wanted: no output, update or effect),
    DYNAMIC_SHAPE (a dim without a symbol, one of a state or parameter that is not known, a size that is a symbol of no
    input and of no result before it), BUDGET (a limit of the desc; or the capacity of a region: names the largest values
-   and the smallest capacity that would do), NO_MEMORY. An op that no backend takes is no error here; it is listed with
-   its reason and npu_program_create refuses. Ops with symbols among their dims are offered to backends with
-   NPU_BACKEND_DYNAMIC only; the others refuse them with NPU_REASON_DYNAMIC. UNSUPPORTED: what the desc asks for is left
-   out of this build. */
+   and the smallest capacity that would do, if one of that region alone does), NO_MEMORY. An op that no backend takes is
+   no error here; it is listed with its reason and npu_program_create refuses. Ops with symbols among their dims are
+   offered to backends with NPU_BACKEND_DYNAMIC only; the others refuse them with NPU_REASON_DYNAMIC. UNSUPPORTED: what
+   the desc asks for is left out of this build. */
 NPU_IR_API npu_status npu_plan_create(npu_plan **out, const npu_graph *g, const npu_plan_desc *desc,
                                       npu_diag *diag);
 NPU_IR_API void npu_plan_destroy(npu_plan *plan); /* before or after the graph; NULL is fine */
@@ -49459,17 +49459,18 @@ static npu_status npu__move_leaving(npu__excess *e)
     return status;
 }
 
-/* Says which region is too small for what; would_do: the smallest capacity that is known to do. */
+/* Says which region is too small for what; would_do: the smallest capacity that is known to do, 0 = no capacity of that
+   region does as long as others stay as they are. */
 static npu_status npu__fail_capacity(const npu__excess *e, const char *largest, uint64_t would_do, npu_diag *diag)
 {
     const npu_plan *plan = e->plan;
     const npu_op_def *def = npu_op_definition(plan->graph, npu__make_op(e->unplaced));
     if (diag && diag->status == NPU_OK) {
         npu__fail(diag, NPU_ERR_BUDGET, "%.32s: %.24s needs %llu bytes and has %llu, and nothing else takes %.40s; "
-                  "largest: %s; a capacity of %llu would do", plan->backends[e->backend]->name,
+                  "largest: %s; %s%.0llu would do", plan->backends[e->backend]->name, /* .0: a 0 has no digits */
                   npu__region_name(plan->backends[e->backend], e->region), (unsigned long long)e->required,
                   (unsigned long long)plan->room[e->backend][e->region].capacity, def ? def->name : "its ops", largest,
-                  (unsigned long long)would_do);
+                  would_do ? "a capacity of " : "no capacity of it alone", (unsigned long long)would_do);
         npu__diag_op(diag, plan->graph, npu__make_op(e->unplaced));
     }
     return NPU_ERR_BUDGET;

@@ -88,6 +88,30 @@ static uint64_t told_capacity(const npu_diag *diag)
     return at ? strtoull(at + strlen("a capacity of "), NULL, 10) : 0;
 }
 
+/* Two devices that are both too small: no capacity of the one that is named does while the other one is as it is. */
+static void test_two_too_small(void)
+{
+    static const char *const relu[] = { "aten.relu.default" }, *const others[] = { "aten.tanh.default",
+                                                                                   "aten.neg.default" };
+    npu_sim_desc descs[2] = { device(64), device(64) };
+    descs[0].name = "first";
+    descs[0].allow = relu;
+    descs[0].num_allow = 1;
+    descs[1].name = "second";
+    descs[1].allow = others;
+    descs[1].num_allow = 2;
+    for (int both = 0; both < 2; both++) {
+        descs[1].capacity = both ? 64 : 0;
+        rig r = rig_start(descs, 2);
+        build_chain(r.graph, 1 << 10, false);
+        r.desc.no_fallback = true;
+        NPU_CHECK_STATUS(rig_plan(&r), NPU_ERR_BUDGET);
+        const char *wanted = both ? "; no capacity of it alone would do" : "; a capacity of 8256 would do";
+        NPU_CHECK_THAT(strstr(r.diag.message, wanted), "'%s'", r.diag.message); /* two values, and slack behind them */
+        rig_end(&r);
+    }
+}
+
 static npu_status plan_alone(const npu_graph *g, uint64_t capacity, uint32_t num_execs, npu_diag *diag)
 {
     npu_sim_desc desc = device(capacity);
@@ -781,6 +805,7 @@ int main(void)
 {
     NPU_RUN(test_capacity_of_child_graphs);
     NPU_RUN(test_too_small_for_anything);
+    NPU_RUN(test_two_too_small);
     NPU_RUN(test_smallest_capacity);
     NPU_RUN(test_at_the_bound);
     NPU_RUN(test_shrinking);
