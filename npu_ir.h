@@ -44815,11 +44815,15 @@ static double npu__waves_launch(const npu__waves *w, uint32_t colour)
 }
 
 /* The colour that is next: with the most ready nodes, or first of all the cheapest to launch. The last one has some
-   behind views that it refuses: they wait as long as others have any, whose results may then join them. */
+   behind views that it does not make: they go on on the last backend; elsewhere they wait as long as others have any,
+   whose results may then join them. */
 static uint32_t npu__waves_next(const npu__waves *w, uint32_t last, bool by_launch)
 {
     uint32_t best = last < NPU__IDLE ? last : 0;
     bool has = false;
+    if (last == w->last_backend && w->num_ready[last]) {
+        return last;
+    }
     for (uint32_t c = 0; c <= NPU__PLAN_BACKENDS; c++) {
         if (w->num_ready[c] && c != last) {
             double more = by_launch && has ? npu__waves_launch(w, c) - npu__waves_launch(w, best) : 0;
@@ -45413,11 +45417,12 @@ static int npu__run_compare(const void *a, const void *b)
 }
 
 /* Keeps the max_groups best groups; each one given up joins its neighbours on the last backend. */
-static npu_status npu__give_up_surplus(npu_plan *plan)
+static npu_status npu__give_up_surplus(npu_plan *plan, bool *any)
 {
     npu__run *runs = NULL;
     uint32_t num = 0, capacity = 0;
     npu_status status = NPU_OK;
+    *any = false;
     for (uint32_t k = 0; k < plan->num_groups; k++) {
         npu__run run = npu__run_of(plan, k);
         if (run.backend + 1u < plan->num_given) {
@@ -45439,6 +45444,7 @@ static npu_status npu__give_up_surplus(npu_plan *plan)
             bool moved;
             status = npu__give_up(plan, &runs[i], plan->num_given - 1, NPU_REASON_BUDGET, &moved);
             surplus -= moved;
+            *any |= moved;
         }
     }
     npu__free(&plan->allocator, runs, capacity * sizeof *runs);
@@ -45451,12 +45457,14 @@ static npu_status npu__regroup(npu_plan *plan) { return npu__group_ops(plan) ? N
 static npu_status npu__limit_groups(npu_plan *plan)
 {
     npu_status status = npu__regroup(plan);
+    bool any = plan->desc.max_groups != 0;
     for (int is_last = 0; NPU__HAS_COSTS && status == NPU_OK && plan->desc.min_group_ops && is_last < 2; is_last++) {
         status = npu__give_up_small(plan, is_last != 0);
         status = status ? status : npu__regroup(plan);
     }
-    if (NPU__HAS_COSTS && status == NPU_OK && plan->desc.max_groups) {
-        status = npu__give_up_surplus(plan);
+    /* what is left may be parted otherwise, by other views, with more than two backends by other waves */
+    for (uint32_t rounds = plan->num_groups; NPU__HAS_COSTS && !status && any && rounds; rounds--) {
+        status = npu__give_up_surplus(plan, &any);
         status = status ? status : npu__regroup(plan);
     }
     return status;

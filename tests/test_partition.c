@@ -752,20 +752,55 @@ static void test_views_passed_over(void)
     }
 }
 
-/* What waits behind a view that the device refuses goes with what the CPU makes meanwhile: in one group more, not in two. */
+/* What waits behind a view that the device refuses goes with what the CPU makes meanwhile: in one group more, not two.
+   On the CPU what waits behind one that it leaves to the device goes on, before the device has a group: in one in all,
+   where that is the limit. */
 static void test_views_wait(void)
 {
-    static const char *const deny[] = { "aten.reshape.default", "aten.tanh.default" };
+    static const char head[] = "npu_ir 1\ngraph main\ninput x : f32[4,8]\na = aten.neg.default(x)\n"
+                               "v = aten.reshape.default(a, shape=[8, 4])\n";
+    static const struct { const char *deny[2], *ops; uint32_t max_groups, groups; } rows[] = {
+        { { "aten.reshape.default", "aten.tanh.default" },
+          "b = aten.relu.default(v)\nt = aten.tanh.default(a)\nc = aten.add.Tensor(t, a)\n", 0, 2 },
+        { { "aten.softmax.int", "aten.tanh.default" },
+          "s = aten.softmax.int(a, dim=-1)\nb = aten.relu.default(s)\n"
+          "t = aten.tanh.default(v)\nc = aten.relu.default(t)\n", 1, 1 },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        npu_sim_desc desc = { .deny = rows[i].deny, .num_deny = 2 };
+        rig r = rig_start(&desc, 1);
+        char text[512];
+        snprintf(text, sizeof text, "%s%soutput b = b\noutput c = c\n", head, rows[i].ops);
+        npu_graph_destroy(r.graph);
+        NPU_CHECK_STATUS(npu_graph_parse(&r.graph, text, strlen(text), npu_test_graph_desc(), &r.diag), NPU_OK);
+        r.desc.max_groups = rows[i].max_groups;
+        NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
+        NPU_CHECK_EQ(count_groups(r.plan, 0), rows[i].groups);
+        rig_end(&r);
+    }
+}
+
+/* What is given up for a limit of groups may let others be parted by more waves: they are given up, too. */
+static void test_max_groups_of_two_devices(void)
+{
+    static const char *const first[] = { "aten.relu.default", "aten.sigmoid.default", "aten.exp.default" },
+                      *const second[] = { "aten.neg.default", "aten.abs.default" };
     static const char text[] =
-        "npu_ir 1\ngraph main\ninput x : f32[4,8]\na = aten.neg.default(x)\nv = aten.reshape.default(a, shape=[8, 4])\n"
-        "b = aten.relu.default(v)\nt = aten.tanh.default(a)\nc = aten.add.Tensor(t, a)\noutput b = b\noutput c = c\n";
-    npu_sim_desc desc = { .deny = deny, .num_deny = 2 };
-    rig r = rig_start(&desc, 1);
-    npu_graph_destroy(r.graph);
-    NPU_CHECK_STATUS(npu_graph_parse(&r.graph, text, sizeof text - 1, npu_test_graph_desc(), &r.diag), NPU_OK);
-    NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
-    NPU_CHECK_EQ(count_groups(r.plan, 0), 2);
-    rig_end(&r);
+        "npu_ir 1\ngraph main\ninput x : f32[4]\nk = aten.tanh.default(x)\ns = aten.neg.default(x)\n"
+        "p = aten.sigmoid.default(x)\nm = aten.tanh.default(s)\nd = aten.relu.default(s)\ne = aten.relu.default(m)\n"
+        "q = aten.exp.default(p)\nu = aten.abs.default(p)\nw = aten.abs.default(u)\n"
+        "output k = k\noutput d = d\noutput e = e\noutput q = q\noutput w = w\n";
+    npu_sim_desc descs[2] = { { .name = "first", .allow = first, .num_allow = 3 },
+                              { .name = "second", .allow = second, .num_allow = 2 } };
+    for (uint32_t most = 1; most <= 3; most++) {
+        rig r = rig_start(descs, 2);
+        npu_graph_destroy(r.graph);
+        NPU_CHECK_STATUS(npu_graph_parse(&r.graph, text, sizeof text - 1, npu_test_graph_desc(), &r.diag), NPU_OK);
+        r.desc.max_groups = most;
+        NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
+        NPU_CHECK_THAT(count_groups(r.plan, 0) + count_groups(r.plan, 1) <= most, "over %u groups", (unsigned)most);
+        rig_end(&r);
+    }
 }
 
 /* 16 branches, each of an op on the CPU, one on the accelerator and a sum on the CPU: all at once they keep 16 large values
@@ -2543,6 +2578,7 @@ int main(void)
     NPU_RUN(test_outputs_changed);
     NPU_RUN(test_views_passed_over);
     NPU_RUN(test_views_wait);
+    NPU_RUN(test_max_groups_of_two_devices);
     NPU_RUN(test_host_memory);
     NPU_RUN(test_shuffled);
     NPU_RUN(test_grouped_runs);
