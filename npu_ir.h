@@ -46251,6 +46251,8 @@ static double npu__node_turn_ns(const npu__placer *p, uint32_t node, uint32_t fr
     return ns;
 }
 
+#define NPU__NEVER_NS 1e60 /* of an op where it is refused: more than all that may be taken together */
+
 /* For more backends than cuts see at a time: the labels that take least if nodes run one by one in their order, which
    chains do. Other values than those from a node to the next move as if its ends alone could change. */
 static bool npu__place_in_order(npu__placer *p)
@@ -46265,7 +46267,7 @@ static bool npu__place_in_order(npu__placer *p)
     for (uint32_t i = 0; before && i < p->num_nodes; i++) {
         for (uint32_t b = 0; b < num; b++) {
             bool takes = p->takes[i] >> b & 1;
-            double alone = takes ? npu__node_alone_ns(p, i, b) : p->takes[i] ? NPU__MAX_NS : 0;
+            double alone = takes ? npu__node_alone_ns(p, i, b) : p->takes[i] ? NPU__NEVER_NS : 0;
             next[b] = least[b] + alone;
             before[(size_t)i * num + b] = (uint8_t)b;
             for (uint32_t a = 0; a < num && takes; a++) {

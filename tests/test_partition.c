@@ -803,6 +803,27 @@ static void test_max_groups_of_two_devices(void)
     }
 }
 
+/* However long ops last where they are taken, none goes where it is refused. */
+static void test_longest_ops(void)
+{
+    static const char *const deny[] = { "aten.relu.default" }, *const none[] = { "aten.exp.default" };
+    static const npu_rates longest = { .num_rows = 1, .rows = { { NULL, 1e15, 0, 0 } } },
+                           fast = { .launch_ns = 10, .num_rows = 1, .rows = { { NULL, 1, 0, 0 } } };
+    static const npu_rates *const rates[] = { &fast, &fast, &longest };
+    npu_sim_desc descs[2] = { { .name = "first", .deny = deny, .num_deny = 1 },
+                              { .name = "second", .allow = none, .num_allow = 1 } };
+    rig r = rig_start(descs, 2);
+    npu_value x = npu_tanh(r.graph, npu_input(r.graph, "x", F32(4)));
+    npu_output(r.graph, "y", npu_neg(r.graph, npu_relu(r.graph, npu_relu(r.graph, x))));
+    r.desc.rates = rates;
+    r.desc.max_exhaustive_ops = 1;
+    NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
+    for (uint32_t id = 2; id <= 3; id++) {
+        NPU_CHECK_EQ(npu_plan_op_backend(r.plan, (npu_op){ id }, NULL, NULL), 2);
+    }
+    rig_end(&r);
+}
+
 /* 16 branches, each of an op on the CPU, one on the accelerator and a sum on the CPU: all at once they keep 16 large values
    alive, one after the other one. */
 static uint64_t host_bytes_of_branches(int64_t size, bool contiguous, bool overlap, uint32_t *groups)
@@ -2579,6 +2600,7 @@ int main(void)
     NPU_RUN(test_views_passed_over);
     NPU_RUN(test_views_wait);
     NPU_RUN(test_max_groups_of_two_devices);
+    NPU_RUN(test_longest_ops);
     NPU_RUN(test_host_memory);
     NPU_RUN(test_shuffled);
     NPU_RUN(test_grouped_runs);
