@@ -44139,10 +44139,32 @@ NPU__REF_COLD static npu_status npu__ref_plan_amax(npu_planned_writer *w, const 
     return npu__ref_plan_largest(w, &rows);
 }
 
+/* A copy whose last dims are those that a mean is along, where they are no neighbours. */
+static bool npu__ref_plan_mean_order(const npu_op_info *op, npu_planned_rows_words *s, npu_planned_copy_words *order)
+{
+    bool is_reduced[NPU_MAX_RANK], ok = npu__ref_plan_rows(op, 0, 0, s) && npu__ref_plan_copy(op, order);
+    uint32_t rank = op->in[0]->rank, at = 5, len = 1;
+    npu__ref_reduced_dims(op, rank, is_reduced);
+    for (uint32_t i = 2 * rank; i-- > 0 && ok;) { /* those first, then the others */
+        uint32_t axis = i % rank, n = npu__ref_plan_dims(op->in[0], axis, axis + 1u);
+        if (is_reduced[axis] == (i >= rank)) {
+            ok = npu__ref_plan_dim(order, &at, n, len, npu__ref_plan_dims(op->in[0], axis + 1u, rank));
+            len *= n;
+        }
+        s->n = i >= rank ? len : s->n;
+    }
+    s->outer = len / s->n;
+    s->inner = 1;
+    return ok;
+}
+
 NPU__REF_COLD static npu_status npu__ref_plan_mean_i8(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_mean_i8_words s;
-    if (!npu__ref_plan_is_i8(op) || !npu__ref_plan_mean(op, &s.rows) || s.rows.n > 0x400000) {
+    npu_planned_copy_words order;
+    bool is_near = npu__ref_plan_mean(op, &s.rows);
+    if (!npu__ref_plan_is_i8(op) || (!is_near && !npu__ref_plan_mean_order(op, &s.rows, &order)) ||
+        s.rows.n > 0x400000) {
         return NPU_ERR_UNSUPPORTED;
     }
     s.b = npu__ref_plan_mean_byte(op);
@@ -44150,6 +44172,11 @@ NPU__REF_COLD static npu_status npu__ref_plan_mean_i8(npu_planned_writer *w, con
     npu__ref_plan_factor(s.factor, npu__ref_in_scale(op, 0) / npu_op_float(op, "scale", 1.0) / (double)s.rows.n);
     s.rows.y = npu_planned_result(w, 0);
     s.rows.x = npu_planned_operand(w, 0);
+    if (!is_near) {
+        order.x = s.rows.x;
+        order.y = s.rows.x = npu_planned_scratch(w, npu__ref_plan_len(op->in[0]));
+        npu_planned_emit(w, NPU_PLANNED_copy, &order, sizeof order, 2, 0);
+    }
     return npu_planned_emit(w, NPU_PLANNED_mean_i8, &s, sizeof s, 3, 0);
 }
 
