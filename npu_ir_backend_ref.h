@@ -44323,12 +44323,14 @@ static uint32_t npu__ref_plan_binary_mode(npu_kind kind)
     switch (kind) {
     case NPU_ATEN_ADD: case NPU_ATEN_ADD_SCALAR: return NPU_PLANNED_ADD;
     case NPU_ATEN_SUB: case NPU_ATEN_SUB_SCALAR: case NPU_ATEN_RSUB_SCALAR: return NPU_PLANNED_SUB;
-    case NPU_ATEN_MUL: case NPU_ATEN_MUL_SCALAR: case NPU_ATEN_POW_TENSOR_SCALAR: return NPU_PLANNED_MUL;
+    case NPU_ATEN_MUL: case NPU_ATEN_MUL_SCALAR: case NPU_ATEN_POW_TENSOR_SCALAR: case NPU_ATEN_SQUARE:
+    case NPU_ATEN_LSHIFT___SCALAR: case NPU_ATEN_BITWISE_LEFT_SHIFT_TENSOR_SCALAR: return NPU_PLANNED_MUL;
     case NPU_ATEN_DIV: case NPU_ATEN_DIV_SCALAR: return NPU_PLANNED_DIV;
     case NPU_ATEN_MAXIMUM: case NPU_ATEN_MAX_OTHER: return NPU_PLANNED_MAX;
     case NPU_ATEN_BITWISE_AND_TENSOR: case NPU_ATEN_BITWISE_AND_SCALAR: return NPU_PLANNED_BIT_AND;
     case NPU_ATEN_BITWISE_OR_TENSOR: case NPU_ATEN_BITWISE_OR_SCALAR: return NPU_PLANNED_BIT_OR;
-    case NPU_ATEN_BITWISE_XOR_TENSOR: case NPU_ATEN_BITWISE_XOR_SCALAR: return NPU_PLANNED_BIT_XOR;
+    case NPU_ATEN_BITWISE_XOR_TENSOR: case NPU_ATEN_BITWISE_XOR_SCALAR: case NPU_ATEN_BITWISE_NOT:
+        return NPU_PLANNED_BIT_XOR;
     default: return NPU_PLANNED_MIN;
     }
 }
@@ -45933,27 +45935,46 @@ NPU__REF_COLD static npu_status npu__ref_plan_compare(npu_planned_writer *w, con
     return npu_planned_emit(w, NPU_PLANNED_compare, &s, sizeof s, 3, 0);
 }
 
+/* The second operand where it is a number: all bits of a complement, 2 to that of a shift. NaN = it has none. */
+static double npu__ref_plan_whole(const npu_op_info *op, const char *name)
+{
+    npu_scalar one = npu_scalar_int(1);
+    double number = npu_scalar_value(npu_op_scalar(op, name, one));
+    switch (op->kind) {
+    case NPU_ATEN_BITWISE_NOT: return -1.0;
+    case NPU_ATEN_LSHIFT___SCALAR: case NPU_ATEN_BITWISE_LEFT_SHIFT_TENSOR_SCALAR:
+    case NPU_ATEN_RSHIFT___SCALAR: case NPU_ATEN_BITWISE_RIGHT_SHIFT_TENSOR_SCALAR:
+        return number >= 0.0 && number <= 30.0 && number == (double)(int)number
+                   ? (double)((int32_t)1 << (int)number) : (double)NAN;
+    default: return number;
+    }
+}
+
 /* Whole numbers, which others than indices seldom are: counters, positions. */
 NPU__REF_COLD static npu_status npu__ref_plan_binary_int(npu_planned_writer *w, const npu_op_info *op)
 {
     npu_planned_binary_int_words s;
     npu_spec single = npu_spec_tensor(NPU_I32, 0, NULL);
-    npu_scalar one = npu_scalar_int(1);
-    bool is_number = op->num_in == 1, is_last = op->kind == NPU_ATEN_RSUB_SCALAR;
-    double number = npu_scalar_value(npu_op_scalar(op, "other", one));
-    const npu_spec *a = op->in[0], *b = is_number ? &single : op->in[1];
+    npu_scalar one = npu_scalar_int(1), two = npu_scalar_int(2);
+    bool is_power = op->kind == NPU_ATEN_POW_TENSOR_SCALAR;
+    bool is_square = op->kind == NPU_ATEN_SQUARE ||
+                     (is_power && npu_scalar_value(npu_op_scalar(op, "exponent", two)) == 2.0);
+    bool is_number = op->num_in == 1 && !is_square, is_last = op->kind == NPU_ATEN_RSUB_SCALAR;
+    double number = npu__ref_plan_whole(op, "other");
+    const npu_spec *a = op->in[0], *b = is_square ? a : is_number ? &single : op->in[1];
     uint32_t first, second;
     s.dtype = op->out[0]->dtype;
     s.mode = npu__ref_plan_binary_mode((npu_kind)op->kind);
     if ((s.dtype != NPU_I32 && s.dtype != NPU_I64) || !npu__ref_plan_can_convert(a->dtype) ||
-        (!is_number && !npu__ref_plan_can_convert(b->dtype)) || s.mode == NPU_PLANNED_DIV ||
+        (!is_number && !npu__ref_plan_can_convert(b->dtype)) || s.mode == NPU_PLANNED_DIV || (is_power && !is_square) ||
         npu_scalar_value(npu_op_scalar(op, "alpha", one)) != 1.0 ||
         (is_number && !(number >= -2147483648.0 && number <= 2147483647.0 && number == (double)(int32_t)number)) ||
         !npu__ref_plan_pair(op->out[0], is_last ? b : a, is_last ? a : b, &s.pair)) {
         return NPU_ERR_UNSUPPORTED;
     }
     first = npu__ref_plan_as(w, op, 0, s.dtype);
-    second = is_number ? npu__ref_plan_number_of(w, s.dtype, number) : npu__ref_plan_as(w, op, 1, s.dtype);
+    second = is_square   ? first
+             : is_number ? npu__ref_plan_number_of(w, s.dtype, number) : npu__ref_plan_as(w, op, 1, s.dtype);
     if (a->dtype == s.dtype && npu__ref_plan_len(a) == npu__ref_plan_len(op->out[0])) {
         npu_planned_overwrite(w, 0);
     }
@@ -45981,10 +46002,9 @@ NPU__REF_COLD static npu_status npu__ref_plan_pair_math(npu_planned_writer *w, c
 {
     npu_planned_binary_int_words s;
     npu_spec single = npu_spec_tensor(NPU_F32, 0, NULL);
-    npu_scalar one = npu_scalar_int(1);
     bool is_last = op->kind == NPU_ATEN_REMAINDER_SCALAR_TENSOR || op->kind == NPU_ATEN_POW_SCALAR;
     bool is_number = op->num_in == 1, is_whole;
-    double number = npu_scalar_value(npu_op_scalar(op, is_last ? "self" : "other", one)); /* of atan 1 */
+    double number = npu__ref_plan_whole(op, is_last ? "self" : "other"); /* of atan 1 */
     const npu_spec *a = op->in[0], *b = is_number ? &single : op->in[1];
     uint32_t first, second;
     s.dtype = op->out[0]->dtype;
@@ -46722,6 +46742,12 @@ NPU_IR_API const npu_planned_library *npu_ref_planned(void)
         NPU_X(NPU_ATEN_BITWISE_OR_SCALAR, npu__ref_plan_binary_int),
         NPU_X(NPU_ATEN_BITWISE_XOR_TENSOR, npu__ref_plan_binary_int),
         NPU_X(NPU_ATEN_BITWISE_XOR_SCALAR, npu__ref_plan_binary_int),
+        NPU_X(NPU_ATEN_BITWISE_NOT, npu__ref_plan_binary_int), NPU_X(NPU_ATEN_SQUARE, npu__ref_plan_binary_int),
+        NPU_X(NPU_ATEN_POW_TENSOR_SCALAR, npu__ref_plan_binary_int),
+        NPU_X(NPU_ATEN_LSHIFT___SCALAR, npu__ref_plan_binary_int),
+        NPU_X(NPU_ATEN_BITWISE_LEFT_SHIFT_TENSOR_SCALAR, npu__ref_plan_binary_int),
+        NPU_X(NPU_ATEN_RSHIFT___SCALAR, npu__ref_plan_pair_math),
+        NPU_X(NPU_ATEN_BITWISE_RIGHT_SHIFT_TENSOR_SCALAR, npu__ref_plan_pair_math),
         NPU_X(NPU_ATEN_AS_STRIDED, npu__ref_plan_strided), NPU_X(NPU_ATEN_DIAGONAL, npu__ref_plan_strided),
         NPU_X(NPU_ATEN_REFLECTION_PAD3D, npu__ref_plan_moved), NPU_X(NPU_ATEN_REPLICATION_PAD3D, npu__ref_plan_moved),
         NPU_X(NPU_ATEN_UNSAFE_INDEX, npu__ref_plan_index_select),

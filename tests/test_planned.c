@@ -809,6 +809,13 @@ static void test_float_ops(void)
         "p = aten.gt.Scalar(i, 1)\nq = aten.where.self(p, h, k)\nr = aten.mul.Tensor(h, p)\n"
         "output c = c\noutput d = d\noutput e = e\noutput f = f\noutput g = g\noutput j = j\noutput k = k\n"
         "output l = l\noutput m = m\noutput o = o\noutput q = q\noutput r = r\n",
+        /* complements, shifts and squares of whole numbers */
+        "input i : i32[2,3]\ninput u : i64[3]\na = aten.bitwise_not.default(i)\nb = aten.__lshift__.Scalar(a, 4)\n"
+        "c = aten.bitwise_left_shift.Tensor_Scalar(u, 30)\nd = aten.__rshift__.Scalar(b, 5)\n"
+        "e = aten.bitwise_right_shift.Tensor_Scalar(c, 0)\nf = aten.square.default(b)\n"
+        "g = aten.pow.Tensor_Scalar(c, 2)\nh = aten.bitwise_not.default(u)\n"
+        "output a = a\noutput b = b\noutput c = c\noutput d = d\noutput e = e\noutput f = f\noutput g = g\n"
+        "output h = h\n",
         /* sums, products and ends of whole numbers; running ones */
         "input i : i32[2,3,4]\ninput x : f32[2,3,4]\na = aten.sum.dim_IntList(i, [1])\nb = aten.sum.default(i)\n"
         "c = aten.prod.dim_int(i, 2, true)\nd = aten.amax.default(i, [0,1])\ne = aten.min.default(i)\n"
@@ -1905,6 +1912,9 @@ static void test_refused_plans(void)
     static const struct { const char *lines; npu_status status; } rows[] = {
         { "input x : f32[3]\ny = aten.lgamma.default(x)\n" OUT, NPU_ERR_UNSUPPORTED },
         { "input x : c64[3]\ny = aten.neg.default(x)\n" OUT, NPU_ERR_UNSUPPORTED },
+        { "input x : i32[3]\ny = aten.__lshift__.Scalar(x, 31)\n" OUT, NPU_ERR_UNSUPPORTED },
+        { "input x : i32[3]\ny = aten.__rshift__.Scalar(x, -1)\n" OUT, NPU_ERR_UNSUPPORTED },
+        { "input x : i32[3]\ny = aten.pow.Tensor_Scalar(x, 3)\n" OUT, NPU_ERR_UNSUPPORTED },
         { "input x : f64[3]\ny = aten.relu.default(x)\n" OUT, NPU_ERR_UNSUPPORTED },
         { "input x : f32[4]\nconst n : i64[] {2}\ny = aten.narrow(x, 0, start=n, length=2)\n" OUT, NPU_ERR_UNSUPPORTED },
         { "input x : f32[1,5]\ninput z : f32[1]\ny = aten.diagonal_scatter.default(x, z)\n" OUT, NPU_ERR_UNSUPPORTED },
