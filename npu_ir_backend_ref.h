@@ -44276,6 +44276,52 @@ NPU__REF_COLD static npu_status npu__ref_plan_batch_norm(npu_planned_writer *w, 
                               offsetof(npu_planned_conv_f32_words, low) / 4);
 }
 
+/* x with a number for each of its channels. */
+static bool npu__ref_plan_channels(const npu_spec *x, npu_planned_pair_words *p)
+{
+    int64_t dims[NPU_MAX_RANK];
+    npu_spec channels;
+    for (uint32_t i = 0; i < NPU_MAX_RANK; i++) {
+        dims[i] = i == 0 && x->rank > 1 ? x->dims[1] : 1;
+    }
+    channels = npu_spec_tensor(NPU_F32, x->rank ? x->rank - 1u : 0, dims);
+    return npu__ref_plan_pair(x, x, &channels, p);
+}
+
+/* Statistics that are not known, as those of an instance norm, which are repeated for each image. */
+NPU__REF_COLD static npu_status npu__ref_plan_batch_norm_by(npu_planned_writer *w, const npu_op_info *op)
+{
+    const npu_spec *x = op->in[0];
+    npu_spec single = npu_spec_tensor(NPU_F32, 0, NULL);
+    npu_planned_binary_words own, number;
+    npu_planned_map_words root;
+    npu_status status;
+    float eps = (float)npu_op_float(op, "eps", 1e-5);
+    bool ok = x->dtype == NPU_F32 && x->rank > 1 && op->num_in > 4 && op->in[3] && op->in[4] &&
+              !npu_op_int(op, "training", 0) && npu__ref_plan_alone(w, op, 1) && npu__ref_plan_channels(x, &own.pair);
+    for (uint32_t i = 1; i < 5 && ok; i++) {
+        ok = !op->in[i] || op->in[i]->dtype == NPU_F32;
+    }
+    if (!ok || !npu__ref_plan_pair(op->in[4], op->in[4], &single, &number.pair)) {
+        return NPU_ERR_UNSUPPORTED;
+    }
+    root = (npu_planned_map_words){ 0, 0, npu__ref_plan_len(op->in[4]), NPU_PLANNED_RSQRT, 0.0f, 0.0f };
+    root.y = root.x = npu_planned_scratch(w, (size_t)root.count * 4);
+    own.pair.y = npu_planned_result(w, 0);
+    npu__ref_plan_join(w, &number, NPU_PLANNED_ADD, 1.0f, root.y, npu_planned_operand(w, 4),
+                       npu_planned_add_data(w, NPU_F32, 1, &eps));
+    npu_planned_emit(w, NPU_PLANNED_map_f32, &root, sizeof root, 2, 0);
+    npu__ref_plan_join(w, &own, NPU_PLANNED_SUB, 1.0f, own.pair.y, npu_planned_operand(w, 0),
+                       npu_planned_operand(w, 3));
+    status = npu__ref_plan_join(w, &own, NPU_PLANNED_MUL, 1.0f, own.pair.y, own.pair.y, root.y);
+    for (uint32_t i = 1; i < 3 && status == NPU_OK; i++) {
+        status = op->in[i] ? npu__ref_plan_join(w, &own, i == 1 ? NPU_PLANNED_MUL : NPU_PLANNED_ADD, 1.0f, own.pair.y,
+                                                own.pair.y, npu_planned_operand(w, i))
+                           : NPU_OK;
+    }
+    return status;
+}
+
 /* A layer norm of groups of channels, or of each, as a batch norm of one image by its own statistics is; then what each
    channel has of its own. */
 NPU__REF_COLD static npu_status npu__ref_plan_group_norm(npu_planned_writer *w, const npu_op_info *op)
@@ -44289,15 +44335,9 @@ NPU__REF_COLD static npu_status npu__ref_plan_group_norm(npu_planned_writer *w, 
     uint32_t n = x->rank > 1 ? npu__ref_plan_dims(x, 1, 2) : 0;
     const char *name = op->kind == NPU_ATEN_GROUP_NORM ? "num_groups" : "group";
     uint32_t groups = is_each ? n : (uint32_t)npu_op_int(op, name, 1);
-    int64_t dims[NPU_MAX_RANK];
-    npu_spec channels;
-    for (uint32_t i = 0; i < NPU_MAX_RANK; i++) {
-        dims[i] = i == 0 ? n : 1;
-    }
-    channels = npu_spec_tensor(NPU_F32, x->rank ? x->rank - 1u : 0, dims);
     s.eps = (float)npu_op_float(op, "eps", 1e-5);
     if (op->out[0]->dtype != NPU_F32 || x->dtype != NPU_F32 || !n || !groups || s.eps < 1e-30f ||
-        npu__ref_plan_len(x) == 0 || !npu__ref_plan_pair(x, x, &channels, &own.pair) ||
+        npu__ref_plan_len(x) == 0 || !npu__ref_plan_channels(x, &own.pair) ||
         !npu__ref_plan_alone(w, op, 1) ||
         (is_batch && (!npu_op_int(op, "training", 0) || x->dims[0] != 1)) ||
         (op->kind == NPU_ATEN_INSTANCE_NORM && !npu_op_int(op, "use_input_stats", 1))) {
@@ -46626,6 +46666,9 @@ NPU_IR_API const npu_planned_library *npu_ref_planned(void)
         NPU_X(NPU_ATEN_NATIVE_GROUP_NORM, npu__ref_plan_group_norm),
         NPU_X(NPU_ATEN_INSTANCE_NORM, npu__ref_plan_group_norm), NPU_X(NPU_ATEN_BATCH_NORM, npu__ref_plan_group_norm),
         NPU_X(NPU_ATEN_NATIVE_BATCH_NORM, npu__ref_plan_group_norm),
+        NPU_X(NPU_ATEN_BATCH_NORM, npu__ref_plan_batch_norm_by),
+        NPU_X(NPU_ATEN_NATIVE_BATCH_NORM, npu__ref_plan_batch_norm_by),
+        NPU_X(NPU_ATEN_NATIVE_BATCH_NORM_LEGIT_NO_TRAINING, npu__ref_plan_batch_norm_by),
         NPU_X(NPU_ATEN_UNSAFE_SPLIT, npu__ref_plan_split), NPU_X(NPU_ATEN_CLAMP_MIN, npu__ref_plan_clamp),
         NPU_X(NPU_ATEN_CLAMP_MAX, npu__ref_plan_clamp), NPU_X(NPU_ATEN_MAX_OTHER, npu__ref_plan_binary),
         NPU_X(NPU_ATEN_SQUARE, npu__ref_plan_power), NPU_X(NPU_ATEN_SIN, npu__ref_plan_map),

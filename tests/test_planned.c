@@ -625,6 +625,13 @@ static void test_float_ops(void)
            "b, c, d = aten.native_layer_norm.default(x, [7], none, none, 1e-5)\n"
            "e, f, g = aten.native_group_norm.default(x, w, none, 2, 4, 63, 2, 1e-5)\n"
            "output a = a\noutput b = b\noutput e = e\n",
+        /* norms by statistics that each run has */
+        "input x : f32[2,3,4,5]\ninput m : f32[3]\ninput l : f32[3]\nparam w : f32[3]\ninput z : f32[2,3]\n"
+        "v = aten.exp.default(l)\na = aten.batch_norm.default(x, w, m, m, v, false, 0.1, 1e-3, false)\n"
+        "b, c, d = aten.native_batch_norm.default(z, none, w, m, v, false, 0.1, 1e-5)\n"
+        "e = aten.repeat.default(m, [2])\nf = aten.repeat.default(v, [2])\ng = aten.view.default(x, [1,6,4,5])\n"
+        "h, i, j = aten.native_batch_norm.default(g, none, none, e, f, false, 0.1, 1e-5)\n"
+        "output a = a\noutput b = b\noutput h = h\n",
         "input x : f32[1,4,3,5]\nparam w : f32[4]\nparam m : f32[4]\nconst v : f32[4] {1, 2, 0.5, 0.25}\n"
         "a, b, c = aten.native_batch_norm.default(x, w, none, m, v, false, 0.1, 1e-5)\n"
         "d, e, f = aten.native_batch_norm.default(x, none, w, none, none, true, 0.1, 1e-5)\noutput a = a\n"
