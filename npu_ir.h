@@ -62535,6 +62535,8 @@ static const npu__composition npu__planned_compositions[] = {
     NPU_X(NPU_ATEN_SUBTRACT_TENSOR, "sub.Tensor self other alpha"),
     NPU_X(NPU_ATEN_RSUB_TENSOR, "sub.Tensor other self alpha"),
     NPU_X(NPU_ATEN_CLAMP_TENSOR, "maximum self min; minimum $a max"),
+    NPU_X(NPU_ATEN_CLAMP_TENSOR, "maximum self min"), /* without the other end */
+    NPU_X(NPU_ATEN_CLAMP_TENSOR, "minimum self max"),
     NPU_X(NPU_ATEN_MASKED_FILL_TENSOR, "where.self mask value self"),
     NPU_X(NPU_ATEN_BROADCAST_TO, "expand self size"),
     NPU_X(NPU_ATEN_OUTER, "unsqueeze self 1; mul.Tensor $a vec2"),
@@ -62555,6 +62557,10 @@ static const npu__composition npu__planned_compositions[] = {
     NPU_X(NPU_ATEN_LOGADDEXP, "maximum self other; sub.Tensor self other; eq.Tensor self other; "
                               "masked_fill.Scalar $b $c 0.0; abs $d; neg $e; exp $f; log1p $g; "
                               "add.Tensor $a $h"), /* inf - inf is 0 here */
+    NPU_X(NPU_ATEN_LOGADDEXP2, "mul.Scalar self 0.693147180559945309; mul.Scalar other 0.693147180559945309; "
+                               "logaddexp $a $b; mul.Scalar $c 1.44269504088896341"),
+    NPU_X(NPU_ATEN_SINC, "mul.Scalar self 3.14159265358979324; sin $a; div.Tensor $b $a; eq.Scalar self 0; "
+                         "masked_fill.Scalar $c $d 1.0"),
     NPU_X(NPU_ATEN_SPECIAL_EXPIT, "sigmoid self"),
     NPU_X(NPU_ATEN_ISNAN, "ne.Tensor self self"),
     NPU_X(NPU_ATEN_ISINF, "abs self; eq.Scalar $a 1.0e999"),
@@ -62569,6 +62575,7 @@ static const npu__composition npu__planned_compositions[] = {
                               "sub.Tensor self $d; exp $e; sum.dim_IntList $f dim keepdim; log $g; "
                               "amax $d dim keepdim; add.Tensor $h $i"), /* an infinite largest one is not taken off */
     NPU_X(NPU_ATEN_WHERE, "sub.Tensor self other; mul.Tensor $a condition; add.Tensor other $b"), /* whole numbers */
+    NPU_X(NPU_ATEN_MASKED_FILL_SCALAR, "rsub.Scalar self value; mul.Tensor $a mask; add.Tensor self $b"),
     NPU_X(NPU_ATEN_ABS, "real self; imag self; hypot $a $b"), /* of complex numbers; others have no imaginary part */
     NPU_X(NPU_ATEN_ABS, "neg self; maximum self $a"),
     NPU_X(NPU_ATEN_NEG, "rsub.Scalar self 0"),

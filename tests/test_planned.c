@@ -816,6 +816,13 @@ static void test_float_ops(void)
         "p = aten.gt.Scalar(i, 1)\nq = aten.where.self(p, h, k)\nr = aten.mul.Tensor(h, p)\n"
         "output c = c\noutput d = d\noutput e = e\noutput f = f\noutput g = g\noutput j = j\noutput k = k\n"
         "output l = l\noutput m = m\noutput o = o\noutput q = q\noutput r = r\n",
+        /* one end of a clamp, what is masked among whole numbers, sums of powers of two */
+        "input x : f32[3,5]\ninput z : f32[5]\ninput i : i64[3,5]\ninput j : i32[5]\n"
+        "a = aten.clamp.Tensor(x, z)\nb = aten.clamp.Tensor(x, none, z)\nc = aten.gt.Scalar(x, 0.0)\n"
+        "d = aten.masked_fill.Scalar(i, c, 7)\ne = aten.gt.Scalar(z, 0.0)\nf = aten.masked_fill.Scalar(j, e, -3)\n"
+        "g = aten.logaddexp2.default(x, z)\nh = aten.sinc.default(x)\nk = aten.mul.Scalar(z, 0.0)\n"
+        "l = aten.sinc.default(k)\noutput a = a\noutput b = b\noutput d = d\noutput f = f\noutput g = g\n"
+        "output h = h\noutput l = l\n",
         /* complements, shifts and squares of whole numbers */
         "input i : i32[2,3]\ninput u : i64[3]\na = aten.bitwise_not.default(i)\nb = aten.__lshift__.Scalar(a, 4)\n"
         "c = aten.bitwise_left_shift.Tensor_Scalar(u, 30)\nd = aten.__rshift__.Scalar(b, 5)\n"
