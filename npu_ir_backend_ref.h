@@ -43784,8 +43784,7 @@ NPU__REF_COLD static npu_status npu__ref_plan_addmm(npu_planned_writer *w, const
     bool is_row = op->in[0]->rank == 1 && alpha == 1.0f && beta == 1.0f &&
                   npu__ref_plan_len(op->in[0]) == npu__ref_plan_dims(b, b->rank - 1u, b->rank);
     npu_status status;
-    if (!npu__ref_plan_is(op, NPU_F32) || (alpha != 1.0f && beta != 1.0f && beta != 0.0f) || a->rank != b->rank ||
-        a->rank < 2 || npu__ref_plan_len(y) == 0 ||
+    if (!npu__ref_plan_is(op, NPU_F32) || a->rank != b->rank || a->rank < 2 || npu__ref_plan_len(y) == 0 ||
         !npu__ref_plan_pair(y, beta == 1.0f ? op->in[0] : y, beta == 1.0f ? y : op->in[0], &sum.pair)) {
         return NPU_ERR_UNSUPPORTED;
     }
@@ -43801,11 +43800,11 @@ NPU__REF_COLD static npu_status npu__ref_plan_addmm(npu_planned_writer *w, const
     s.a_batch = s.m * s.k;
     s.b_batch = s.k * s.n;
     status = npu__ref_plan_matmul(w, &s);
-    if (status || is_row || (beta == 0.0f && alpha == 1.0f)) {
-        return status;
+    if (status == NPU_OK && alpha != 1.0f && beta != 1.0f) {
+        status = npu__ref_plan_times(w, y, s.y, s.y, alpha);
     }
-    if (beta == 0.0f) { /* c is not read: it may hold anything */
-        return npu__ref_plan_times(w, y, s.y, s.y, alpha);
+    if (status || is_row || beta == 0.0f) { /* then c is not read: it may hold anything */
+        return status;
     }
     return beta == 1.0f ? npu__ref_plan_join(w, &sum, NPU_PLANNED_ADD, alpha, s.y, npu_planned_operand(w, 0), s.y)
                         : npu__ref_plan_join(w, &sum, NPU_PLANNED_ADD, beta, s.y, s.y, npu_planned_operand(w, 0));

@@ -641,7 +641,8 @@ static void test_float_ops(void)
         "b = aten.matmul.default(u, z)\noutput a = a\noutput b = b\n",
         "input c : f32[3,2]\ninput x : f32[3,5]\ninput z : f32[5,2]\na = aten.addmm.default(c, x, z, beta=0.5)\n"
         "b = aten.addmm.default(c, x, z, alpha=2.0)\n"
-        "d = aten.addmm.default(c, x, z)\noutput a = a\noutput b = b\noutput d = d\n",
+        "d = aten.addmm.default(c, x, z)\ne = aten.addmm.default(c, x, z, beta=0.5, alpha=-2.0)\n"
+        "output a = a\noutput b = b\noutput d = d\noutput e = e\n",
         /* heads that share keys, masks that choose */
         "input q : f32[2,6,4,6]\ninput k : f32[2,3,5,6]\ninput v : f32[2,3,5,7]\n"
         "y = aten.scaled_dot_product_attention.default(q, k, v, none, 0.0, true, scale=0.3, enable_gqa=true)\n" OUT,
