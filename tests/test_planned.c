@@ -1074,8 +1074,10 @@ static void test_byte_norms(void)
         char lines[900], w[200] = "", u[200] = "";
         for (int k = 0; k < 7; k++) {
             double e = (k == 3 ? 6.0 / 7 : -1.0 / 7) / deviation, half = k * 9 - 31 + i / 5 + 0.5;
-            snprintf(w + strlen(w), 30, "%s%.9g", k ? ", " : "", (double)(float)((more ? more : half) * unit / e));
-            snprintf(u + strlen(u), 30, "%s%.9g", k ? ", " : "", (double)(float)((more ? half - more + off : off) * unit));
+            snprintf(w + strlen(w), 30, "%s%.9g", k ? ", " : "",
+                     (double)(float)((more != 0.0 ? more : half) * unit / e));
+            snprintf(u + strlen(u), 30, "%s%.9g", k ? ", " : "",
+                     (double)(float)((more != 0.0 ? half - more + off : off) * unit));
         }
         snprintf(lines, sizeof lines,
                  "input x : i8[4,7]\nconst row : i8[1,7] {100, 100, 100, 101, 100, 100, 100}\nconst w : f32[7] {%s}\n"
