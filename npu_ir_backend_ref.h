@@ -27440,7 +27440,6 @@ typedef struct npu__ref_byte_affine {
 
 /* Runs of elements share a scale and a zero point. */
 typedef struct npu__ref_affine {
-    const npu__ref_byte_affine *bytes; /* the variant "f32" */
     npu__ref_batches scale_at, zero_at; /* by the number of the run */
     size_t run;
     uint32_t way;
@@ -27728,18 +27727,27 @@ static const npu__ref_fake_fn npu__ref_fake_of[] = {
 #undef NPU_X
 };
 
+/* Do the zero points of elements begin .. end leave a range below 2^20? Asked before anything is written, which may be
+   where x is. */
+static bool npu__ref_affine_fits(const npu_launch *l, const npu__ref_affine *s, size_t begin, size_t end)
+{
+    double most = fabs(s->min) > fabs(s->max) ? fabs(s->min) : fabs(s->max);
+    bool fits = true;
+    for (size_t i = begin; i < end && fits; i += s->run - i % s->run) {
+        fits = fabs(npu__ref_affine_of(l, s, (int64_t)(i / s->run)).zero) + most < 0x1p20;
+    }
+    return fits;
+}
+
 /* All steps in f32, as npu__ref_byte_affine_launch. Ranges that are empty, or with a zero point beyond 2^20, and zero
-   points that are no whole numbers are left to the plain one: before anything is written, which may be where x is. */
+   points that are no whole numbers are left to the plain one. */
 static npu_status npu__ref_fake_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     npu__ref_affine s = *(const npu__ref_affine *)l->state;
-    bool fits = npu__ref_affine_told(l, &s) && !s.zero_first && s.min <= s.max;
-    double most = fabs(s.min) > fabs(s.max) ? fabs(s.min) : fabs(s.max);
     size_t begin, end, n;
     npu__ref_split((size_t)npu__ref_len(&l->in[0]), part, parts, &begin, &end);
-    for (size_t i = begin; i < end && fits; i += s.run - i % s.run) {
-        fits = fabs(npu__ref_affine_of(l, &s, (int64_t)(i / s.run)).zero) + most < 0x1p20;
-    }
+    bool fits = npu__ref_affine_told(l, &s) && !s.zero_first && s.min <= s.max &&
+                npu__ref_affine_fits(l, &s, begin, end);
     for (size_t i = begin; i < end && fits; i += n) {
         npu__ref_affine_run r = npu__ref_affine_of(l, &s, (int64_t)(i / s.run));
         n = s.run - i % s.run < end - i ? s.run - i % s.run : end - i;
@@ -27801,30 +27809,37 @@ static bool npu__ref_is_byte_affine(const npu_op_info *op)
     return (x == NPU_F32 && (y == NPU_I8 || y == NPU_U8)) || (y == NPU_F32 && (x == NPU_I8 || x == NPU_U8));
 }
 
-NPU__REF_COLD static npu_status npu__ref_byte_affine_prepare(npu_prepare *p)
+/* Do steps in f32 give the same bits? Differences are exact there, where none wraps. */
+static bool npu__ref_affine_by_f32(const npu__ref_affine *s)
 {
-    npu_status status = npu__ref_affine_prepare(p);
-    if (status == NPU_OK) {
-        ((npu__ref_affine *)p->state)->bytes = &npu__ref_byte_affines[p->isa];
+    if (s->way == NPU__REF_QUANTIZE) {
+        return s->inner == NPU_F32 && s->outer == NPU_F32 && !s->zero_first;
     }
-    return status;
+    return s->outer == NPU_F32 && (s->inner == NPU_F32 || (npu__ref_is_integer(s->inner) &&
+                                                           (!s->has_zeros || npu__ref_size(s->inner) > 2)));
 }
 
-/* All steps are in f32, and those that are not exact are rounded once: the bits of npu__ref_affine_launch. */
+/* All steps in f32, and those that are not exact are rounded once: the bits of npu__ref_affine_launch, to which the
+   rest is left. */
 static npu_status npu__ref_byte_affine_launch(const npu_launch *l, uint32_t part, uint32_t parts)
 {
-    const npu__ref_affine *s = (const npu__ref_affine *)l->state;
-    npu__ref_affine_run r = npu__ref_affine_of(l, s, 0);
-    size_t begin, end;
+    const npu__ref_byte_affine *bytes = &npu__ref_byte_affines[l->isa];
+    npu__ref_affine s = *(const npu__ref_affine *)l->state;
+    size_t begin, end, n;
     npu__ref_split((size_t)npu__ref_len(&l->in[0]), part, parts, &begin, &end);
-    if (s->way == NPU__REF_QUANTIZE) {
-        s->bytes->quantize((uint8_t *)l->y[0] + begin, (const float *)l->x[0] + begin, end - begin, (float)r.inverse,
-                           (float)r.zero, (float)s->min, (float)s->max);
-    } else {
-        s->bytes->dequantize((float *)l->y[0] + begin, (const uint8_t *)l->x[0] + begin, end - begin,
-                             l->in[0].dtype == NPU_I8, (float)r.zero, (float)r.scale);
+    bool fits = npu__ref_affine_told(l, &s) && npu__ref_affine_by_f32(&s) && npu__ref_affine_fits(l, &s, begin, end);
+    for (size_t i = begin; i < end && fits; i += n) {
+        npu__ref_affine_run r = npu__ref_affine_of(l, &s, (int64_t)(i / s.run));
+        n = s.run - i % s.run < end - i ? s.run - i % s.run : end - i;
+        if (s.way == NPU__REF_QUANTIZE) {
+            bytes->quantize((uint8_t *)l->y[0] + i, (const float *)l->x[0] + i, n, (float)r.inverse, (float)r.zero,
+                            (float)s.min, (float)s.max);
+        } else {
+            bytes->dequantize((float *)l->y[0] + i, (const uint8_t *)l->x[0] + i, n, l->in[0].dtype == NPU_I8,
+                              (float)r.zero, (float)r.scale);
+        }
     }
-    return NPU_OK;
+    return fits ? NPU_OK : npu__ref_affine_launch(l, part, parts);
 }
 
 /* ---- scales and zero points of what there is ---- */
@@ -29800,7 +29815,7 @@ static npu_status npu__ref_dyn_launch_packed(const npu_launch *l, uint32_t part,
 #define NPU__REF_AFFINE_KERNEL(kind, mode) \
     NPU__REF_ROW_MODE(mode, kind, "plain", 0, NULL, npu__ref_affine_prepare, npu__ref_affine_launch)
 #define NPU__REF_AFFINE_KERNELS(kind, mode) \
-    NPU__REF_ROW_MODE(mode, kind, "f32", 1, npu__ref_is_byte_affine, npu__ref_byte_affine_prepare, \
+    NPU__REF_ROW_MODE(mode, kind, "f32", 1, npu__ref_is_byte_affine, npu__ref_affine_prepare, \
                       npu__ref_byte_affine_launch), \
     NPU__REF_AFFINE_KERNEL(kind, mode)
 #define NPU__REF_FAKE_KERNELS(kind) \
@@ -29833,24 +29848,24 @@ static npu_status npu__ref_dyn_launch_packed(const npu_launch *l, uint32_t part,
 
 #define NPU__REF_KERNELS_QUANTIZED                                                                                   \
     NPU__REF_AFFINE_KERNELS(NPU_QUANTIZED_QUANTIZE_PER_TENSOR, NPU__REF_QUANTIZE),                                   \
-    NPU__REF_AFFINE_KERNEL(NPU_QUANTIZED_QUANTIZE_PER_TENSOR_TENSOR, NPU__REF_QUANTIZE),                             \
-    NPU__REF_AFFINE_KERNEL(NPU_QUANTIZED_QUANTIZE_PER_TENSOR_TENSOR2, NPU__REF_QUANTIZE),                            \
+    NPU__REF_AFFINE_KERNELS(NPU_QUANTIZED_QUANTIZE_PER_TENSOR_TENSOR, NPU__REF_QUANTIZE),                            \
+    NPU__REF_AFFINE_KERNELS(NPU_QUANTIZED_QUANTIZE_PER_TENSOR_TENSOR2, NPU__REF_QUANTIZE),                           \
     NPU__REF_AFFINE_KERNELS(NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR, NPU__REF_DEQUANTIZE),                               \
-    NPU__REF_AFFINE_KERNEL(NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR_TENSOR, NPU__REF_DEQUANTIZE),                         \
-    NPU__REF_AFFINE_KERNEL(NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR_TENSOR2, NPU__REF_DEQUANTIZE),                        \
+    NPU__REF_AFFINE_KERNELS(NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR_TENSOR, NPU__REF_DEQUANTIZE),                        \
+    NPU__REF_AFFINE_KERNELS(NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR_TENSOR2, NPU__REF_DEQUANTIZE),                       \
     NPU__REF_ROW(NPU_QUANTIZED_CHOOSE_QPARAMS, "plain", 0, NULL, npu__ref_qparams_prepare,                           \
                  npu__ref_choose_qparams_launch),                                                                    \
     NPU__REF_ROW_MODE(NPU__REF_SYMMETRIC, NPU_QUANTIZED_CHOOSE_QPARAMS_SYMMETRIC, "plain", 0, NULL,                  \
                       npu__ref_qparams_prepare, npu__ref_choose_qparams_launch),                                     \
-    NPU__REF_AFFINE_KERNEL(NPU_QUANTIZED_QUANTIZE_PER_CHANNEL, NPU__REF_QUANTIZE),                                   \
-    NPU__REF_AFFINE_KERNEL(NPU_QUANTIZED_DEQUANTIZE_PER_CHANNEL, NPU__REF_DEQUANTIZE),                               \
+    NPU__REF_AFFINE_KERNELS(NPU_QUANTIZED_QUANTIZE_PER_CHANNEL, NPU__REF_QUANTIZE),                                  \
+    NPU__REF_AFFINE_KERNELS(NPU_QUANTIZED_DEQUANTIZE_PER_CHANNEL, NPU__REF_DEQUANTIZE),                              \
     NPU__REF_TOKEN_QPARAMS_KERNEL(NPU_QUANTIZED_CHOOSE_QPARAMS_PER_TOKEN, NPU__REF_SYMMETRIC),                       \
     NPU__REF_TOKEN_QPARAMS_KERNEL(NPU_QUANTIZED_CHOOSE_QPARAMS_PER_TOKEN_ASYMMETRIC_IMPL, 0),                        \
     NPU__REF_TOKEN_QPARAMS_KERNEL(NPU_QUANTIZED_CHOOSE_QPARAMS_PER_TOKEN_ASYMMETRIC, 0),                             \
-    NPU__REF_AFFINE_KERNEL(NPU_QUANTIZED_QUANTIZE_PER_TOKEN, NPU__REF_QUANTIZE),                                     \
-    NPU__REF_AFFINE_KERNEL(NPU_QUANTIZED_DEQUANTIZE_PER_TOKEN, NPU__REF_DEQUANTIZE),                                 \
-    NPU__REF_AFFINE_KERNEL(NPU_QUANTIZED_QUANTIZE_PER_CHANNEL_GROUP, NPU__REF_QUANTIZE),                             \
-    NPU__REF_AFFINE_KERNEL(NPU_QUANTIZED_DEQUANTIZE_PER_CHANNEL_GROUP, NPU__REF_DEQUANTIZE),                         \
+    NPU__REF_AFFINE_KERNELS(NPU_QUANTIZED_QUANTIZE_PER_TOKEN, NPU__REF_QUANTIZE),                                    \
+    NPU__REF_AFFINE_KERNELS(NPU_QUANTIZED_DEQUANTIZE_PER_TOKEN, NPU__REF_DEQUANTIZE),                                \
+    NPU__REF_AFFINE_KERNELS(NPU_QUANTIZED_QUANTIZE_PER_CHANNEL_GROUP, NPU__REF_QUANTIZE),                            \
+    NPU__REF_AFFINE_KERNELS(NPU_QUANTIZED_DEQUANTIZE_PER_CHANNEL_GROUP, NPU__REF_DEQUANTIZE),                        \
     NPU__REF_FAKE_KERNELS(NPU_QUANTIZED_FAKE_QUANT_PER_CHANNEL),
 
 /* -----------------------------------------------------------------------------------------------------------

@@ -1161,6 +1161,60 @@ static void test_dequantise(void)
     }
 }
 
+/* Scales and zero points of channels, tokens and groups: some are left to the plain variant, a part of the run or all. */
+static void test_affine_parts(void)
+{
+    static const char *const rows[] = {
+        "const s : f32[4] {0.1, 0.25, 3, 0.01}\nconst z : i32[4] {0, 127, -128, 5}\n"
+        "y = quantized_decomposed.quantize_per_channel.default(x, s, z, 0, -128, 127, i8)\n",
+        "const s : f32[6] {0.1, 0.25, 3, 0.01, 0.5, 7}\nconst c : i64[6] {0, -1, 1, 0, 2, -3000}\n"
+        "z = aten.mul.Scalar(c, 1000003)\n"
+        "y = quantized_decomposed.quantize_per_channel.default(x, s, z, 1, 3, 250, u8)\n",
+        "const s : f64[5] {0.1, 0.3, 3, 0.01, 0.7}\nconst z : i32[5] {0, 127, -128, 5, 1}\n"
+        "y = quantized_decomposed.quantize_per_channel.default(x, s, z, 2, -128, 127, i8)\n",
+        "const s : f32[1] {0.1}\nconst z : i64[1] {-3}\n"
+        "y = quantized_decomposed.quantize_per_tensor.tensor(x, s, z, -128, 127, i8)\n",
+        "const s : f32[1] {0.1}\nconst z : i64[1] {-3}\nconst l : i64[1] {-100}\nconst h : i64[1] {90}\n"
+        "y = quantized_decomposed.quantize_per_tensor.tensor2(x, s, z, l, h, i8)\n",
+        "const s : f32[1] {0.1}\nconst z : i64[1] {-3}\nconst l : i64[1] {90}\nconst h : i64[1] {-100}\n"
+        "y = quantized_decomposed.quantize_per_tensor.tensor2(x, s, z, l, h, i8)\n",
+        "p = aten.amax.default(x, [2], true)\ns = aten.full_like.default(p, 0.3)\nz = aten.full_like.default(p, 7)\n"
+        "y = quantized_decomposed.quantize_per_token.default(x, s, z, -128, 127, i8)\n",
+        "const s : f32[4] {0.1, 0.25, 3, 0.01}\nconst z : i32[4] {0, 127, -128, 5}\n"
+        "y = quantized_decomposed.dequantize_per_channel.default(b, s, z, 0, -128, 127, i8)\n",
+        "const s : f32[6] {0.1, 0.25, 3, 0.01, 0.5, 7}\nconst c : i64[6] {0, -1, 1, 0, 2, -3000}\n"
+        "z = aten.mul.Scalar(c, 1000003)\n"
+        "y = quantized_decomposed.dequantize_per_channel.default(b, s, z, 1, -128, 127, i8)\n",
+        "const s : f32[5] {0.1, 0.3, 3, 0.01, 0.7}\nconst z : i8[5] {0, 127, -128, 5, 1}\n"
+        "y = quantized_decomposed.dequantize_per_channel.default(b, s, z, 2, -128, 127, i8)\n",
+        "const s : f32[5] {0.1, 0.3, 3, 0.01, 0.7}\nconst z : f32[5] {0, 0.5, -100.25, 5, 1}\n"
+        "y = quantized_decomposed.dequantize_per_channel.default(b, s, z, 2, -128, 127, i8)\n",
+        "const s : f32[6] {0.1, 0.25, 3, 0.01, 0.5, 7}\n"
+        "y = quantized_decomposed.dequantize_per_channel.default(b, s, none, 1, -128, 127, i8)\n",
+        "const s : f64[4] {0.1, 0.25, 3, 0.01}\nconst z : i32[4] {0, 127, -128, 5}\n"
+        "y = quantized_decomposed.dequantize_per_channel.default(b, s, z, 0, -128, 127, i8)\n",
+        "const s : f32[1] {0.1}\nconst z : i64[1] {-3}\n"
+        "y = quantized_decomposed.dequantize_per_tensor.tensor(b, s, z, -128, 127, i8)\n",
+    };
+    static float x[4 * 6 * 5];
+    for (size_t i = 0; i < 4 * sizeof rows / sizeof *rows; i++) {
+        char text[700];
+        npu_graph *g = NULL;
+        npu_diag diag = { 0 };
+        for (int e = 0; e < 4 * 6 * 5; e++) {
+            x[e] = (float)pick(-4000, 4000) / (e % 2 ? 20.0f : 32.0f);
+        }
+        x[pick(0, 4 * 6 * 5 - 1)] = NAN;
+        int len = snprintf(text, sizeof text, "npu_ir 1\ngraph main\ninput x : f32[4,6,5]\n"
+                           "b = quantized_decomposed.quantize_per_tensor.default(x, 1.0, 0, -128, 127, i8)\n%soutput y = y\n",
+                           rows[i / 4]);
+        npu_status status = npu_graph_parse(&g, text, (size_t)len, &(npu_graph_desc){ .registry = registry }, &diag);
+        NPU_CHECK_THAT(status == NPU_OK, "%s: %s", text, diag.message);
+        check_variants(g, text, x);
+        npu_graph_destroy(g);
+    }
+}
+
 /* 4-bit weights with and without a bias; a weight that is fed is not packed. Some are no bytes, some rows no
    numbers. */
 static void test_fast_dynamic(void)
@@ -1298,6 +1352,7 @@ int main(void)
     NPU_RUN(test_fast_int_mm);
     NPU_RUN(test_quantise);
     NPU_RUN(test_dequantise);
+    NPU_RUN(test_affine_parts);
     NPU_RUN(test_fast_dynamic);
     NPU_RUN(test_mean_of_little);
     NPU_RUN(test_refused);
