@@ -1246,9 +1246,23 @@ static void say_open(const run_state *s)
     }
 }
 
+/* A quantised model is rounded to 8 bits and back between ops on floats, which takes longer than floats alone. */
+static void say_quantised(const run_state *s)
+{
+    uint32_t count = 0;
+    for (npu_op op = { 1 }; op.id <= npu_graph_num_ops(s->graph); op.id++) {
+        count += NPU_KIND_NAMESPACE(npu_op_kind(s->graph, op)) == NPU_NS_QUANTIZED;
+    }
+    if (count && !s->integer && !s->samples) {
+        say_line("%u ops quantise and dequantise, those between are on floats: --integer turns them into ops on 8 bits",
+                 (unsigned)count);
+    }
+}
+
 static int bench(run_state *s)
 {
     say_open(s);
+    say_quantised(s);
     double *times = (double *)malloc((size_t)s->bench * sizeof *times);
     s->diag.status = times ? NPU_OK : NPU_ERR_NO_MEMORY;
     for (uint32_t i = 0; i < s->bench && !s->diag.status; i++) {

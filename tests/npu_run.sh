@@ -37,6 +37,8 @@ text_model open.txt 'symbol batch 0 8' 'input picture : f32[batch,2]' 'const w :
 text_model pair.txt 'input a : f32[2]' 'input b : f32[2]' 'y = aten.add.Tensor(a, b)' 'output y = y'
 text_model none.txt 'c = aten.full.default([2], 1.0)' 'output y = c'
 text_model typo.txt 'input x : f32[2]' 'y = aten.relu.default(X1)' 'output y = y'
+text_model bytes.txt 'input x : f32[2]' 'q = quantized_decomposed.quantize_per_tensor.default(x, 1.0, 0, -128, 127, i8)' \
+    'y = quantized_decomposed.dequantize_per_tensor.default(q, 1.0, 0, -128, 127, i8)' 'output y = y'
 printf 'PK\3\4' > "$T/saved.pt"
 printf 'NPUM\2\0\0\0' > "$T/planned.npum"
 cp "$T/w.safetensors" "$T/renamed.bin"
@@ -162,6 +164,8 @@ rows << END
 1|--quantize: size 0 of input 'picture' is open: give it by --dim batch=N|1|$T/open.txt --quantize $T/pictures
 0|scores : f32\[1,2\]||$T/open.txt --quantize $T/pictures --dim batch=1
 0|--dim batch=0: no output has an element|2|$T/open.txt --dim batch=0
+0|2 ops quantise and dequantise, .* --integer turns them|3|$T/bytes.txt --bench 1
+0|1 runs: least|2|$T/tiny.txt --bench 1
 1|--known z=.*: the model has no input of this name|1|$T/open.onnx --known z=$T/two.npy
 1|--known .*two.npy: the model has no input of this name|1|$T/open.onnx --known $T/two.npy
 1|--known x=.*: for ONNX models, .* here --input gives|1|$T/tiny.txt --known x=$T/two.npy
