@@ -6266,10 +6266,11 @@ NPU_IR_API const npu_plan *npu_plan_body(const npu_plan *plan, npu_op op, uint32
 NPU_IR_API double npu_plan_op_ns(const npu_plan *plan, npu_op op, uint32_t backend);
 /* Errors: INVALID_ARGUMENT. */
 NPU_IR_API npu_status npu_plan_predict(const npu_plan *plan, npu_prediction *out);
-/* Checks a plan from what it says alone: each op once, after what it reads, on a backend where that was made or moved
-   to, with dependencies that name who did; effects in order; transfers of values that are there, with their bytes;
-   values alive as long as they are read, none in another's memory, arenas inside their regions. Programs do so with
-   NPU_IR_DEBUG. Errors: INVALID_ARGUMENT, INTERNAL (diag names the first thing that is wrong), NO_MEMORY. */
+/* Checks a plan from what it says alone: each op once, after what it reads, on a backend that did not refuse it and
+   where that was made or moved to, with dependencies that name who did; effects in order; transfers of values that are
+   there, with their bytes; values alive as long as they are read, none in another's memory, arenas inside their
+   regions. Programs do so with NPU_IR_DEBUG. Errors: INVALID_ARGUMENT, INTERNAL (diag names the first thing that is
+   wrong), NO_MEMORY. */
 NPU_IR_API npu_status npu_plan_validate(const npu_plan *plan, npu_diag *diag);
 
 /* -----------------------------------------------------------------------------------------------------------
@@ -50056,6 +50057,10 @@ static npu_status npu__prove_op(npu__proof *v, const npu_step *s, uint32_t id)
     npu_status status = NPU_OK;
     if (!o || v->position[id] || v->plan->targets[id].backend != s->backend) {
         return npu__invalid(v, id, "is no op of this step, or runs twice", 0);
+    }
+    if (npu_plan_op_refusal(v->plan, npu__make_op(id), s->backend, NULL) && !v->plan->targets[id].is_idle &&
+        !(npu__has_views(v->plan) && v->plan->views[id] >> s->backend & 1)) { /* a view that is not run */
+        return npu__invalid(v, id, "is where it is refused", 0);
     }
     v->position[id] = v->tick;
     for (uint32_t i = 0; i < o->num_operands && status == NPU_OK && !v->plan->targets[id].is_idle; i++) {

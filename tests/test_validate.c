@@ -218,6 +218,25 @@ static void test_grown(void)
     }
 }
 
+/* No op is on a backend that does not take it. */
+static void test_refused_op(void)
+{
+    static const char *const deny[] = { "aten.relu.default" };
+    npu_sim_desc desc = { .deny = deny, .num_deny = 1 };
+    npu_diag diag;
+    rig r = rig_start(&desc, 1);
+    npu_value x = npu_input(r.graph, "x", npu_spec_tensor(NPU_F32, 1, (int64_t[]){ 4 }));
+    npu_output(r.graph, "y", npu_relu(r.graph, npu_neg(r.graph, x)));
+    NPU_CHECK_STATUS(rig_plan(&r), NPU_OK);
+    if (r.plan) {
+        NPU_CHECK_EQ(r.plan->num_refused, 1);
+        r.plan->refused[0].backend = 1; /* the CPU's */
+        NPU_CHECK_STATUS(npu_plan_validate(r.plan, &diag), NPU_ERR_INTERNAL);
+        NPU_CHECK_THAT(strstr(diag.message, "op 2: is where it is refused"), "'%s'", diag.message);
+    }
+    rig_end(&r);
+}
+
 /* What has effects runs in the order in which it was written. */
 static void test_effects(void)
 {
@@ -276,6 +295,7 @@ int main(void)
     NPU_RUN(test_graphs);
     NPU_RUN(test_plans);
     NPU_RUN(test_grown);
+    NPU_RUN(test_refused_op);
     NPU_RUN(test_effects);
     NPU_RUN(test_invariants_are_stated);
     return npu_test_done();
