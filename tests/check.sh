@@ -701,6 +701,7 @@ Lost --input 2x3x4
 traced --input 2x3x16x16
 Scripted --input 2x4
 Copies --input 2x4
+Chooses --input 2x9x3
 $($PYTHON -c 'import torchvision' 2> /dev/null && echo Boxes --input 2x4x9x8)
 END
     out=$OUT/exported_flow

@@ -353,10 +353,29 @@ def new_parameter(kind, data=None, requires_grad=True):
     return parameter
 
 
+def put_chosen(x, index, value):
+    """x[index] = value, where tensors choose; False if it is another index. PyTorch drops the dims of one of a value,
+    and one may be how many elements a mask has chosen: in this run."""
+    index = index if isinstance(index, tuple) else (index,)
+    is_all = lambda i: isinstance(i, slice) and i == slice(None)
+    tensors = [i for i in index if isinstance(i, torch.Tensor) and i.dim() > 0]
+    if not tensors or not isinstance(value, torch.Tensor):
+        return False
+    masks = [t.dtype == torch.bool for t in tensors]
+    together = max(1 if is_mask else t.dim() for t, is_mask in zip(tensors, masks))
+    rank = x.dim() + together - sum(t.dim() if is_mask else 1 for t, is_mask in zip(tensors, masks))
+    if len(tensors) + sum(map(is_all, index)) < len(index) or not 0 < value.dim() <= rank:
+        return False
+    torch.ops.aten.index_put_.default(x, [None if is_all(i) else i for i in index], value.to(x.dtype))
+    return True
+
+
 def set_item(x, index, value, plain=torch.Tensor.__setitem__):
     picked = Picked(x, index)
     Picked.given = [y for y in Picked.given if y is not value] # x[i] += 1 comes back
-    return picked.put(value) if picked.is_good else plain(x, index, value)
+    if picked.is_good:
+        return picked.put(value)
+    return None if put_chosen(x, index, value) else plain(x, index, value)
 
 
 class Plain(torch.overrides.TorchFunctionMode if hasattr(torch.overrides, "TorchFunctionMode") else object):

@@ -254,3 +254,23 @@ class Masks(nn.Module):
         scores = torch.einsum("nhid,nhjd->nhij", x, x + 1)
         scores.masked_fill_(x[..., :1] > 0, -1)
         return scores.softmax(-1)
+
+
+class Chooses(nn.Module):
+    """It writes through masks that the data decides, what they choose, which is one element in some runs; of the points
+    those farthest from the ones before, from the first on."""
+
+    def forward(self, x):
+        distance, chosen, farthest = torch.full(x.shape[:2], 1e10), [], torch.zeros(x.shape[0], dtype=torch.long)
+        for _ in range(3):
+            chosen.append(farthest)
+            apart = (x - x[torch.arange(x.shape[0]), farthest].unsqueeze(1)).square().sum(-1)
+            mask = apart < distance
+            distance[mask] = apart[mask]
+            farthest = distance.max(-1)[1]
+        y, most = x.clone(), x == x.amax()
+        y[most] = x[most] * 2 - 1
+        y[x <= x.amax() - 1e-6] += 0.25
+        places = (x.amax((0, 2)) == x.amax()).nonzero()[:, 0]
+        y[:, places] = y[:, places].sin()
+        return torch.stack(chosen, 1), distance, y
