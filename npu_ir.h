@@ -30410,7 +30410,7 @@ typedef struct npu__mutation {
     uint64_t written;       /* bit per argument of it */
     uint32_t num_out;       /* out= tensors besides its arguments */
     uint32_t num_returned;  /* results of the op in the file */
-    bool is_zero;           /* zero_: fill with 0 */
+    npu_arg implied;        /* what its twin has to be told: 0 of zero_, a half of bernoulli_; no name: nothing */
     bool moves;             /* squeeze_: the operand becomes a view of itself */
 } npu__mutation;
 
@@ -30567,7 +30567,11 @@ NPU__COLD static bool npu__resolve_mutation(const npu_registry *registry, const 
         m->def = npu__out_twin(registry, &name, attrs, num_attrs);
         m->num_out = m->num_returned = m->def ? m->def->schema->num_returns : 0;
     }
-    m->is_zero = is_inplace && strcmp(name.base, "zero_") == 0;
+    if (is_inplace && strcmp(name.base, "zero_") == 0) {
+        m->implied = npu_arg_int("value", 0);
+    } else if (is_inplace && strcmp(name.base, "bernoulli_") == 0 && strcmp(name.overload, "float") == 0) {
+        m->implied = npu_arg_float("p", 0.5);
+    }
     m->written = strcmp(name.base, "detach_") == 0 ? 0 : m->written; /* nothing to write: gradients only */
     m->moves = is_inplace && m->written && m->def && (m->def->traits & (NPU_ALIAS | NPU_STORAGE));
     m->def = m->num_returned > NPU_MAX_ARGS ? NULL : m->def;
@@ -31866,6 +31870,20 @@ static npu_status npu__parse_written(npu__parser *p, const npu__mutation *m, npu
     return NPU_OK == npu__count_written(p->g, m, contents, *num_contents) ? NPU_OK : npu__parse_built(p);
 }
 
+/* Adds what is implied, if it is not given; the number of arguments. */
+static uint32_t npu__add_implied(const npu__mutation *m, npu_arg *args, uint32_t num_args)
+{
+    int target = m->implied.name ? npu_schema_find_arg(m->def->schema, m->implied.name) : -1;
+    bool is_given = target < 0;
+    for (uint32_t i = 0; i < num_args && !is_given; i++) {
+        is_given = npu__arg_target(m->def->schema, args, i) == target;
+    }
+    if (!is_given && num_args < NPU_MAX_ARGS) {
+        args[num_args++] = m->implied;
+    }
+    return num_args;
+}
+
 /* Emits the twin of an op that writes, and lets what it wrote to be its results. */
 static npu_status npu__parse_mutation(npu__parser *p, const npu__mutation *m, npu_arg *args,
                                       uint32_t num_args, npu_op *op)
@@ -31873,9 +31891,7 @@ static npu_status npu__parse_mutation(npu__parser *p, const npu__mutation *m, np
     npu_value contents[NPU_MAX_ARGS + 1], results[NPU_MAX_ARGS];
     uint32_t num_contents = 0;
     npu_status status;
-    if (m->is_zero && num_args < NPU_MAX_ARGS) {
-        args[num_args++] = npu_arg_int("value", 0);
-    }
+    num_args = npu__add_implied(m, args, num_args);
     status = npu__parse_written(p, m, args, &num_args, contents, &num_contents);
     if (status) {
         return status;
@@ -33938,9 +33954,7 @@ static npu_status npu__node_bind_mutation(npu__loader *l, const npu__mutation *m
     for (uint32_t i = 0; i < num_out && *num_contents < NPU_MAX_ARGS; i++) {
         contents[(*num_contents)++] = l->in[l->num_in + i];
     }
-    if (status == NPU_OK && m->is_zero) {
-        c->args[c->num_args++] = npu_arg_int("value", 0);
-    }
+    c->num_args = status == NPU_OK ? npu__add_implied(m, c->args, c->num_args) : 0;
     return status                                                   ? status
            : npu__count_written(l->p.g, m, contents, *num_contents) ? npu__json_built(l)
                                                                     : NPU_OK;

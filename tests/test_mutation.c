@@ -244,6 +244,12 @@ static const program programs[] = {
       "y",
       { 1, 1, 1, 1, 1, 1 },
       6 },
+    { "bernoulli_ of a half", /* of many that are all 0 or 1, neither all nor none are 1 */
+      HEAD "a = aten.full([64], 0.0)\nb = aten.bernoulli_.float(a)\nc = aten.mean(a)\nd = aten.sub.Scalar(c, 0.5)\n"
+           "e = aten.abs(d)\nf = aten.lt.Scalar(e, 0.49)\ng = aten._to_copy(f, dtype=f32)\noutput y = g\n",
+      "y",
+      { 1 },
+      1 },
     { "unsqueeze_",
       HEAD
       "a = aten.clone(x)\nb = aten.unsqueeze_(a, 0)\nc = aten.squeeze.dim(a, 0)\nd = aten.zero_(c)\noutput y = b\n",
@@ -556,6 +562,22 @@ static void test_marked_arguments(void)
     npu_graph_destroy(g);
 }
 
+/* What an in-place op does not say, of JSON files: bernoulli_ means a half. */
+static void test_implied(void)
+{
+    static const char json[] =
+        "{\"graph_inputs\": [{\"name\": \"x\", \"shape\": [4], \"dtype\": \"float32\"}],"
+        " \"graph_outputs\": [{\"name\": \"n\", \"shape\": [4], \"dtype\": \"float32\"}], \"weights\": [],"
+        " \"nodes\": [{\"name\": \"n\", \"op_type\": \"aten.bernoulli_.float\", \"inputs\": [{\"name\": \"x\"}],"
+        "  \"outputs\": [{\"name\": \"n\", \"shape\": [4], \"dtype\": \"float32\"}], \"attrs\": {}}]}";
+    npu_graph *g = NULL;
+    npu_diag diag = { 0 };
+    NPU_CHECK_STATUS(npu_graph_parse_json(&g, json, sizeof json - 1, npu_test_graph_desc(), &diag), NPU_OK);
+    NPU_CHECK_STR(diag.message, "");
+    NPU_CHECK_STR(g ? npu_op_definition(g, (npu_op){ 1 })->name : "", "aten.bernoulli.p");
+    npu_graph_destroy(g);
+}
+
 static npu_status deduce_row(npu_deduce *d)
 {
     const npu_spec *x = npu_deduce_spec(d, "self");
@@ -598,6 +620,7 @@ int main(void)
     NPU_RUN(test_refused);
     NPU_RUN(test_state);
     NPU_RUN(test_marked_arguments);
+    NPU_RUN(test_implied);
     NPU_RUN(test_registered_view);
     return npu_test_done();
 }
