@@ -706,6 +706,10 @@ $($PYTHON -c 'import torchvision' 2> /dev/null && echo Boxes --input 2x4x9x8)
 END
     out=$OUT/exported_flow
     $PYTHON tests/models/flow.py "$out" && run_exported "$out" && run_exported "$out.other" || return 1
+    out=$OUT/exported_dropout # drawn here, too: no numbers to compare
+    $PYTHON examples/pytorch/export.py tests/models/nets.py:Draws.dropout --input 4 -o "$out" 2> "$OUT/bad.txt" &&
+        grep "in the model (Draws): aten.bernoulli_ draws random numbers, other ones in each run" "$OUT/bad.txt" &&
+        "$BUILD/examples/npu_run" "$out.json" "$out.safetensors" || return 1
     [ "$(grep -ao '"[a-z]*\.weight":' "$OUT/exported_Tied.safetensors" | wc -l)" = 1 ] || return 1
     while read -r name sizes; do
         ! $PYTHON examples/pytorch/export.py tests/models/nets.py:$name ${sizes%%|*} -o "$OUT/bad" 2> "$OUT/bad.txt" &&
@@ -715,6 +719,14 @@ Bad --input 2x4|in inner (Linear)
 Arrays --input 2|in the model (Arrays), .*nets.py:[0-9]*: RuntimeError: an input decides
 Decides --input 2|in the model (Decides), .*: RuntimeError: an input decides a number that Python reads here
 Beside --input 2x4|for another input than the one traced [0-9]* of 8 elements of result 0 differ.*constant0', read by 'add'
+Draws.uniform --input 4|in the model (Draws), .*nets.py:[0-9]*: RuntimeError: aten.uniform_ draws random numbers
+Draws.normal --input 4|in the model (Draws), .*: aten.normal draws random numbers
+Draws.exponential --input 4|aten.exponential_ draws random numbers
+Draws.integers --input 4|aten.randint draws random numbers
+Draws.below --input 4|aten.random_ draws random numbers
+Draws.like --input 4|aten.randint_like draws random numbers
+Draws.row --input 4|aten.multinomial draws random numbers
+Draws.slopes --input 4|aten.rrelu_with_noise draws random numbers
 Recurrent --input 2xstepsx5:int64 --input 2xsteps --dim steps=9:2|dim steps=9:2: expected NAME=LEAST:MOST
 END
     exporter_refuses

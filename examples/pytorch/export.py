@@ -177,9 +177,10 @@ class Dims:
 
 class Where:
     """Names the module whose forward() raises, and the line."""
+    stack = [] # of the modules that run
 
     def __init__(self, net):
-        self.stack, self.handles = [], []
+        Where.stack, self.handles = [], []
         for name, module in net.named_modules():
             if isinstance(module, torch.jit.ScriptModule): # takes no hooks
                 continue
@@ -497,8 +498,38 @@ class Known:
                aten.equal.default, aten._unique2.default]
         table = dict(spelt_out())
         table.update({op: self.rule(op) for op in ops})
+        table.update({op: drawing(op, table.get(op)) for op in random_ops()})
         table[aten._pack_padded_sequence.default] = self.pack
         return table
+
+
+DRAWN = "rand randn randperm rand_like randn_like bernoulli.default bernoulli.p bernoulli_.float".split() # here, too
+
+
+def random_ops():
+    """Those that take a generator, in one of their forms."""
+    names = {s.name for s in torch._C._jit_get_all_schemas() if any("Generator" in str(a.type) for a in s.arguments)}
+    names |= {"aten::rand_like", "aten::randn_like", "aten::randint_like"}
+    packets = [getattr(torch.ops.aten, n[6:]) for n in sorted(names) if n.startswith("aten::") and hasattr(torch.ops.aten, n[6:])]
+    return [getattr(packet, overload) for packet in packets for overload in packet.overloads()]
+
+
+def drawing(op, rule):
+    """Of a random op: an error, or a note where the library draws numbers as well. Each run has others."""
+    name = op.overloadpacket.__name__
+    is_drawn, noted = name in DRAWN or "%s.%s" % (name, op._overloadname) in DRAWN, set()
+
+    def draw(*args, **kwargs):
+        result = rule(*args, **kwargs) if rule else NotImplemented
+        if result is NotImplemented and not is_drawn:
+            raise RuntimeError("aten.%s draws random numbers: a graph has none of this kind; give them to forward() as an "
+                               "input, or draw them once, for a buffer" % name)
+        module = Where.stack[-1] if Where.stack else "the model"
+        if result is NotImplemented and module not in noted:
+            noted.add(module)
+            print("in %s: aten.%s draws random numbers, other ones in each run" % (module, name), file=sys.stderr)
+        return result
+    return draw
 
 
 KEPT_BACKWARD = {"convolution_backward", "native_layer_norm_backward", "native_group_norm_backward",

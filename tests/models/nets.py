@@ -274,3 +274,22 @@ class Chooses(nn.Module):
         places = (x.amax((0, 2)) == x.amax()).nonzero()[:, 0]
         y[:, places] = y[:, places].sin()
         return torch.stack(chosen, 1), distance, y
+
+
+class Draws(nn.Module):
+    """Draws random numbers, each in one way."""
+
+    def __init__(self, draw):
+        super().__init__()
+        self.draw = draw
+
+    def forward(self, x):
+        return x + self.draw(x)
+
+
+for name, draw in {"uniform": lambda x: torch.empty_like(x).uniform_(), "normal": lambda x: torch.normal(x, 1.0),
+                   "exponential": lambda x: torch.empty_like(x).exponential_(), "integers": lambda x: torch.randint(0, 9, (4,)),
+                   "below": lambda x: torch.empty_like(x).random_(0, 5), "like": lambda x: torch.randint_like(x, 9),
+                   "row": lambda x: x[torch.multinomial(x.abs(), 1)], "slopes": lambda x: nn.functional.rrelu(x, training=True),
+                   "dropout": lambda x: nn.functional.dropout(x, 0.5, True)}.items():
+    setattr(Draws, name, Draws(draw))
