@@ -702,10 +702,12 @@ traced --input 2x3x16x16
 Scripted --input 2x4
 Copies --input 2x4
 Chooses --input 2x9x3
+Asserts --input 2x4
 $($PYTHON -c 'import torchvision' 2> /dev/null && echo Boxes --input 2x4x9x8)
 END
     out=$OUT/exported_flow
     $PYTHON tests/models/flow.py "$out" && run_exported "$out" && run_exported "$out.other" || return 1
+    ! grep 'aten.eq' "$OUT/exported_Asserts.json" || return 1
     out=$OUT/exported_dropout # drawn here, too: no numbers to compare
     $PYTHON examples/pytorch/export.py tests/models/nets.py:Draws.dropout --input 4 -o "$out" 2> "$OUT/bad.txt" &&
         grep "in the model (Draws): aten.bernoulli_ draws random numbers, other ones in each run" "$OUT/bad.txt" &&
@@ -718,6 +720,7 @@ END
 Bad --input 2x4|in inner (Linear)
 Arrays --input 2|in the model (Arrays), .*nets.py:[0-9]*: RuntimeError: an input decides
 Decides --input 2|in the model (Decides), .*: RuntimeError: an input decides a number that Python reads here
+Checked --input 2|in the model (Checked), .*nets.py:[0-9]*: RuntimeError: an input decides a number .* by an assert of a tensor
 Beside --input 2x4|for another input than the one traced [0-9]* of 8 elements of result 0 differ.*constant0', read by 'add'
 Draws.uniform --input 4|in the model (Draws), .*nets.py:[0-9]*: RuntimeError: aten.uniform_ draws random numbers
 Draws.normal --input 4|in the model (Draws), .*: aten.normal draws random numbers

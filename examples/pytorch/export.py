@@ -24,8 +24,8 @@ state of the graph, which each run finds as the one before has left it; --runs 3
 torch.cond and while_loop of torch 2.x become npu.if and npu.while, their graphs child graphs.
 
 Each graph is compared with the model at inputs that were not traced: what forward() computes where no tracer sees it, or
-decides by the numbers of an input, is refused."""
-import argparse, functools, importlib, importlib.util, inspect, json, operator, os, struct, sys, traceback
+decides by the numbers of an input, is refused. What only an assert asks for is left out."""
+import argparse, dis, functools, importlib, importlib.util, inspect, json, operator, os, struct, sys, traceback
 import numpy
 import torch
 
@@ -436,6 +436,28 @@ class Plain(torch.overrides.TorchFunctionMode if hasattr(torch.overrides, "Torch
         return torch.tensor([sum(n > i for n in sizes) for i in range(sizes[0])])
 
 
+def asserted():
+    """The truth that an assert of the model's code asks for, where nothing else does: whether the model may go on is no
+    part of a graph. None: the number decides something else."""
+    frame = sys._getframe(1)
+    tracers = [os.path.join(os.path.dirname(torch.__file__), name) for name in ("fx", "utils", "_ops.py", "overrides.py")]
+    while frame and frame.f_code.co_filename.startswith((__file__, "<", *tracers)):
+        frame = frame.f_back
+    if not frame:
+        return None
+    code = [i for i in dis.get_instructions(frame.f_code) if i.opname not in ("CACHE", "EXTENDED_ARG", "NOT_TAKEN")]
+    at = next((k for k, i in enumerate(code) if i.offset >= frame.f_lasti), len(code))
+    at += at < len(code) and code[at].opname.startswith("CALL") # of torch.equal, or bool
+    at += at < len(code) and code[at].opname == "TO_BOOL"
+    jump = code[at] if at + 1 < len(code) else None
+    if jump is None or "JUMP" not in jump.opname or not jump.opname.endswith(("IF_TRUE", "IF_FALSE")):
+        return None
+    raises = lambda i: "AssertionError" in str(i.argrepr) or i.opname == "LOAD_ASSERTION_ERROR"
+    target = next((i for i in code if i.offset >= jump.argval), None)
+    is_next, is_target = raises(code[at + 1]), target is not None and raises(target)
+    return None if is_next == is_target else jump.opname.endswith("IF_TRUE") == is_next
+
+
 def known_nodes(node):
     """What a node comes from: of a packed sequence, its sizes come from the lengths alone."""
     if node.target is operator.getitem and node.args[1] == 1 and "_pack_padded" in str(node.args[0].target):
@@ -469,13 +491,17 @@ class Known:
     def rule(self, op):
         """Computes op, if its tensors are known: they enter the graph as constants."""
         from torch.utils._mode_utils import no_dispatch
+        aten = torch.ops.aten
 
         def compute(*args, **kwargs):
             known = [self.value(x) if isinstance(x, torch.Tensor) else x for x in args]
             if any(k is None and isinstance(x, torch.Tensor) for k, x in zip(known, args)):
-                if op in (torch.ops.aten._local_scalar_dense.default, torch.ops.aten.equal.default):
+                if op in (aten._local_scalar_dense.default, aten.equal.default, aten.allclose.default):
+                    if asserted() is not None:
+                        return asserted()
                     raise RuntimeError("an input decides a number that Python reads here, by if, bool(), int() or item(): "
-                                       "torch.where keeps it in the graph, and so does torch.cond of torch 2.x")
+                                       "torch.where keeps it in the graph, and so does torch.cond of torch 2.x; what is "
+                                       "only checked may be, by an assert of a tensor: assert (x > 0).all()")
                 return NotImplemented
             with no_dispatch():
                 return op(*known, **kwargs)
@@ -495,7 +521,7 @@ class Known:
         aten = torch.ops.aten
         ops = [aten._local_scalar_dense.default, aten.repeat_interleave.Tensor, aten.nonzero.default,
                aten.masked_select.default,
-               aten.equal.default, aten._unique2.default]
+               aten.equal.default, aten.allclose.default, aten._unique2.default]
         table = dict(spelt_out())
         table.update({op: self.rule(op) for op in ops})
         table.update({op: drawing(op, table.get(op)) for op in random_ops()})
@@ -1176,6 +1202,17 @@ def written_memory(graph):
     return written
 
 
+def needed(graph):
+    """Nodes that a result or a write comes from: not what only an assert has asked for."""
+    is_pure = lambda n: n.target is operator.getitem or (isinstance(n.target, torch._ops.OpOverload) and
+                                                         not n.target._schema.is_mutable)
+    found = set()
+    for node in reversed(graph.nodes):
+        if node.op != "call_function" or not is_pure(node) or any(user in found for user in node.users):
+            found.add(node)
+    return found
+
+
 class Document:
     """states: names of the buffers that are states; others that change are outputs, NAME.new, for the caller to give
     back."""
@@ -1186,6 +1223,7 @@ class Document:
         self.nodes, self.inputs, self.weights, self.mapping, self.used, self.outputs = [], [], [], {}, [], []
         self.ranges = {} # of dims with a name
         self.values = {} # per graph node: (name, tensor, producer, index), or a list of them
+        self.needed = needed(module.graph)
         for node in module.graph.nodes:
             getattr(self, node.op)(node)
 
@@ -1196,7 +1234,7 @@ class Document:
         if name.startswith("c_"): # torch.export's name of a constant without data: here it has some
             name = "p_" + name[2:].replace("lifted_tensor", "constant")
         self.values[node] = (name, tensor, None, 0)
-        if node.users:
+        if any(user in self.needed for user in node.users):
             self.mapping[name] = key
             self.use(key)
 
@@ -1249,13 +1287,15 @@ class Document:
         self.weight(node, key)
 
     def call_function(self, node):
+        if node not in self.needed:
+            return
         if node.target is operator.getitem:
             self.values[node] = self.values[node.args[0]][node.args[1]]
         elif flow_of(node):
             self.flow(node)
         elif not isinstance(node.target, torch._ops.OpOverload):
             fail("'%s' calls %s, which is no ATen op" % (node.name, node.target))
-        elif node.users or node.target._schema.is_mutable:
+        else:
             self.call(node)
 
     def call(self, node):

@@ -276,6 +276,26 @@ class Chooses(nn.Module):
         return torch.stack(chosen, 1), distance, y
 
 
+class Asserts(nn.Module):
+    """What it asserts of its input decides nothing else."""
+
+    def forward(self, x):
+        y = nn.functional.pad(x, (1, 2))
+        assert (y[..., 1:-2] == x).all()
+        assert not (x > 1e6).any(), "x is too large"
+        assert x.shape[0] == 2 and torch.allclose(y.sum(), x.sum(), atol=1e-3)
+        assert torch.equal(x, x + 0) and bool((x == x).all()) and x.isfinite().all().item(), x.shape
+        return y * 2
+
+
+class Checked(nn.Module):
+    """An assertion of a number that is computed in Python: the assert alone does not say what it has to be."""
+
+    def forward(self, x):
+        assert x.sum().item() < 1e6
+        return x
+
+
 class Draws(nn.Module):
     """Draws random numbers, each in one way."""
 
