@@ -723,6 +723,7 @@ Decides --input 2|in the model (Decides), .*: RuntimeError: an input decides a n
 Checked --input 2|in the model (Checked), .*nets.py:[0-9]*: RuntimeError: an input decides a number .* by an assert of a tensor
 Beside --input 2x4|for another input than the one traced [0-9]* of 8 elements of result 0 differ.*constant0', read by 'add'
 Draws.uniform --input 4|in the model (Draws), .*nets.py:[0-9]*: RuntimeError: aten.uniform_ draws random numbers
+Keeping --input 64|export.py: in the model (Keeping): in another run than the one traced the graph cannot be run (.*): random numbers
 Draws.normal --input 4|in the model (Draws), .*: aten.normal draws random numbers
 Draws.exponential --input 4|aten.exponential_ draws random numbers
 Draws.integers --input 4|aten.randint draws random numbers
@@ -741,6 +742,8 @@ exporter_refuses() {
     mkdir -p "$OUT/files"
     echo 'npu_ir 1' > "$OUT/files/bad.npy"
     echo 'def make(): raise ValueError("no such checkpoint")' > "$OUT/files/raises.py"
+    printf '%s\n' 'import torch' 'class Net(torch.nn.Module):' '    def forward(self, x):' \
+        '        raise ValueError("two\nlines")' > "$OUT/files/lines.py"
     echo 'def make(:' > "$OUT/files/wrong.py"
     ln -sf /dev/full "$OUT/files/json.json" && ln -sf /dev/full "$OUT/files/weights.safetensors" && ln -sf /dev/full "$OUT/files/check.input0.npy"
     while IFS='|' read -r options words; do
@@ -757,6 +760,8 @@ tests/models/nets.py:none --input 2 -o $OUT/files/x|tests/models/nets.py:none: .
 $OUT/files/none.py:make --input 2 -o $OUT/files/x|.*none.py:make: .*No such file
 $OUT/files/raises.py:make --input 2 -o $OUT/files/x|in .*raises.py:make, .*raises.py:1: ValueError: no such checkpoint
 $OUT/files/wrong.py:make --input 2 -o $OUT/files/x|in .*wrong.py:make: SyntaxError
+tests/models/nets.py:Bad --input 2x4 -o $OUT/files/x|in inner (Linear), .*: RuntimeError: mat1 and mat2
+$OUT/files/lines.py:Net --input 2 -o $OUT/files/x|in the model (Net), .*lines.py:4: ValueError: two lines
 os:path --input 2 -o $OUT/files/x|in os:path: TypeError
 END
     [ -w /dev/full ] || return 0

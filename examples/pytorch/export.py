@@ -51,7 +51,26 @@ def fail_in(what, error, trace):
     """Of code that is not ours: the last line of it that was reached, and what it raised."""
     lines = [", %s:%d" % (f.filename, f.lineno) for f in traceback.extract_tb(trace)
              if f.filename != __file__ and not f.filename.startswith((os.path.dirname(torch.__file__), "<"))]
-    fail("in %s%s: %s: %s" % (what, lines[-1] if lines else "", type(error).__name__, error))
+    words = " ".join(str(error).split("\n\nWhile executing")[0].split()) # torch.fx adds how it has run a graph
+    fail("in %s%s: %s: %s" % (what, lines[-1] if lines else "", type(error).__name__, words))
+
+
+def label_of(net, name="the model"):
+    return "%s (%s)" % (name or "the model", type(net).__name__)
+
+
+class Named:
+    """Whatever PyTorch raises of a model is a line that names it."""
+
+    def __init__(self, model):
+        self.model = model
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        if isinstance(error, Exception):
+            fail_in(label_of(self.model), error, trace)
 
 
 class Writing:
@@ -184,7 +203,7 @@ class Where:
         for name, module in net.named_modules():
             if isinstance(module, torch.jit.ScriptModule): # takes no hooks
                 continue
-            label = "%s (%s)" % (name or "the model", type(module).__name__)
+            label = label_of(module, name)
             self.handles.append(module.register_forward_pre_hook(lambda m, x, label=label: self.stack.append(label)))
             self.handles.append(module.register_forward_hook(lambda m, x, y: self.stack.pop() and None))
 
@@ -1053,6 +1072,12 @@ def run_model(model, inputs, runs=1):
 
 
 def trace(model, inputs):
+    """What Document takes. What cannot be traced is said in words that name the model, or its module."""
+    with Named(model):
+        return trace_either_way(model, inputs)
+
+
+def trace_either_way(model, inputs):
     """torch.export, where it is there and takes the model: not gradients, packed sequences, sizes that data decides."""
     if not isinstance(model, torch.nn.Module):
         traced = trace_export(model)
@@ -1072,7 +1097,7 @@ def trace(model, inputs):
     try:
         return checked(model, traced, inputs)
     except ValueError as error:
-        fail(str(error))
+        fail("in %s: %s" % (label_of(model), error))
 
 
 # ---- that nothing of the example has become a constant ---------------------------------------------------------------
@@ -1101,7 +1126,10 @@ def num_different(got, expected):
 
 def changed_constants(model, module, inputs):
     """Names of the constants that another trace has otherwise, and of the ops that read them."""
-    other = trace_make_fx(model, inputs)[0]
+    try:
+        other = trace_make_fx(model, inputs)[0]
+    except Exception: # that they differ is what is said
+        return
     for node in module.graph.nodes:
         if node.op == "get_attr" and isinstance(getattr(module, node.target, None), torch.Tensor):
             a, b = getattr(module, node.target), getattr(other, node.target, None)
@@ -1129,8 +1157,15 @@ def checked(model, traced, inputs):
         names = ["; a constant of the example: " + name for name in changed_constants(model, traced[0], others)]
         raise ValueError("for another input than the one traced %s: forward() computes or decides something by the "
                          "input where no tracer sees it%s" % (words, "".join(names)))
-    run_graph(*traced, inputs)
+    try:
+        run_graph(*traced, inputs)
+    except Exception as error: # sizes of another run
+        raise ValueError("in another run than the one traced %s: random numbers decide sizes" % unrunnable(error))
     return traced
+
+
+def unrunnable(error):
+    return "the graph cannot be run (%s)" % str(error).split("\n")[0]
 
 
 def difference(traced, inputs, expected):
@@ -1138,7 +1173,7 @@ def difference(traced, inputs, expected):
     try:
         results = [t for t in run_graph(*traced, inputs) if isinstance(t, torch.Tensor)]
     except Exception as error: # sizes of the example
-        return "the graph cannot be run (%s)" % str(error).split("\n")[0]
+        return unrunnable(error)
     for i, (got, want) in enumerate(zip(results, expected)):
         if num_different(got, want):
             return "%d of %d elements of result %d differ" % (num_different(got, want), want.numel(), i)
@@ -1603,7 +1638,8 @@ def write_safetensors(path, state, keys):
 
 
 def write_check(name, model, inputs, runs):
-    flat = run_model(model, inputs, runs)
+    with Named(model):
+        flat = run_model(model, inputs, runs)
     for kind, tensors in (("input", inputs), ("output", flat)):
         for i, tensor in enumerate(tensors):
             wide = tensor.float() if tensor.dtype == torch.bfloat16 else tensor # .npy has no bfloat16

@@ -296,6 +296,16 @@ class Checked(nn.Module):
         return x
 
 
+class Keeping(nn.Module):
+    """Random numbers decide how many rows it writes."""
+
+    def forward(self, x):
+        kept = x[torch.rand(x.shape) < 0.5]
+        y = torch.zeros_like(x)
+        y[:len(kept)] = kept
+        return y
+
+
 class Draws(nn.Module):
     """Draws random numbers, each in one way."""
 
