@@ -636,11 +636,11 @@ static void test_faulty_ops(void)
     }
 }
 
-/* Of what unique_consecutive finds, the last value and its count are missing. */
 /* Of what these devices remember: the kit runs two execs at once. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const npu_dynamic *full; /* of the submit that has the lock */
 
+/* Of what unique_consecutive finds, the last value and its count are missing. */
 static npu_status set_less(void *ctx, uint32_t op, const int64_t (*dims)[NPU_MAX_RANK])
 {
     int64_t less[3][NPU_MAX_RANK];
