@@ -6007,6 +6007,9 @@ NPU_IR_API const npu_pass *npu_conversion_pass(const char *name);
       "zeros around an image in front of a convolution or an average pool, as many before as after: its padding; " \
       "rounds otherwise")                                                                          \
     X(26, NPU_PASS_POOL, "pool", "a max pool whose indices nobody reads: the one without them")      \
+    X(28, NPU_PASS_LINEAR, "linear",                                                               \
+      "products with a matrix turned around, and sums of a bias and one: aten.linear of the matrix as it lies; " \
+      "one row rounds otherwise")                                                                  \
     X(4, NPU_PASS_CONSTANTS, "fold-constants",                                                     \
       "ops on constants are run on a backend; their results become constants")                     \
     X(9, NPU_PASS_RMS_NORM, "rms-norm",                                                            \
@@ -40805,29 +40808,55 @@ static bool npu__is_dequantised(const npu_graph *g, npu_value v)
     return kind == NPU_QUANTIZED_DEQUANTIZE_PER_TENSOR || kind == NPU_QUANTIZED_DEQUANTIZE_PER_CHANNEL;
 }
 
-/* x w, and b + x w: a linear of the weight that w is turned from. */
-NPU__COLD static npu_status npu__spell_linear(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+/* x w, and b + x w: a linear of the matrix that w is turned from; where none is, of w turned. */
+NPU__COLD static npu_status npu__to_linear(const npu_optimize_desc *desc, npu_rewrite *rw, npu_op op)
 {
-    const npu__spelling *c = (const npu__spelling *)ctx;
+    const npu_graph *from = rw->from;
     const npu_op_info *info = npu_rewrite_info(rw, op);
     uint32_t first = npu_op_kind(from, op) == (npu_kind)NPU_ATEN_ADDMM;
     npu_value x = npu_op_operand_value(from, op, first), w = npu_op_operand_value(from, op, first + 1);
-    const npu_spec *s = npu_value_spec(from, w);
     npu_op turn = npu__turned(from, w);
-    npu_value source = turn.id ? npu_op_operand_value(from, turn, 0) : w, none = { 0 };
-    bool is_known = npu__is_dequantised(from, source) ? turn.id && npu__is_dequantised(from, x)
-                                                      : c->is_float && npu__frozen_data(&c->desc, from, source.id);
-    npu_value weight, bias;
+    npu_value weight, bias, none = { 0 };
     npu_arg arg;
-    if (!info || s->rank != 2 || npu_value_spec(from, x)->rank < 1 || !is_known ||
-        (first && !npu__is_linear_bias(from, info, npu_op_operand_value(from, op, 0), s->dims[1]))) {
-        return npu_rewrite_no_match(rw, "its weight is no matrix that is known, or dequantised");
+    if (!info || npu__value_rank(from, w) != 2 || npu__value_rank(from, x) < 1 ||
+        (first && !npu__is_linear_bias(from, info, npu_op_operand_value(from, op, 0), npu__value_dim(from, w, 1)))) {
+        return npu_rewrite_no_match(rw, "no product of rows and a matrix, and no bias of its columns");
     }
     arg = npu_arg_tensor(NULL, npu_rewrite_value(rw, w));
-    weight = turn.id ? npu_rewrite_value(rw, source) : npu__first(rw->to, npu_emit(rw->to, NPU_ATEN_T, &arg, 1));
+    weight = turn.id ? npu_rewrite_operand(rw, turn, 0) : npu__first(rw->to, npu_emit(rw->to, NPU_ATEN_T, &arg, 1));
     bias = first ? npu_rewrite_operand(rw, op, 0) : none;
-    return npu__pass_replace(&c->desc, rw, op, npu_op_result(from, op, 0),
+    return npu__pass_replace(desc, rw, op, npu_op_result(from, op, 0),
                              npu_linear(rw->to, npu_rewrite_value(rw, x), weight, bias));
+}
+
+/* Only where it spares a transposition. */
+NPU__COLD static npu_status npu__turned_to_linear(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    uint32_t first = npu_op_kind(from, op) == (npu_kind)NPU_ATEN_ADDMM;
+    return npu__turned(from, npu_op_operand_value(from, op, first + 1)).id
+               ? npu__to_linear((const npu_optimize_desc *)ctx, rw, op)
+               : npu_rewrite_no_match(rw, "its matrix is not turned around");
+}
+
+static const npu_pattern npu__patterns_linear[] = {
+    { "addmm", NPU_ATEN_ADDMM, NULL, 0, npu__turned_to_linear, NULL },
+    { "mm", NPU_ATEN_MM, NULL, 0, npu__turned_to_linear, NULL },
+    { "matmul", NPU_ATEN_MATMUL, NULL, 0, npu__turned_to_linear, NULL }
+};
+
+/* For integer ops, only where the weight is known, or it and x are dequantised. */
+NPU__COLD static npu_status npu__spell_linear(void *ctx, npu_rewrite *rw, const npu_graph *from, npu_op op)
+{
+    const npu__spelling *c = (const npu__spelling *)ctx;
+    uint32_t first = npu_op_kind(from, op) == (npu_kind)NPU_ATEN_ADDMM;
+    npu_value w = npu_op_operand_value(from, op, first + 1);
+    npu_op turn = npu__turned(from, w);
+    npu_value source = turn.id ? npu_op_operand_value(from, turn, 0) : w;
+    bool is_known = npu__is_dequantised(from, source)
+                        ? turn.id && npu__is_dequantised(from, npu_op_operand_value(from, op, first))
+                        : c->is_float && npu__frozen_data(&c->desc, from, source.id);
+    return is_known ? npu__to_linear(&c->desc, rw, op)
+                    : npu_rewrite_no_match(rw, "its weight is no matrix that is known, or dequantised");
 }
 
 /* Padding of each dim as numbers: half of what the kernel reaches, where that is even. */
@@ -41560,6 +41589,7 @@ static const npu__pass_row npu__pass_rows[] = {
     { NPU_PASS_BATCH_NORM, NPU__PATTERNS(npu__patterns_batch_norm) },
     { NPU_PASS_PAD, NPU__PATTERNS(npu__patterns_pad) },
     { NPU_PASS_POOL, NPU__PATTERNS(npu__patterns_pool) },
+    { NPU_PASS_LINEAR, NPU__PATTERNS(npu__patterns_linear) },
     { NPU_PASS_CONSTANTS, npu__pass_constants, NULL, 0 },
     { NPU_PASS_RMS_NORM, NPU__PATTERNS(npu__patterns_rms_norm) },
     { NPU_PASS_LAYER_NORM, NPU__PATTERNS(npu__patterns_layer_norm) },

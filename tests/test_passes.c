@@ -471,6 +471,39 @@ static const struct {
       "%7 = aten.full_like.default(self=%2, fill_value=0) : f32[2,3,5]\n"
       "y = aten.where.self(condition=%6, self=%7, other=%2) : f32[2,3,5]\noutput y = y\n",
       NULL },
+    { "a product with a matrix turned around", PASS(LINEAR), 0,
+      "input x : f32[7,33]\ninput w : f32[20,33]\n"
+      "t = aten.transpose.int(self=w, dim0=0, dim1=1) : f32[33,20]\ny = aten.mm.default(self=x, mat2=t) : f32[7,20]\noutput y = y\n",
+      "input x : f32[7,33]\ninput w : f32[20,33]\n"
+      "y = aten.linear.default(input=x, weight=w) : f32[7,20]\noutput y = y\n" },
+    { "the same of rows in batches, and one row", PASS(LINEAR), 1e-5,
+      "input x : f32[2,3,33]\ninput z : f32[1,33]\ninput w : f32[20,33]\n"
+      "t = aten.permute.default(self=w, dims=[1, 0]) : f32[33,20]\n"
+      "y = aten.matmul.default(self=x, other=t) : f32[2,3,20]\nv = aten.mm.default(self=z, mat2=t) : f32[1,20]\n"
+      "output y = y\noutput v = v\n",
+      "input x : f32[2,3,33]\ninput z : f32[1,33]\ninput w : f32[20,33]\n"
+      "y = aten.linear.default(input=x, weight=w) : f32[2,3,20]\nv = aten.linear.default(input=z, weight=w) : f32[1,20]\n"
+      "output y = y\noutput v = v\n" },
+    { "a bias and a product with a matrix turned around", PASS(LINEAR), 0,
+      "input x : f32[70,33]\ninput w : f32[40,33]\ninput b : f32[40]\n"
+      "t = aten.t.default(self=w) : f32[33,40]\ny = aten.addmm.default(self=b, mat1=x, mat2=t) : f32[70,40]\noutput y = y\n",
+      "input x : f32[70,33]\ninput w : f32[40,33]\ninput b : f32[40]\n"
+      "y = aten.linear.default(input=x, weight=w, bias=b) : f32[70,40]\noutput y = y\n" },
+    { "the same of half floats", PASS(LINEAR), 0,
+      "input x : bf16[9,33]\ninput w : bf16[20,33]\ninput b : bf16[20]\n"
+      "t = aten.t.default(self=w) : bf16[33,20]\ny = aten.addmm.default(self=b, mat1=x, mat2=t) : bf16[9,20]\noutput y = y\n",
+      "input x : bf16[9,33]\ninput w : bf16[20,33]\ninput b : bf16[20]\n"
+      "y = aten.linear.default(input=x, weight=w, bias=b) : bf16[9,20]\noutput y = y\n" },
+    { "a sum of rows, scaled, and a product", PASS(LINEAR), 0,
+      "input x : f32[7,33]\ninput w : f32[20,33]\ninput b : f32[20]\ninput c : f32[7,1]\n"
+      "t = aten.t.default(self=w) : f32[33,20]\n"
+      "y = aten.addmm.default(self=b, mat1=x, mat2=t, beta=2) : f32[7,20]\nv = aten.addmm.default(self=c, mat1=x, mat2=t) : f32[7,20]\n"
+      "output y = y\noutput v = v\n", NULL },
+    { "products of a matrix that lies as it is, and of one that stays as it is", PASS(LINEAR), 0,
+      "input x : f32[20,20]\ninput w : f32[20,20]\n"
+      "t = aten.permute.default(self=w, dims=[0, 1]) : f32[20,20]\n"
+      "y = aten.mm.default(self=x, mat2=w) : f32[20,20]\nv = aten.mm.default(self=x, mat2=t) : f32[20,20]\n"
+      "output y = y\noutput v = v\n", NULL },
     { "a max pool whose indices nobody reads", PASS(POOL), 0,
       "input x : f32[1,2,8,9]\n"
       "y, i = aten.max_pool2d_with_indices.default(self=x, kernel_size=[3, 2], padding=[1, 0], ceil_mode=true) : f32[1,2,3,5], i64[1,2,3,5]\n"
