@@ -27,7 +27,8 @@ static const char help[] =
     "  --backend sim,ref       who runs it, by falling priority: sim, a simulated accelerator, and ref, the CPU, which\n"
     "                          is always the last (default ref)\n"
     "  --threads N             of the CPU backend (default 1)\n"
-    "  --optimize              fuse ops and fold constants first\n"
+    "  --optimize              fuse ops and fold constants first, as --bench does unasked\n"
+    "  --no-optimize           with --bench: times the graph as it is\n"
     "  --pass NAME             one pass or lowering then, as convert-aten-to-linalg; once for each, in order\n"
     "  --quantize DIR          to 8 bits first, by the samples DIR/INPUT.0.npy, DIR/INPUT.1.npy ... of each input\n"
     "  --quantize-weights BITS weights of linears alone, to 8 or 4 bits, without samples\n"
@@ -70,7 +71,7 @@ typedef struct run_state {
     run_list inputs, known, outputs, expected;
     npu_onnx_dim dims[RUN_MAX];
     uint32_t num_dims;
-    bool plan, memory, stats, text, dot, integer, optimizes, finds, widens, helps;
+    bool plan, memory, stats, text, dot, integer, optimizes, stays, finds, widens, helps;
     double rtol, atol;
     npu_map model_map, weight_maps[RUN_MAX], beside[RUN_MAX]; /* beside: files that an ONNX model names */
     uint32_t num_beside;
@@ -351,6 +352,8 @@ static int check_usage(const run_state *s)
                  "take is left to ref, which is always the last", b);
     } else if (s->samples && s->weight_bits) {
         say_line("--quantize and --quantize-weights: one of them");
+    } else if (s->optimizes && s->stays) {
+        say_line("--optimize and --no-optimize: one of them");
     } else if (s->weight_bits && s->weight_bits != 8 && s->weight_bits != 4) {
         say_line("--quantize-weights %u: expected 8 or 4", (unsigned)s->weight_bits);
     } else {
@@ -375,7 +378,8 @@ static int read_options(run_state *s, char **words)
         { "--plan", TAKES_NOTHING, &s->plan, 0 }, { "--memory", TAKES_NOTHING, &s->memory, 0 },
         { "--stats", TAKES_NOTHING, &s->stats, 0 }, { "--text", TAKES_NOTHING, &s->text, 0 },
         { "--dot", TAKES_NOTHING, &s->dot, 0 }, { "--integer", TAKES_NOTHING, &s->integer, 0 },
-        { "--optimize", TAKES_NOTHING, &s->optimizes, 0 }, { "--find-wrong-op", TAKES_NOTHING, &s->finds, 0 },
+        { "--optimize", TAKES_NOTHING, &s->optimizes, 0 }, { "--no-optimize", TAKES_NOTHING, &s->stays, 0 },
+        { "--find-wrong-op", TAKES_NOTHING, &s->finds, 0 },
         { "--f16-as-f32", TAKES_NOTHING, &s->widens, 0 }, { "--help", TAKES_NOTHING, &s->helps, 0 }
     };
     uint64_t given = 0;
@@ -947,7 +951,8 @@ static int run_passes(run_state *s)
 static int improve(run_state *s)
 {
     int result = s->integer || s->samples ? optimize(s, 1u << NPU_PASS_INTEGER) : RUN_OK;
-    result = result || !s->optimizes ? result : optimize(s, 0);
+    bool optimizes = s->optimizes || (s->bench && !s->stays); /* what is timed is what a program would run */
+    result = result || !optimizes ? result : optimize(s, 0);
     return result || !s->num_passes ? result : run_passes(s);
 }
 

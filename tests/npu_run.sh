@@ -35,6 +35,7 @@ text_model bare.txt 'input x : f32[2]' 'param w : f32[2,2]' 'y = aten.linear.def
 text_model open.txt 'symbol batch 0 8' 'input picture : f32[batch,2]' 'const w : f32[2,2] {1.0, 2.0, 3.0, 4.0}' \
     'y = aten.linear.default(picture, w)' 'output scores = y'
 text_model pair.txt 'input a : f32[2]' 'input b : f32[2]' 'y = aten.add.Tensor(a, b)' 'output y = y'
+text_model turned.txt 'input x : f32[1,3]' 'input w : f32[2,3]' 't = aten.t.default(w)' 'y = aten.mm.default(x, t)' 'output y = y'
 text_model none.txt 'c = aten.full.default([2], 1.0)' 'output y = c'
 text_model typo.txt 'input x : f32[2]' 'y = aten.relu.default(X1)' 'output y = y'
 text_model bytes.txt 'input x : f32[2]' 'q = quantized_decomposed.quantize_per_tensor.default(x, 1.0, 0, -128, 127, i8)' \
@@ -92,6 +93,7 @@ rows << END
 2|--threads 100000: expected|3|no.txt --threads 100000
 2|--runs 3x: expected|3|no.txt --runs 3x
 2|--bench 99999999999999999999: expected|3|no.txt --bench 99999999999999999999
+2|--optimize and --no-optimize: one of them|1|no.txt --optimize --no-optimize
 2|--rtol nan: expected|2|no.txt --verify y.npy --rtol nan
 2|--rtol -1: expected|2|no.txt --verify y.npy --rtol -1
 2|--dim NAME=N|3|no.txt --dim batch
@@ -166,6 +168,8 @@ rows << END
 0|--dim batch=0: no output has an element|2|$T/open.txt --dim batch=0
 0|2 ops quantise and dequantise, .* --integer turns them|3|$T/bytes.txt --bench 1
 0|1 runs: least|2|$T/tiny.txt --bench 1
+0|1 op    linear||$T/turned.txt --bench 1 --plan
+0|2 ops   t mm||$T/turned.txt --bench 1 --no-optimize --plan
 1|--known z=.*: the model has no input of this name|1|$T/open.onnx --known z=$T/two.npy
 1|--known .*two.npy: the model has no input of this name|1|$T/open.onnx --known $T/two.npy
 1|--known x=.*: for ONNX models, .* here --input gives|1|$T/tiny.txt --known x=$T/two.npy
