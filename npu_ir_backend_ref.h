@@ -4356,6 +4356,15 @@ static inline void npu__ref_map_compute(npu__ref_code code, void *y, const void 
     }
 }
 
+/* An operand as it is read along the result: blocks, each of them a row of `unit` elements, `step` apart, that is
+   repeated; where rows lie is said by the dims and strides of the blocks. */
+typedef struct npu__ref_blocks {
+    size_t unit, len;    /* elements of a row, and of a block */
+    int64_t step;
+    uint32_t rank;
+    int64_t dims[NPU_MAX_RANK], strides[NPU_MAX_RANK]; /* elements */
+} npu__ref_blocks;
+
 typedef struct npu__ref_operand {
     uint32_t mode;
     uint32_t index;      /* among the operands of the op */
@@ -4363,7 +4372,7 @@ typedef struct npu__ref_operand {
     bool direct;         /* elements in memory are what the expression takes */
     /* a wider dtype than that of the computation, or one that it would hold differently */
     bool round;
-    int64_t strides[NPU_MAX_RANK]; /* of the collapsed dims, elements */
+    npu__ref_blocks blocks;
     npu_scalar number;
     npu__ref_strip *strip; /* of a number */
 } npu__ref_operand;
@@ -4401,9 +4410,7 @@ typedef struct npu__ref_map_state {
     bool out_direct;       /* the expression may write into the result */
     bool dense;            /* one call does a part */
     bool divides;          /* integers: a zero divisor is an error */
-    uint32_t rank;         /* of the collapsed dims */
-    int64_t dims[NPU_MAX_RANK];
-    size_t len, row;       /* elements; strips end at a multiple of row (0 = anywhere) */
+    size_t len;            /* elements */
     npu__ref_operand operands[NPU__REF_OPERANDS];
 } npu__ref_map_state;
 
@@ -5028,40 +5035,40 @@ static const npu__ref_map_row *npu__ref_map_find(npu_kind kind)
 
 /* ---- prepare: operands ---- */
 
-/* Strides of every operand for the result's dims, dims of 1 left out and neighbours merged where all operands
-   allow it. */
-static void npu__ref_map_collapse(npu__ref_map_state *s, const npu_tensor *in, const npu_tensor *out)
+/* Dims of 1 are left out, neighbours merged. */
+static npu__ref_blocks npu__ref_blocks_of(const npu_tensor *t, const npu_tensor *out)
 {
+    npu__ref_blocks b;
+    uint32_t missing = out->rank - t->rank;
+    b.rank = 0;
     for (uint32_t i = 0; i < out->rank; i++) {
-        int64_t strides[NPU__REF_OPERANDS] = { 0 };
-        bool merge = s->rank > 0;
-        for (uint32_t k = 0; k < s->num_operands; k++) {
-            const npu_tensor *t = &in[s->operands[k].index];
-            uint32_t missing = out->rank - t->rank;
-            bool there = s->operands[k].mode != NPU__REF_NUMBER && i >= missing && t->dims[i - missing] != 1;
-            strides[k] = there ? t->strides[i - missing] : 0;
-            merge = merge && s->operands[k].strides[s->rank - 1] == strides[k] * out->dims[i];
-        }
-        if (out->dims[i] == 1) {
-            continue;
-        }
-        s->rank += !merge;
-        s->dims[s->rank - 1] = (merge ? s->dims[s->rank - 1] : 1) * out->dims[i];
-        for (uint32_t k = 0; k < s->num_operands; k++) {
-            s->operands[k].strides[s->rank - 1] = strides[k];
+        int64_t n = out->dims[i], stride = i >= missing && t->dims[i - missing] != 1 ? t->strides[i - missing] : 0;
+        bool merges = b.rank && b.strides[b.rank - 1] == stride * n;
+        if (n != 1) {
+            b.rank += !merges;
+            b.dims[b.rank - 1] = merges ? b.dims[b.rank - 1] * n : n;
+            b.strides[b.rank - 1] = stride;
         }
     }
+    b.unit = b.len = 1;
+    b.step = 1;
+    if (b.rank && b.strides[b.rank - 1]) {
+        b.rank--;
+        b.unit = b.len = (size_t)b.dims[b.rank];
+        b.step = b.strides[b.rank];
+    }
+    if (b.rank && !b.strides[b.rank - 1]) {
+        b.len *= (size_t)b.dims[--b.rank];
+    }
+    return b;
 }
 
-static uint32_t npu__ref_map_mode(const npu__ref_map_state *s, const npu__ref_operand *o)
+static uint32_t npu__ref_blocks_mode(const npu__ref_blocks *b)
 {
-    bool dense = true, repeated = true;
-    int64_t stride = 1;
-    for (uint32_t i = s->rank; i-- > 0; stride = npu__ref_next_stride(stride, s->dims[i])) {
-        dense = dense && o->strides[i] == stride;
-        repeated = repeated && o->strides[i] == 0;
-    }
-    return dense ? NPU__REF_DENSE : repeated ? NPU__REF_REPEATED : NPU__REF_BROADCAST;
+    bool is_one = b->rank == 0;
+    return is_one && b->unit == b->len && b->step == 1 ? NPU__REF_DENSE
+           : is_one && b->unit == 1                    ? NPU__REF_REPEATED
+                                                       : NPU__REF_BROADCAST;
 }
 
 /* Is dtype less than the class holds? Then an operand of another dtype takes its values before it takes part;
@@ -5167,12 +5174,10 @@ static npu_status npu__ref_map_operands(npu_prepare *p, npu__ref_map_state *s)
             }
         } else {
             o->dtype = p->in[o->index].dtype;
-            o->mode = npu__ref_map_mode(s, o);
+            o->blocks = npu__ref_blocks_of(&p->in[o->index], p->out);
+            o->mode = npu__ref_blocks_mode(&o->blocks);
             o->round = npu__ref_map_rounds(s, k, o->dtype, npu__ref_len(&p->in[o->index]) == 1);
             o->direct = (o->dtype == npu__ref_class_dtype[s->cls] && !o->round) || npu__ref_map_is_truth(s, k);
-        }
-        if (o->mode == NPU__REF_BROADCAST && s->dims[s->rank - 1] >= NPU__STRIP / 4) {
-            s->row = (size_t)s->dims[s->rank - 1];
         }
     }
     s->dense = npu__ref_map_is_dense(s, s->len, npu__ref_strip_len(s->cls));
@@ -5244,7 +5249,6 @@ static npu_status npu__ref_map_decide(npu_prepare *p, const npu__ref_map_row *ro
     s->out_direct = s->out_dtype == npu__ref_class_dtype[s->cls] ||
                     (s->cls == NPU__U8 && s->out_dtype == NPU_BOOL && npu__ref_op_is(s, NPU__REF_COMPARES));
     s->len = (size_t)npu__ref_len(&p->out[0]);
-    npu__ref_map_collapse(s, p->in, p->out);
     p->state = s;
     p->parts = npu__ref_parts(s->len, NPU__REF_GRAIN);
     return npu__ref_map_operands(p, s);
@@ -5303,79 +5307,216 @@ static bool npu__ref_map_takes(const npu_op_info *op, uint32_t operand, const np
 
 /* ---- launch ---- */
 
-/* Where result element pos is in an operand: its offset, and its index in every collapsed dim. */
-static int64_t npu__ref_map_offset(const npu__ref_map_state *s, const npu__ref_operand *o, size_t pos,
-                                   int64_t *index)
+/* An element of an operand: of which block, and which one there. */
+typedef struct npu__ref_element_at {
+    int64_t offset, index[NPU_MAX_RANK]; /* of the block */
+    size_t inside;
+} npu__ref_element_at;
+
+/* The one under result element pos. */
+static npu__ref_element_at npu__ref_blocks_at(const npu__ref_blocks *b, size_t pos)
 {
-    int64_t rest = (int64_t)pos, offset = 0;
-    for (uint32_t i = s->rank; i-- > 0; rest /= s->dims[i]) {
-        index[i] = rest % s->dims[i];
-        offset += index[i] * o->strides[i];
+    npu__ref_element_at at;
+    int64_t rest = (int64_t)(pos / b->len);
+    at.inside = pos % b->len;
+    at.offset = 0;
+    for (uint32_t i = b->rank; i-- > 0; rest /= b->dims[i]) {
+        at.index[i] = rest % b->dims[i];
+        at.offset += at.index[i] * b->strides[i];
     }
-    return offset;
+    return at;
 }
 
-/* From the end of a row of the innermost dim to the begin of the next one; returns the change of the offset.
-   */
-static int64_t npu__ref_map_next_row(const npu__ref_map_state *s, const npu__ref_operand *o, int64_t *index)
+/* n elements further, at most to where the next block begins. */
+static inline void npu__ref_blocks_move(npu__ref_element_at *at, const npu__ref_blocks *b, size_t n)
 {
-    int64_t step = 0;
-    for (uint32_t i = s->rank - 1; i-- > 0;) {
-        step += o->strides[i];
-        if (++index[i] < s->dims[i]) {
+    at->inside += n;
+    if (at->inside < b->len) {
+        return;
+    }
+    at->inside = 0;
+    for (uint32_t i = b->rank; i-- > 0;) {
+        at->offset += b->strides[i];
+        if (++at->index[i] < b->dims[i]) {
             break;
         }
-        step -= index[i] * o->strides[i];
-        index[i] = 0;
+        at->offset -= at->index[i] * b->strides[i];
+        at->index[i] = 0;
     }
-    return step;
 }
 
-/* Elements of a broadcast operand, row by row; the operand itself where one row holds them all as they are
-   needed. *kept: the offset of the one element that the strip was filled with where its row begins, which the rest of
-   the row asks for again; -1 = none. */
-static const void *npu__ref_map_gather(const npu__ref_map_state *s, const npu__ref_operand *o, const void *x,
-                                       size_t pos, size_t n, npu__ref_strip *strip, int64_t *kept)
+/* Which element of its row it is. */
+static inline size_t npu__ref_blocks_phase(const npu__ref_blocks *b, const npu__ref_element_at *at)
 {
-    size_t size = npu__ref_class_size[s->cls], run;
-    uint32_t last = s->rank - 1;
-    int64_t index[NPU_MAX_RANK], offset = npu__ref_map_offset(s, o, pos, index), stride = o->strides[last];
-    if (o->direct && stride == 1 && (int64_t)n <= s->dims[last] - index[last]) {
-        return (const char *)x + offset * (int64_t)size;
-    }
-    if (stride == 0 && *kept == offset) {
-        return strip;
-    }
-    *kept = stride == 0 && index[last] == 0 && (int64_t)n <= s->dims[last] ? offset : -1;
-    for (size_t i = 0; i < n; i += run) {
-        int64_t left = s->dims[last] - index[last];
-        run = (int64_t)(n - i) < left ? n - i : (size_t)left;
-        s->load(s->cls, (char *)strip + i * size, x, o->dtype, offset, stride, run);
-        offset += npu__ref_map_next_row(s, o, index) - index[last] * stride;
-        index[last] = 0;
-    }
-    return strip;
+    return b->unit == 1 ? 0 : b->unit == b->len ? at->inside : at->inside % b->unit;
 }
 
-/* Operand elements for result elements at + pos .. at + pos + n: where they are, or in `strip`. x is the address
-   of element `at` of a dense operand, of the first element of another. */
-static const void *npu__ref_map_read(const npu__ref_map_state *s, const npu__ref_operand *o, const void *x,
-                                     size_t at, size_t pos, size_t n, npu__ref_strip *strip, int64_t *kept)
+enum { NPU__REF_SLACK = 16 }; /* bytes behind gathered elements that are written, too */
+
+/* One element n times, by lines that reach over the end. */
+NPU__REF_INLINE void npu__ref_gather_one(char *to, const char *from, size_t n, size_t size)
 {
-    const void *from = strip;
+    char line[NPU__REF_SLACK];
+    for (size_t i = 0; i < sizeof line; i += size) {
+        memcpy(line + i, from, size);
+    }
+    for (size_t i = 0; i < n * size; i += sizeof line) {
+        memcpy(to + i, line, sizeof line);
+    }
+}
+
+NPU__REF_INLINE void npu__ref_gather_row(char *to, const char *from, int64_t step, size_t n, size_t size)
+{
+    if (step == 1 && n * size >= 32) {
+        memcpy(to, from, n * size);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        memcpy(to + i * size, from + (int64_t)i * step * (int64_t)size, size);
+    }
+}
+
+/* n elements of a block: what is left of a row, a row, and that again. */
+NPU__REF_INLINE void npu__ref_gather_rows(const npu__ref_blocks *b, char *to, const char *from, size_t phase, size_t n,
+                                          size_t size)
+{
+    size_t head = phase ? b->unit - phase : 0, done, len;
+    head = head < n ? head : n;
+    npu__ref_gather_row(to, from + (int64_t)phase * b->step * (int64_t)size, b->step, head, size);
+    n -= head, to += head * size;
+    done = b->unit < n ? b->unit : n;
+    npu__ref_gather_row(to, from, b->step, done, size);
+    for (; done < n; done += len) {
+        len = done < n - done ? done : n - done;
+        memcpy(to + done * size, to, len * size);
+    }
+}
+
+/* Whole blocks of the last dim of blocks are gathered in one go. */
+NPU__REF_INLINE void npu__ref_gather_body(const npu__ref_blocks *b, npu__ref_element_at *at, const char *x, char *to,
+                                          size_t n, size_t size)
+{
+    int64_t stride = b->rank ? b->strides[b->rank - 1] : 0;
+    size_t run;
+    while (n) {
+        const char *from = x + at->offset * (int64_t)size;
+        size_t phase = npu__ref_blocks_phase(b, at), count = 1;
+        size_t left = b->rank ? (size_t)(b->dims[b->rank - 1] - at->index[b->rank - 1]) : 1;
+        run = n < b->len - at->inside ? n : b->len - at->inside;
+        if (run == b->len && left > 1) {
+            count = n / run < left ? n / run : left;
+            at->index[b->rank - 1] += (int64_t)count - 1;
+            at->offset += ((int64_t)count - 1) * stride;
+        }
+        n -= count * run;
+        for (; count > 0; count--, from += stride * (int64_t)size, to += run * size) {
+            if (b->unit == 1) {
+                npu__ref_gather_one(to, from, run, size);
+            } else {
+                npu__ref_gather_rows(b, to, from, phase, run, size);
+            }
+        }
+        npu__ref_blocks_move(at, b, run);
+    }
+}
+
+/* n elements of `size` bytes of x, from `at` on, which moves; NPU__REF_SLACK bytes behind them are written, too. */
+static void npu__ref_gather(const npu__ref_blocks *b, npu__ref_element_at *at, const void *x, size_t size, void *to,
+                            size_t n)
+{
+    switch (size) {
+    case 1: npu__ref_gather_body(b, at, (const char *)x, (char *)to, n, 1); break;
+    case 2: npu__ref_gather_body(b, at, (const char *)x, (char *)to, n, 2); break;
+    case 4: npu__ref_gather_body(b, at, (const char *)x, (char *)to, n, 4); break;
+    case 8: npu__ref_gather_body(b, at, (const char *)x, (char *)to, n, 8); break;
+    default: npu__ref_gather_body(b, at, (const char *)x, (char *)to, n, 16); break;
+    }
+}
+
+/* What the loop over strips knows of an operand. */
+typedef struct npu__ref_source {
+    npu__ref_strip strip;
+    char slack[NPU__REF_SLACK];
+    npu__ref_element_at at;  /* of a broadcast operand: the next element, */
+    size_t phase;            /* which one of its row that is, */
+    int64_t kept;            /* the block whose elements are in the strip, */
+    size_t kept_at, kept_len; /* from which one of its row, and how many */
+} npu__ref_source;
+
+/* Elements in another dtype than the class's are gathered as they are. */
+NPU__REF_APART static void npu__ref_map_convert(const npu__ref_map_state *s, const npu__ref_operand *o, const void *x,
+                                                npu__ref_source *from, size_t n)
+{
+    uint64_t raw[NPU__STRIP + NPU__REF_SLACK / sizeof(uint64_t)];
+    for (size_t i = 0, len; i < n; i += len) {
+        len = n - i < NPU__STRIP ? n - i : NPU__STRIP;
+        npu__ref_gather(&o->blocks, &from->at, x, npu__ref_size(o->dtype), raw, len);
+        s->load(s->cls, (char *)&from->strip + i * npu__ref_class_size[s->cls], raw, o->dtype, 0, 1, len);
+    }
+}
+
+/* Elements of a broadcast operand; the operand itself where one row holds them all as they are needed. */
+static const void *npu__ref_map_gather(const npu__ref_map_state *s, const npu__ref_operand *o, const void *x, size_t n,
+                                       npu__ref_source *from)
+{
+    const npu__ref_blocks *b = &o->blocks;
+    npu__ref_element_at *at = &from->at;
+    size_t size = npu__ref_class_size[s->cls], phase = from->phase;
+    bool is_inside = n <= b->len - at->inside;
+    int64_t block = at->offset;
+    if (o->direct && b->step == 1 && phase + n <= b->unit) {
+        npu__ref_blocks_move(at, b, n);
+        return (const char *)x + (block + (int64_t)phase) * (int64_t)size;
+    }
+    if (is_inside && block == from->kept && phase == from->kept_at && n <= from->kept_len) {
+        npu__ref_blocks_move(at, b, n);
+        return &from->strip;
+    }
+    from->kept = block, from->kept_at = phase, from->kept_len = is_inside ? n : 0;
+    if (o->direct) {
+        npu__ref_gather(b, at, x, size, &from->strip, n);
+    } else {
+        npu__ref_map_convert(s, o, x, from, n);
+    }
+    return &from->strip;
+}
+
+/* How many elements the next strip has best, at most `most`: to the end of a long row, which then is read where it is,
+   or whole rows of a long block, which then are gathered once. */
+static size_t npu__ref_map_best(const npu__ref_operand *o, npu__ref_source *from, size_t most)
+{
+    const npu__ref_blocks *b = &o->blocks;
+    size_t left = b->len - from->at.inside;
+    from->phase = npu__ref_blocks_phase(b, &from->at);
+    if (b->unit >= NPU__STRIP / 2 || (from->phase && b->len >= 4 * NPU__STRIP)) {
+        left = b->unit - from->phase;
+    } else if (b->len < 4 * NPU__STRIP) {
+        left = most;
+    } else if (left >= most && most >= b->unit) {
+        left = most / b->unit * b->unit;
+    }
+    return left < most ? left : most;
+}
+
+/* Operand elements for the n result elements from pos on: where they are, or in the strip. x is the address of the
+   first element of a broadcast operand, or of that of a dense one under the first result element. */
+static const void *npu__ref_map_read(const npu__ref_map_state *s, const npu__ref_operand *o, const void *x, size_t pos,
+                                     size_t n, npu__ref_source *source)
+{
+    const void *from = &source->strip;
     switch (o->mode) {
     case NPU__REF_NUMBER: return o->strip;
-    case NPU__REF_REPEATED: return strip; /* filled at the start */
-    case NPU__REF_BROADCAST: from = npu__ref_map_gather(s, o, x, at + pos, n, strip, kept); break;
+    case NPU__REF_REPEATED: return from; /* filled at the start */
+    case NPU__REF_BROADCAST: from = npu__ref_map_gather(s, o, x, n, source); break;
     default:
         if (o->direct) {
             return (const char *)x + pos * npu__ref_class_size[s->cls];
         }
-        s->load(s->cls, strip, x, o->dtype, (int64_t)pos, 1, n);
+        s->load(s->cls, &source->strip, x, o->dtype, (int64_t)pos, 1, n);
         break;
     }
     if (o->round) {
-        npu__ref_round(s->cls, s->dtype, strip, n);
+        npu__ref_round(s->cls, s->dtype, &source->strip, n);
     }
     return from;
 }
@@ -5404,25 +5545,29 @@ static void npu__ref_map_repeat(const npu__ref_map_state *s, const npu__ref_oper
 static npu_status npu__ref_map_strips(const npu__ref_map_state *s, const void *const *from, void *to, size_t at,
                                       size_t len)
 {
-    npu__ref_strip strips[NPU__REF_OPERANDS], result;
+    npu__ref_source sources[NPU__REF_OPERANDS];
+    npu__ref_strip result;
     size_t size = npu__ref_class_size[s->cls], most = npu__ref_strip_len(s->cls), n;
     bool computes = npu__ref_map_computes(s->code);
-    int64_t kept[NPU__REF_OPERANDS];
-    for (uint32_t k = 0; k < s->num_operands; k++) {
-        kept[k] = -1;
-        if (s->operands[k].mode == NPU__REF_REPEATED) {
-            npu__ref_map_repeat(s, &s->operands[k], from[k], &strips[k], len < most ? len : most);
+    for (uint32_t k = 0; k < s->num_operands && len; k++) {
+        const npu__ref_operand *o = &s->operands[k];
+        if (o->mode == NPU__REF_REPEATED) {
+            npu__ref_map_repeat(s, o, from[k], &sources[k].strip, len < most ? len : most);
+        } else if (o->mode == NPU__REF_BROADCAST) {
+            sources[k].at = npu__ref_blocks_at(&o->blocks, at);
+            sources[k].kept_len = 0;
         }
     }
     for (size_t pos = 0; pos < len; pos += n) {
         const void *x[NPU__REF_OPERANDS];
         void *y = s->out_direct ? (void *)((char *)to + pos * size) : &result;
-        size_t limit = s->row ? s->row - (at + pos) % s->row : most;
         n = len - pos < most ? len - pos : most;
-        n = n < limit ? n : limit;
+        for (uint32_t k = 0; k < s->num_operands; k++) {
+            const npu__ref_operand *o = &s->operands[k];
+            n = o->mode == NPU__REF_BROADCAST ? npu__ref_map_best(o, &sources[k], n) : n;
+        }
         for (uint32_t k = 0; k < NPU__REF_OPERANDS; k++) {
-            x[k] = k < s->num_operands
-                       ? npu__ref_map_read(s, &s->operands[k], from[k], at, pos, n, &strips[k], &kept[k]) : x[0];
+            x[k] = k < s->num_operands ? npu__ref_map_read(s, &s->operands[k], from[k], pos, n, &sources[k]) : x[0];
         }
         if (s->divides && npu__ref_has_zero((const int64_t *)x[1], n)) {
             return NPU_ERR_NUMERICAL;
@@ -16170,10 +16315,12 @@ NPU__REF_COLD static npu_status npu__ref_complex_prepare(npu_prepare *p)
     s->value = row->value;
     s->map.op = &npu__ref_op_add; /* no trait of it says anything of operands */
     npu__ref_map_bind(&s->map, p->op, row->num_operands, &present);
-    npu__ref_map_collapse(&s->map, p->in, p->out);
     for (uint32_t k = 0; k < s->map.num_operands; k++) {
         npu__ref_operand *o = &s->map.operands[k];
-        o->dtype = o->mode == NPU__REF_NUMBER ? (uint32_t)NPU_F64 : p->in[o->index].dtype;
+        if (o->mode != NPU__REF_NUMBER) {
+            o->dtype = p->in[o->index].dtype;
+            o->blocks = npu__ref_blocks_of(&p->in[o->index], p->out);
+        }
     }
     s->single = npu__ref_complex_is_single(p->op) && p->out[0].dtype == NPU_BOOL;
     s->map.out_dtype = p->out[0].dtype;
@@ -16183,24 +16330,13 @@ NPU__REF_COLD static npu_status npu__ref_complex_prepare(npu_prepare *p)
     return NPU_OK;
 }
 
-/* Elements pos .. pos + n of an operand, as they lie under the result. */
-static void npu__ref_complex_read(const npu__ref_complex_state *s, const npu__ref_operand *o, const void *x, size_t pos,
-                                  size_t n, npu__ref_complex *to)
+/* The next n elements of an operand. */
+static void npu__ref_complex_read(const npu__ref_complex_state *s, const npu__ref_operand *o, const void *x,
+                                  npu__ref_element_at *at, size_t n, npu__ref_complex *to)
 {
-    double *pairs = (double *)to;
-    const npu__ref_map_state *m = &s->map;
-    int64_t index[NPU_MAX_RANK], offset = npu__ref_map_offset(m, o, pos, index);
-    size_t run;
-    for (size_t i = 0; i < n; i += run) {
-        int64_t stride = m->rank ? o->strides[m->rank - 1] : 0, left = m->rank
-            ? m->dims[m->rank - 1] - index[m->rank - 1] : 1;
-        run = (int64_t)(n - i) < left ? n - i : (size_t)left;
-        npu__ref_load_pairs(pairs + 2 * i, x, o->dtype, offset, stride, run);
-        if (i + run < n) {
-            offset += npu__ref_map_next_row(m, o, index) - index[m->rank - 1] * stride;
-            index[m->rank - 1] = 0;
-        }
-    }
+    double *pairs = (double *)to, raw[2 * NPU__REF_PAIRS + NPU__REF_SLACK / sizeof(double)];
+    npu__ref_gather(&o->blocks, at, x, npu__ref_size(o->dtype), raw, n);
+    npu__ref_load_pairs(pairs, raw, o->dtype, 0, 1, n);
     for (size_t i = 0; s->single && i < 2 * n; i++) {
         pairs[i] = (double)(float)pairs[i];
     }
@@ -16211,10 +16347,14 @@ static npu_status npu__ref_complex_launch(const npu_launch *l, uint32_t part, ui
 {
     const npu__ref_complex_state *s = (const npu__ref_complex_state *)l->state;
     npu__ref_complex_run x[NPU__REF_OPERANDS], y;
+    npu__ref_element_at places[NPU__REF_OPERANDS];
     size_t begin, end, n;
     npu__ref_split(s->map.len, part, parts, &begin, &end);
     for (uint32_t k = 0; k < NPU__REF_OPERANDS; k++) {
         const npu__ref_operand *o = &s->map.operands[k];
+        if (k < s->map.num_operands && o->mode != NPU__REF_NUMBER && begin < end) {
+            places[k] = npu__ref_blocks_at(&o->blocks, begin);
+        }
         for (size_t i = 0; i < NPU__REF_PAIRS && (k >= s->map.num_operands || o->mode == NPU__REF_NUMBER); i++) {
             x[k][i] = npu__ref_pair_of(k < s->map.num_operands ? npu_scalar_value(o->number) : 1, 0);
         }
@@ -16224,7 +16364,7 @@ static npu_status npu__ref_complex_launch(const npu_launch *l, uint32_t part, ui
         for (uint32_t k = 0; k < s->map.num_operands; k++) {
             const npu__ref_operand *o = &s->map.operands[k];
             if (o->mode != NPU__REF_NUMBER) {
-                npu__ref_complex_read(s, o, l->x[o->index], pos, n, x[k]);
+                npu__ref_complex_read(s, o, l->x[o->index], &places[k], n, x[k]);
             }
         }
         s->value((const npu__ref_complex_run *)x, y, n);

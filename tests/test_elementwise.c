@@ -358,10 +358,12 @@ static void test_permutations_of_random_shapes(void)
 
 typedef npu_status (*prepare_fn)(npu_prepare *p);
 
+enum { MOST_ELEMENTS = 8192 };
+
 typedef struct binary {
     npu_tensor in[2], out;
     npu_spec specs[3];
-    uint64_t memory[3][8192];
+    uint64_t memory[3][3 * MOST_ELEMENTS];
 } binary;
 
 static void set_operand(npu_tensor *t, npu_spec *spec, npu_dtype dtype, uint32_t rank, const int64_t *dims)
@@ -402,6 +404,37 @@ static void random_dims(uint32_t rank, const int64_t *out, uint32_t *operand_ran
     }
 }
 
+/* Short rows and long ones, of which a strip holds many, a few or a part. */
+static void random_shape(uint32_t rank, int64_t *dims)
+{
+    static const int64_t sizes[] = { 1, 2, 3, 5, 8, 9, 16, 50, 64, 130, 257, 700, 1100, 2050 };
+    int64_t len = 1;
+    for (uint32_t i = 0; i < rank; i++) {
+        do {
+            dims[i] = sizes[random_below(sizeof sizes / sizeof sizes[0])];
+        } while (len * dims[i] > MOST_ELEMENTS);
+        len *= dims[i];
+    }
+}
+
+/* Rows end to begin, or elements apart, as views of other values have them. */
+static void random_strides(npu_tensor *t)
+{
+    int64_t step = random_below(4) ? 1 : 2 + random_below(2);
+    uint32_t a = random_below(t->rank + !t->rank), b = random_below(t->rank + !t->rank);
+    bool swaps = t->rank && random_below(4) == 0;
+    int64_t order[NPU_MAX_RANK];
+    for (uint32_t i = 0; i < t->rank; i++) {
+        order[i] = i;
+    }
+    if (swaps) {
+        order[a] = b, order[b] = a;
+    }
+    for (uint32_t i = t->rank; i-- > 0; step *= t->dims[order[i]]) {
+        t->strides[order[i]] = step;
+    }
+}
+
 static int64_t operand_index(const npu_tensor *t, const npu_tensor *out, int64_t pos)
 {
     int64_t at = 0;
@@ -423,16 +456,16 @@ static double element(const npu_tensor *t, const void *memory, int64_t i)
 static void check_mul(npu_dtype a, npu_dtype b, prepare_fn prepare)
 {
     static binary t;
-    uint32_t rank = 1 + random_below(4), ranks[2];
+    uint32_t rank = 1 + random_below(5), ranks[2];
     int64_t out[NPU_MAX_RANK], dims[NPU_MAX_RANK], wrong = 0;
-    for (uint32_t i = 0; i < rank; i++) {
-        out[i] = rank == 1 ? random_below(2000) : rank == 2 ? 1 + random_below(85) : 1 + random_below(9);
-    }
+    random_shape(rank, out);
+    out[0] = random_below(50) ? out[0] : 0;
     set_operand(&t.out, &t.specs[2], npu_dtype_promote(a, b), rank, out);
     for (uint32_t k = 0; k < 2; k++) {
         random_dims(rank, out, &ranks[k], dims);
         set_operand(&t.in[k], &t.specs[k], k ? b : a, ranks[k], dims);
-        for (int64_t i = 0; i < npu__ref_len(&t.in[k]); i++) {
+        random_strides(&t.in[k]);
+        for (int64_t i = 0; i < 3 * npu__ref_len(&t.in[k]); i++) {
             double x = random_below(11);
             npu__ref_store_f64(t.memory[k], t.in[k].dtype, i, 1, &x, 1);
         }
