@@ -4291,16 +4291,34 @@ static const npu__ref_expression npu__ref_op_copy = { NPU__REF_MOVES, NULL, { { 
 #define NPU__REF_CLASSES_neon NPU__REF_CLASSES_base
 #define NPU__REF_CLASSES_avx2 npu__ref_load_class_avx2, npu__ref_store_class_avx2
 
+/* `count` rows of n times the same four bytes, those of the next row `stride` elements on; NPU__REF_SLACK bytes behind
+   the last row are written, too. */
+typedef void (*npu__ref_repeat_rows_fn)(char *to, const char *from, int64_t stride, size_t n, size_t count);
+
+enum { NPU__REF_SLACK = 64 };
+
+NPU__REF_INLINE void npu__ref_repeat_rows_body(char *to, const char *from, int64_t stride, size_t n, size_t count)
+{
+    for (; count > 0; count--, from += 4 * stride, to += 4 * n) {
+        uint32_t word;
+        memcpy(&word, from, 4);
+        NPU__REF_EACH((n + 15) / 16 * 16, memcpy(to + 4 * i, &word, 4))
+    }
+}
+NPU__REF_ON_WIDE(NPU__REF_LOOP_OF, repeat_rows, (char *to, const char *from, int64_t stride, size_t n, size_t count),
+                 (to, from, stride, n, count))
+
 /* Loops over elements. */
 typedef struct npu__ref_element_loops {
     void (*load_f32)(float *to, const void *from, uint32_t dtype, int64_t first, int64_t stride, size_t n);
     void (*store_f32)(void *to, uint32_t dtype, int64_t first, int64_t stride, const float *from, size_t n);
     npu__ref_load_fn load;
     npu__ref_store_fn store;
+    npu__ref_repeat_rows_fn repeat_rows;
 } npu__ref_element_loops;
 
 static const npu__ref_element_loops npu__ref_element_loops_of[] = {
-#define NPU_X(set, narrow, wide) { NPU__REF_LOADS_##narrow, NPU__REF_CLASSES_##narrow },
+#define NPU_X(set, narrow, wide) { NPU__REF_LOADS_##narrow, NPU__REF_CLASSES_##narrow, npu__ref_repeat_rows_##wide },
     NPU__REF_ISAS(NPU_X)
 #undef NPU_X
 };
@@ -4401,8 +4419,7 @@ typedef struct npu__ref_map_state {
     npu__ref_bound_fn bound; /* not NULL: in place of code, where operand 0 is dense */
     bool is_limited;         /* it does as npu_epilogue.limits says, with these */
     float limits[2];
-    npu__ref_load_fn load;
-    npu__ref_store_fn store;
+    const npu__ref_element_loops *loops;
     uint32_t num_operands;
     int cls;
     uint32_t dtype;        /* of the computation */
@@ -5239,8 +5256,7 @@ static npu_status npu__ref_map_decide(npu_prepare *p, const npu__ref_map_row *ro
     s->cls = npu__ref_map_class(s->op, s->cls, isa);
     s->cls = npu__ref_map_narrow(s, p, isa);
     s->code = npu__ref_map_code(s->op, s->cls, isa);
-    s->load = npu__ref_element_loops_of[isa].load;
-    s->store = npu__ref_element_loops_of[isa].store;
+    s->loops = &npu__ref_element_loops_of[isa];
     if (!npu__ref_map_computes(s->code) && !npu__ref_op_is(s, NPU__REF_MOVES)) {
         return NPU_ERR_NOT_IMPLEMENTED;
     }
@@ -5351,12 +5367,10 @@ static inline size_t npu__ref_blocks_phase(const npu__ref_blocks *b, const npu__
     return b->unit == 1 ? 0 : b->unit == b->len ? at->inside : at->inside % b->unit;
 }
 
-enum { NPU__REF_SLACK = 16 }; /* bytes behind gathered elements that are written, too */
-
 /* One element n times, by lines that reach over the end. */
 NPU__REF_INLINE void npu__ref_gather_one(char *to, const char *from, size_t n, size_t size)
 {
-    char line[NPU__REF_SLACK];
+    char line[16];
     for (size_t i = 0; i < sizeof line; i += size) {
         memcpy(line + i, from, size);
     }
@@ -5393,8 +5407,8 @@ NPU__REF_INLINE void npu__ref_gather_rows(const npu__ref_blocks *b, char *to, co
 }
 
 /* Whole blocks of the last dim of blocks are gathered in one go. */
-NPU__REF_INLINE void npu__ref_gather_body(const npu__ref_blocks *b, npu__ref_element_at *at, const char *x, char *to,
-                                          size_t n, size_t size)
+NPU__REF_INLINE void npu__ref_gather_body(const npu__ref_element_loops *loops, const npu__ref_blocks *b,
+                                          npu__ref_element_at *at, const char *x, char *to, size_t n, size_t size)
 {
     int64_t stride = b->rank ? b->strides[b->rank - 1] : 0;
     size_t run;
@@ -5409,6 +5423,11 @@ NPU__REF_INLINE void npu__ref_gather_body(const npu__ref_blocks *b, npu__ref_ele
             at->offset += ((int64_t)count - 1) * stride;
         }
         n -= count * run;
+        if (b->unit == 1 && size == 4) {
+            loops->repeat_rows(to, from, stride, run, count);
+            to += count * run * size;
+            count = 0;
+        }
         for (; count > 0; count--, from += stride * (int64_t)size, to += run * size) {
             if (b->unit == 1) {
                 npu__ref_gather_one(to, from, run, size);
@@ -5421,15 +5440,15 @@ NPU__REF_INLINE void npu__ref_gather_body(const npu__ref_blocks *b, npu__ref_ele
 }
 
 /* n elements of `size` bytes of x, from `at` on, which moves; NPU__REF_SLACK bytes behind them are written, too. */
-static void npu__ref_gather(const npu__ref_blocks *b, npu__ref_element_at *at, const void *x, size_t size, void *to,
-                            size_t n)
+static void npu__ref_gather(const npu__ref_element_loops *loops, const npu__ref_blocks *b, npu__ref_element_at *at,
+                            const void *x, size_t size, void *to, size_t n)
 {
     switch (size) {
-    case 1: npu__ref_gather_body(b, at, (const char *)x, (char *)to, n, 1); break;
-    case 2: npu__ref_gather_body(b, at, (const char *)x, (char *)to, n, 2); break;
-    case 4: npu__ref_gather_body(b, at, (const char *)x, (char *)to, n, 4); break;
-    case 8: npu__ref_gather_body(b, at, (const char *)x, (char *)to, n, 8); break;
-    default: npu__ref_gather_body(b, at, (const char *)x, (char *)to, n, 16); break;
+    case 1: npu__ref_gather_body(loops, b, at, (const char *)x, (char *)to, n, 1); break;
+    case 2: npu__ref_gather_body(loops, b, at, (const char *)x, (char *)to, n, 2); break;
+    case 4: npu__ref_gather_body(loops, b, at, (const char *)x, (char *)to, n, 4); break;
+    case 8: npu__ref_gather_body(loops, b, at, (const char *)x, (char *)to, n, 8); break;
+    default: npu__ref_gather_body(loops, b, at, (const char *)x, (char *)to, n, 16); break;
     }
 }
 
@@ -5450,8 +5469,8 @@ NPU__REF_APART static void npu__ref_map_convert(const npu__ref_map_state *s, con
     uint64_t raw[NPU__STRIP + NPU__REF_SLACK / sizeof(uint64_t)];
     for (size_t i = 0, len; i < n; i += len) {
         len = n - i < NPU__STRIP ? n - i : NPU__STRIP;
-        npu__ref_gather(&o->blocks, &from->at, x, npu__ref_size(o->dtype), raw, len);
-        s->load(s->cls, (char *)&from->strip + i * npu__ref_class_size[s->cls], raw, o->dtype, 0, 1, len);
+        npu__ref_gather(s->loops, &o->blocks, &from->at, x, npu__ref_size(o->dtype), raw, len);
+        s->loops->load(s->cls, (char *)&from->strip + i * npu__ref_class_size[s->cls], raw, o->dtype, 0, 1, len);
     }
 }
 
@@ -5474,7 +5493,7 @@ static const void *npu__ref_map_gather(const npu__ref_map_state *s, const npu__r
     }
     from->kept = block, from->kept_at = phase, from->kept_len = is_inside ? n : 0;
     if (o->direct) {
-        npu__ref_gather(b, at, x, size, &from->strip, n);
+        npu__ref_gather(s->loops, b, at, x, size, &from->strip, n);
     } else {
         npu__ref_map_convert(s, o, x, from, n);
     }
@@ -5490,8 +5509,10 @@ static size_t npu__ref_map_best(const npu__ref_operand *o, npu__ref_source *from
     from->phase = npu__ref_blocks_phase(b, &from->at);
     if (b->unit >= NPU__STRIP / 2 || (from->phase && b->len >= 4 * NPU__STRIP)) {
         left = b->unit - from->phase;
-    } else if (b->len < 4 * NPU__STRIP) {
+    } else if (b->len <= 2 * NPU__STRIP || (b->unit > 1 && b->len < 4 * NPU__STRIP)) {
         left = most;
+    } else if (left >= most && left < 2 * most && b->unit == 1) {
+        left = (left + 31) / 32 * 16;
     } else if (left >= most && most >= b->unit) {
         left = most / b->unit * b->unit;
     }
@@ -5512,7 +5533,7 @@ static const void *npu__ref_map_read(const npu__ref_map_state *s, const npu__ref
         if (o->direct) {
             return (const char *)x + pos * npu__ref_class_size[s->cls];
         }
-        s->load(s->cls, &source->strip, x, o->dtype, (int64_t)pos, 1, n);
+        s->loops->load(s->cls, &source->strip, x, o->dtype, (int64_t)pos, 1, n);
         break;
     }
     if (o->round) {
@@ -5535,7 +5556,7 @@ static bool npu__ref_has_zero(const int64_t *x, size_t n)
 static void npu__ref_map_repeat(const npu__ref_map_state *s, const npu__ref_operand *o, const void *x, void *to,
                                 size_t n)
 {
-    s->load(s->cls, to, x, o->dtype, 0, 0, 1);
+    s->loops->load(s->cls, to, x, o->dtype, 0, 0, 1);
     if (o->round) {
         npu__ref_round(s->cls, s->dtype, to, 1);
     }
@@ -5576,7 +5597,7 @@ static npu_status npu__ref_map_strips(const npu__ref_map_state *s, const void *c
             npu__ref_map_compute(s->code, y, x, n);
         }
         if (!computes || !s->out_direct) {
-            s->store(s->cls, to, s->out_dtype, (int64_t)pos, 1, computes ? y : x[0], n);
+            s->loops->store(s->cls, to, s->out_dtype, (int64_t)pos, 1, computes ? y : x[0], n);
         }
     }
     return NPU_OK;
@@ -5590,11 +5611,11 @@ static npu_status npu__ref_map_run(const npu__ref_map_state *s, const void *cons
     const npu__ref_operand *first = &s->operands[0];
     bool moves = !npu__ref_map_computes(s->code) && first->mode == NPU__REF_DENSE && !first->round;
     if (moves && first->direct) { /* a cast in one step */
-        s->store(s->cls, y, s->out_dtype, 0, 1, x[0], n);
+        s->loops->store(s->cls, y, s->out_dtype, 0, 1, x[0], n);
         return NPU_OK;
     }
     if (moves && s->out_direct) {
-        s->load(s->cls, y, x[0], first->dtype, 0, 1, n);
+        s->loops->load(s->cls, y, x[0], first->dtype, 0, 1, n);
         return NPU_OK;
     }
     if (s->bound) {
@@ -16335,7 +16356,7 @@ static void npu__ref_complex_read(const npu__ref_complex_state *s, const npu__re
                                   npu__ref_element_at *at, size_t n, npu__ref_complex *to)
 {
     double *pairs = (double *)to, raw[2 * NPU__REF_PAIRS + NPU__REF_SLACK / sizeof(double)];
-    npu__ref_gather(&o->blocks, at, x, npu__ref_size(o->dtype), raw, n);
+    npu__ref_gather(npu__ref_element_loops_of, &o->blocks, at, x, npu__ref_size(o->dtype), raw, n);
     npu__ref_load_pairs(pairs, raw, o->dtype, 0, 1, n);
     for (size_t i = 0; s->single && i < 2 * n; i++) {
         pairs[i] = (double)(float)pairs[i];
