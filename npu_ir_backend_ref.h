@@ -12341,19 +12341,24 @@ static npu__ref_matrix_view npu__ref_conv_matrix(const npu__ref_conv_shape *c, c
     return m;
 }
 
-/* The weights as [group, out, in, tap], or, where those of a tap go together, [group, out, tap, in]. */
+/* The weights as [group, out, in, tap], or, where those of a tap go together, [group, out, tap, in]. Input channels of a
+   transposed convolution, which lie far apart, go by as many as fill a cache line of the result. */
 static void npu__ref_conv_pack_weights(const npu__ref_conv_blocked *s, const void *from, char *to)
 {
     const npu__ref_conv_shape *c = s->conv;
     int64_t taps = s->dim[0].taps * s->dim[1].taps * s->dim[2].taps;
     bool by_taps = npu__ref_conv_is_by_taps(s);
-    for (int64_t i = 0; i < c->groups * c->out_channels; i++) {
-        for (int64_t j = 0; j < (by_taps ? taps : c->in_channels); j++) {
-            npu__ref_matrix_view m = npu__ref_conv_matrix(c, from, i / c->out_channels,
-                                                          by_taps ? npu__ref_conv_tap(s, j) : 0);
-            int64_t n = by_taps ? c->in_channels : taps, at = i % c->out_channels * m.col + (by_taps ? 0 : j * m.row);
-            npu__ref_load_numbers(c->isa, to, m.x, c->dtype, at, by_taps ? m.row : 1, (size_t)n);
-            to += (size_t)n * s->plan.size;
+    int64_t rows = by_taps ? taps : c->in_channels, len = by_taps ? c->in_channels : taps;
+    int64_t most = by_taps && c->transposed ? 16 : len;
+    for (int64_t first = 0; first < len; first += most) {
+        size_t n = (size_t)npu__ref_min(most, len - first);
+        for (int64_t i = 0; i < c->groups * c->out_channels * rows; i++) {
+            int64_t channel = i / rows, row = i % rows;
+            npu__ref_matrix_view m = npu__ref_conv_matrix(c, from, channel / c->out_channels,
+                                                          by_taps ? npu__ref_conv_tap(s, row) : 0);
+            int64_t at = channel % c->out_channels * m.col + (by_taps ? first : row) * m.row;
+            npu__ref_load_numbers(c->isa, to + (size_t)(i * len + first) * s->plan.size, m.x, c->dtype, at,
+                                  by_taps ? m.row : 1, n);
         }
     }
 }
@@ -13658,18 +13663,24 @@ NPU__REF_INLINE void npu__ref_winograd_line(int64_t tile, float *to, int64_t ste
     to[3 * step] = (even2 + odd2) * (1 / 6.0f), to[4 * step] = (even2 - odd2) * (1 / 6.0f), to[5 * step] = c;
 }
 
-/* The taps of n output channels, `from_step` apart, for one input channel; the results go `step` apart. */
+/* The taps of n output channels, `from_step` apart, for one input channel; the results go `step` apart: often by pages,
+   of which a cache holds few lines, so that each is written to its end first. */
 NPU__REF_INLINE void npu__ref_winograd_taps_body(int64_t tile, float *to, int64_t step, const float *from,
                                                  int64_t from_step, size_t n)
 {
+    float taps[9][NPU__REF_PIXEL_CHANNELS], lines[18][NPU__REF_PIXEL_CHANNELS];
     for (size_t i = 0; i < n; i++, from += from_step) {
-        float lines[6][3];
-        for (size_t k = 0; k < 3; k++) {
-            npu__ref_winograd_line(tile, &lines[0][k], 3, from[k], from[3 + k], from[6 + k]);
+        for (size_t k = 0; k < 9; k++) {
+            taps[k][i] = from[k];
         }
-        for (int64_t k = 0; k < tile + 2; k++) {
-            npu__ref_winograd_line(tile, to + k * (tile + 2) * step + i, step, lines[k][0], lines[k][1], lines[k][2]);
-        }
+    }
+    for (size_t k = 0; k < 3; k++) {
+        NPU__REF_EACH(n, npu__ref_winograd_line(tile, &lines[k][i], 3 * NPU__REF_PIXEL_CHANNELS, taps[k][i],
+                                                taps[3 + k][i], taps[6 + k][i]))
+    }
+    for (int64_t k = 0; k < tile + 2; k++, to += (tile + 2) * step) {
+        NPU__REF_EACH(n, npu__ref_winograd_line(tile, to + i, step, lines[3 * k][i], lines[3 * k + 1][i],
+                                                lines[3 * k + 2][i]))
     }
 }
 
@@ -19533,7 +19544,7 @@ NPU__REF_INLINE void npu__ref_distances_of(const bool squares, float *sums, cons
         const float e = x[k];
         NPU__REF_EACH(NPU__REF_LANES, float d = e - columns[i]; lanes[i] += squares ? d * d : fabsf(d))
     }
-    memcpy(sums, lanes, sizeof lanes);
+    NPU__REF_EACH(NPU__REF_LANES, sums[i] = squares ? sqrtf(lanes[i]) : lanes[i])
 }
 
 NPU__REF_INLINE void npu__ref_distances_body(bool squares, float *sums, const float *x, const float *columns, size_t n)
@@ -26147,6 +26158,8 @@ static npu_status npu__ref_distances_launch(const npu_launch *l, uint32_t part, 
     return NPU_OK;
 }
 
+enum { NPU__REF_DISTANCE_ROWS = 32 }; /* for which the other operand is turned: a part has as many */
+
 /* Distances of one row to some at a time, which are turned so that each is a lane. Error n ulp. */
 static bool npu__ref_distances_supported_f32(const npu_op_info *op)
 {
@@ -26159,11 +26172,13 @@ NPU__REF_COLD static npu_status npu__ref_distances_prepare_f32(npu_prepare *p)
 {
     npu_status status = npu__ref_distances_prepare(p);
     npu__ref_distance *s = (npu__ref_distance *)p->state;
+    size_t rows;
     if (!status) {
         s->floats = &npu__ref_floats_of[p->isa];
         p->worker_workspace = s->n * NPU__REF_LANES * sizeof(float);
-        p->parts = npu__ref_item_parts(s->rows[1] ? (size_t)npu__ref_len(&p->out[0]) / s->rows[1] : 0,
-                                       s->n * s->rows[1]);
+        rows = s->rows[1] ? (size_t)npu__ref_len(&p->out[0]) / s->rows[1] : 0;
+        p->parts = npu__ref_item_parts((rows + NPU__REF_DISTANCE_ROWS - 1) / NPU__REF_DISTANCE_ROWS,
+                                       s->n * s->rows[1] * NPU__REF_DISTANCE_ROWS);
     }
     return status;
 }
@@ -26191,9 +26206,7 @@ static npu_status npu__ref_distances_launch_f32(const npu_launch *l, uint32_t pa
             for (size_t i = row; i < to; i++) {
                 float *y = (float *)l->y[0] + i * rows + first;
                 s->floats->distances(s->p == 2.0, sums, x + i % s->rows[0] * s->n, columns, s->n);
-                for (size_t j = 0; j < some; j++) {
-                    y[j] = s->p == 2.0 ? sqrtf(sums[j]) : sums[j];
-                }
+                memcpy(y, sums, some * sizeof *y);
             }
         }
     }
