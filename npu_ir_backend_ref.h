@@ -17176,11 +17176,24 @@ enum { NPU__REF_ATTENTION_LANES = 32 };
 /* e^x of what a largest number was taken from; `fast` is right to a few units in the last place, made of what vectors
    have, and 0 where it would be subnormal: processors take a hundred times longer for these, and a mask of -100, as
    windows of attention have, makes most weights such numbers. */
+#define NPU__REF_EXP_LEAST -87.33654f /* whose exponential is the smallest normal number; of less it is 0 */
 NPU__REF_INLINE float npu__ref_exp_f32(bool fast, float x)
 {
 #ifdef NPU__REF_TARGET_FAST
-    const float least = -87.33654f; /* e^least is the smallest normal number */
+    const float least = NPU__REF_EXP_LEAST;
     return !fast ? npu__math_expf(x) : x < least ? 0.0f : npu__ref_fast_expf(x < least ? least : x);
+#else
+    (void)fast;
+    return npu__math_expf(x);
+#endif
+}
+
+/* To be added to a number in memory: 0 by a product, since gcc makes no vectors of sums that a branch leaves out. */
+NPU__REF_INLINE float npu__ref_exp_addend(bool fast, float x)
+{
+#ifdef NPU__REF_TARGET_FAST
+    const float least = NPU__REF_EXP_LEAST;
+    return !fast ? npu__math_expf(x) : (float)!(x < least) * npu__ref_fast_expf(x < least ? least : x);
 #else
     (void)fast;
     return npu__math_expf(x);
@@ -19591,7 +19604,8 @@ NPU__REF_INLINE void npu__ref_add_term_body(int term, bool fast, float *acc, con
                                             size_t rows, int64_t stride)
 {
     for (; rows > 0; rows--, x += stride) {
-        NPU__REF_EACH(n, acc[i] += npu__ref_term(term, fast, x[i], m[i]))
+        NPU__REF_EACH(n, acc[i] += term == NPU__REF_TERM_exp ? npu__ref_exp_addend(fast, x[i] - m[i])
+                                                             : npu__ref_term(term, fast, x[i], m[i]))
     }
 }
 
