@@ -452,29 +452,59 @@ static double element(const npu_tensor *t, const void *memory, int64_t i)
     return x;
 }
 
-/* Small integers, so that products are exact in every dtype. */
+/* Operands of random shapes, of small integers, so that products are exact in every dtype; pairs are two each. */
+static void random_binary(binary *t, npu_dtype a, npu_dtype b)
+{
+    uint32_t rank = 1 + random_below(5), ranks[2];
+    int64_t out[NPU_MAX_RANK], dims[NPU_MAX_RANK];
+    random_shape(rank, out);
+    out[0] = random_below(50) ? out[0] : 0;
+    set_operand(&t->out, &t->specs[2], npu_dtype_promote(a, b), rank, out);
+    for (uint32_t k = 0; k < 2; k++) {
+        npu_dtype dtype = k ? b : a;
+        random_dims(rank, out, &ranks[k], dims);
+        set_operand(&t->in[k], &t->specs[k], dtype, ranks[k], dims);
+        random_strides(&t->in[k]);
+        for (int64_t i = 0; i < 3 * npu__ref_len(&t->in[k]) * (1 + npu_dtype_is_complex(dtype)); i++) {
+            double x = random_below(11);
+            npu__ref_store_f64(t->memory[k], dtype == NPU_C64 ? NPU_F32 : dtype, i, 1, &x, 1);
+        }
+    }
+}
+
 static void check_mul(npu_dtype a, npu_dtype b, prepare_fn prepare)
 {
     static binary t;
-    uint32_t rank = 1 + random_below(5), ranks[2];
-    int64_t out[NPU_MAX_RANK], dims[NPU_MAX_RANK], wrong = 0;
-    random_shape(rank, out);
-    out[0] = random_below(50) ? out[0] : 0;
-    set_operand(&t.out, &t.specs[2], npu_dtype_promote(a, b), rank, out);
-    for (uint32_t k = 0; k < 2; k++) {
-        random_dims(rank, out, &ranks[k], dims);
-        set_operand(&t.in[k], &t.specs[k], k ? b : a, ranks[k], dims);
-        random_strides(&t.in[k]);
-        for (int64_t i = 0; i < 3 * npu__ref_len(&t.in[k]); i++) {
-            double x = random_below(11);
-            npu__ref_store_f64(t.memory[k], t.in[k].dtype, i, 1, &x, 1);
-        }
-    }
+    int64_t wrong = 0;
+    random_binary(&t, a, b);
     NPU_CHECK_STATUS(run_binary(&t, NPU_ATEN_MUL, "", prepare), NPU_OK);
     for (int64_t i = 0; i < npu__ref_len(&t.out); i++) {
         double want = element(&t.in[0], t.memory[0], operand_index(&t.in[0], &t.out, i)) *
                       element(&t.in[1], t.memory[1], operand_index(&t.in[1], &t.out, i));
         wrong += element(&t.out, t.memory[2], i) != (t.out.dtype == NPU_BOOL ? want != 0 : want);
+    }
+    NPU_CHECK_EQ(wrong, 0);
+}
+
+static uint32_t isa_of_pairs;
+static npu_status prepare_pairs(npu_prepare *p)
+{
+    p->isa = isa_of_pairs;
+    return npu__ref_pairs_prepare(p);
+}
+
+static void check_mul_pairs(uint32_t set)
+{
+    static binary t;
+    const float *a = (const float *)(void *)t.memory[0], *b = (const float *)(void *)t.memory[1];
+    const float *y = (const float *)(void *)t.memory[2];
+    int64_t wrong = 0;
+    random_binary(&t, NPU_C64, NPU_C64);
+    isa_of_pairs = set;
+    NPU_CHECK_STATUS(run_binary(&t, NPU_ATEN_MUL, "", prepare_pairs), NPU_OK);
+    for (int64_t i = 0; i < npu__ref_len(&t.out); i++) {
+        int64_t j = 2 * operand_index(&t.in[0], &t.out, i), k = 2 * operand_index(&t.in[1], &t.out, i);
+        wrong += y[2 * i] != a[j] * b[k] - a[j + 1] * b[k + 1] || y[2 * i + 1] != a[j] * b[k + 1] + a[j + 1] * b[k];
     }
     NPU_CHECK_EQ(wrong, 0);
 }
@@ -496,6 +526,7 @@ static void test_broadcasting_of_random_shapes(void)
         }
         check_mul(a, b, npu__ref_map_prepare);
         check_mul(a, b, prepare_best);
+        check_mul_pairs(round % 2 ? npu__ref_isa(&npu__ref_default) : (uint32_t)NPU__REF_ISA_base);
     }
 }
 
