@@ -12341,8 +12341,8 @@ static npu__ref_matrix_view npu__ref_conv_matrix(const npu__ref_conv_shape *c, c
     return m;
 }
 
-/* The weights as [group, out, in, tap], or, where those of a tap go together, [group, out, tap, in]. Input channels of a
-   transposed convolution, which lie far apart, go by as many as fill a cache line of the result. */
+/* The weights as [group, out, in, tap], or, where those of a tap go together, [group, out, tap, in]. Input channels of
+   a transposed convolution, which lie far apart, go by as many as fill a cache line of the result. */
 static void npu__ref_conv_pack_weights(const npu__ref_conv_blocked *s, const void *from, char *to)
 {
     const npu__ref_conv_shape *c = s->conv;
