@@ -4390,7 +4390,7 @@ typedef struct npu__ref_operand {
     bool direct;         /* elements in memory are what the expression takes */
     /* a wider dtype than that of the computation, or one that it would hold differently */
     bool round;
-    npu__ref_blocks blocks;
+    const npu__ref_blocks *blocks; /* of a broadcast one */
     npu_scalar number;
     npu__ref_strip *strip; /* of a number */
 } npu__ref_operand;
@@ -5080,12 +5080,23 @@ static npu__ref_blocks npu__ref_blocks_of(const npu_tensor *t, const npu_tensor 
     return b;
 }
 
-static uint32_t npu__ref_blocks_mode(const npu__ref_blocks *b)
+/* How an operand that is a tensor lies under the result. What is no block of its own is broadcast where `always`. */
+static npu_status npu__ref_operand_lies(npu_prepare *p, npu__ref_operand *o, bool always)
 {
-    bool is_one = b->rank == 0;
-    return is_one && b->unit == b->len && b->step == 1 ? NPU__REF_DENSE
-           : is_one && b->unit == 1                    ? NPU__REF_REPEATED
+    npu__ref_blocks b = npu__ref_blocks_of(&p->in[o->index], p->out), *kept;
+    bool is_one = b.rank == 0;
+    o->mode = is_one && b.unit == b.len && b.step == 1 ? NPU__REF_DENSE
+              : is_one && b.unit == 1 && !always       ? NPU__REF_REPEATED
                                                        : NPU__REF_BROADCAST;
+    if (o->mode == NPU__REF_BROADCAST) {
+        kept = (npu__ref_blocks *)npu_prepare_alloc(p, sizeof *kept);
+        if (!kept) {
+            return NPU_ERR_NO_MEMORY;
+        }
+        *kept = b;
+        o->blocks = kept;
+    }
+    return NPU_OK;
 }
 
 /* Is dtype less than the class holds? Then an operand of another dtype takes its values before it takes part;
@@ -5191,8 +5202,9 @@ static npu_status npu__ref_map_operands(npu_prepare *p, npu__ref_map_state *s)
             }
         } else {
             o->dtype = p->in[o->index].dtype;
-            o->blocks = npu__ref_blocks_of(&p->in[o->index], p->out);
-            o->mode = npu__ref_blocks_mode(&o->blocks);
+            if (npu__ref_operand_lies(p, o, false)) {
+                return NPU_ERR_NO_MEMORY;
+            }
             o->round = npu__ref_map_rounds(s, k, o->dtype, npu__ref_len(&p->in[o->index]) == 1);
             o->direct = (o->dtype == npu__ref_class_dtype[s->cls] && !o->round) || npu__ref_map_is_truth(s, k);
         }
@@ -5469,7 +5481,7 @@ NPU__REF_APART static void npu__ref_map_convert(const npu__ref_map_state *s, con
     uint64_t raw[NPU__STRIP + NPU__REF_SLACK / sizeof(uint64_t)];
     for (size_t i = 0, len; i < n; i += len) {
         len = n - i < NPU__STRIP ? n - i : NPU__STRIP;
-        npu__ref_gather(s->loops, &o->blocks, &from->at, x, npu__ref_size(o->dtype), raw, len);
+        npu__ref_gather(s->loops, o->blocks, &from->at, x, npu__ref_size(o->dtype), raw, len);
         s->loops->load(s->cls, (char *)&from->strip + i * npu__ref_class_size[s->cls], raw, o->dtype, 0, 1, len);
     }
 }
@@ -5478,7 +5490,7 @@ NPU__REF_APART static void npu__ref_map_convert(const npu__ref_map_state *s, con
 static const void *npu__ref_map_gather(const npu__ref_map_state *s, const npu__ref_operand *o, const void *x, size_t n,
                                        npu__ref_source *from)
 {
-    const npu__ref_blocks *b = &o->blocks;
+    const npu__ref_blocks *b = o->blocks;
     npu__ref_element_at *at = &from->at;
     size_t size = npu__ref_class_size[s->cls], phase = from->phase;
     bool is_inside = n <= b->len - at->inside;
@@ -5504,7 +5516,7 @@ static const void *npu__ref_map_gather(const npu__ref_map_state *s, const npu__r
    or whole rows of a long block, which then are gathered once. */
 static size_t npu__ref_map_best(const npu__ref_operand *o, npu__ref_source *from, size_t most)
 {
-    const npu__ref_blocks *b = &o->blocks;
+    const npu__ref_blocks *b = o->blocks;
     size_t left = b->len - from->at.inside;
     from->phase = npu__ref_blocks_phase(b, &from->at);
     if (b->unit >= NPU__STRIP / 2 || (from->phase && b->len >= 4 * NPU__STRIP)) {
@@ -5575,7 +5587,7 @@ static npu_status npu__ref_map_strips(const npu__ref_map_state *s, const void *c
         if (o->mode == NPU__REF_REPEATED) {
             npu__ref_map_repeat(s, o, from[k], &sources[k].strip, len < most ? len : most);
         } else if (o->mode == NPU__REF_BROADCAST) {
-            sources[k].at = npu__ref_blocks_at(&o->blocks, at);
+            sources[k].at = npu__ref_blocks_at(o->blocks, at);
             sources[k].kept_len = 0;
         }
     }
@@ -16355,7 +16367,9 @@ NPU__REF_COLD static npu_status npu__ref_complex_prepare(npu_prepare *p)
         npu__ref_operand *o = &s->map.operands[k];
         if (o->mode != NPU__REF_NUMBER) {
             o->dtype = p->in[o->index].dtype;
-            o->blocks = npu__ref_blocks_of(&p->in[o->index], p->out);
+            if (npu__ref_operand_lies(p, o, true)) {
+                return NPU_ERR_NO_MEMORY;
+            }
         }
     }
     s->single = npu__ref_complex_is_single(p->op) && p->out[0].dtype == NPU_BOOL;
@@ -16366,13 +16380,17 @@ NPU__REF_COLD static npu_status npu__ref_complex_prepare(npu_prepare *p)
     return NPU_OK;
 }
 
-/* The next n elements of an operand. */
-static void npu__ref_complex_read(const npu__ref_complex_state *s, const npu__ref_operand *o, const void *x,
+/* n elements of an operand from `pos` on, which is where `at` is, too. */
+static void npu__ref_complex_read(const npu__ref_complex_state *s, const npu__ref_operand *o, const void *x, size_t pos,
                                   npu__ref_element_at *at, size_t n, npu__ref_complex *to)
 {
     double *pairs = (double *)to, raw[2 * NPU__REF_PAIRS + NPU__REF_SLACK / sizeof(double)];
-    npu__ref_gather(npu__ref_element_loops_of, &o->blocks, at, x, npu__ref_size(o->dtype), raw, n);
-    npu__ref_load_pairs(pairs, raw, o->dtype, 0, 1, n);
+    if (o->mode == NPU__REF_DENSE) {
+        npu__ref_load_pairs(pairs, x, o->dtype, (int64_t)pos, 1, n);
+    } else {
+        npu__ref_gather(npu__ref_element_loops_of, o->blocks, at, x, npu__ref_size(o->dtype), raw, n);
+        npu__ref_load_pairs(pairs, raw, o->dtype, 0, 1, n);
+    }
     for (size_t i = 0; s->single && i < 2 * n; i++) {
         pairs[i] = (double)(float)pairs[i];
     }
@@ -16388,8 +16406,8 @@ static npu_status npu__ref_complex_launch(const npu_launch *l, uint32_t part, ui
     npu__ref_split(s->map.len, part, parts, &begin, &end);
     for (uint32_t k = 0; k < NPU__REF_OPERANDS; k++) {
         const npu__ref_operand *o = &s->map.operands[k];
-        if (k < s->map.num_operands && o->mode != NPU__REF_NUMBER && begin < end) {
-            places[k] = npu__ref_blocks_at(&o->blocks, begin);
+        if (k < s->map.num_operands && o->mode == NPU__REF_BROADCAST && begin < end) {
+            places[k] = npu__ref_blocks_at(o->blocks, begin);
         }
         for (size_t i = 0; i < NPU__REF_PAIRS && (k >= s->map.num_operands || o->mode == NPU__REF_NUMBER); i++) {
             x[k][i] = npu__ref_pair_of(k < s->map.num_operands ? npu_scalar_value(o->number) : 1, 0);
@@ -16400,7 +16418,7 @@ static npu_status npu__ref_complex_launch(const npu_launch *l, uint32_t part, ui
         for (uint32_t k = 0; k < s->map.num_operands; k++) {
             const npu__ref_operand *o = &s->map.operands[k];
             if (o->mode != NPU__REF_NUMBER) {
-                npu__ref_complex_read(s, o, l->x[o->index], &places[k], n, x[k]);
+                npu__ref_complex_read(s, o, l->x[o->index], pos, &places[k], n, x[k]);
             }
         }
         s->value((const npu__ref_complex_run *)x, y, n);
@@ -16451,9 +16469,10 @@ NPU__REF_COLD static npu_status npu__ref_pairs_prepare(npu_prepare *p)
     for (uint32_t k = 0; k < s->num_operands; k++) {
         npu__ref_operand *o = &s->operands[k];
         o->dtype = NPU_C64;
-        o->blocks = npu__ref_blocks_of(&p->in[o->index], p->out);
-        o->mode = npu__ref_blocks_mode(&o->blocks) == NPU__REF_DENSE ? NPU__REF_DENSE : NPU__REF_BROADCAST;
         o->direct = true;
+        if (npu__ref_operand_lies(p, o, true)) {
+            return NPU_ERR_NO_MEMORY;
+        }
     }
     s->dense = npu__ref_map_is_dense(s, s->len, 0);
     p->state = s;
