@@ -703,6 +703,7 @@ Scripted --input 2x4
 Copies --input 2x4
 Chooses --input 2x9x3
 Asserts --input 2x4
+Vanishing --input 9x6
 $($PYTHON -c 'import torchvision' 2> /dev/null && echo Boxes --input 2x4x9x8)
 END
     out=$OUT/exported_flow
@@ -722,6 +723,7 @@ Arrays --input 2|in the model (Arrays), .*nets.py:[0-9]*: RuntimeError: an input
 Decides --input 2|in the model (Decides), .*: RuntimeError: an input decides a number that Python reads here
 Checked --input 2|in the model (Checked), .*nets.py:[0-9]*: RuntimeError: an input decides a number .* by an assert of a tensor
 Beside --input 2x4|for another input than the one traced [0-9]* of 8 elements of result 0 differ.*constant0', read by 'add'
+Hidden --input 9x6|for another input than the one traced [0-9]* of 54 elements of result 7 differ
 Draws.uniform --input 4|in the model (Draws), .*nets.py:[0-9]*: RuntimeError: aten.uniform_ draws random numbers
 Keeping --input 64|export.py: in the model (Keeping): in another run than the one traced the graph cannot be run (.*): random numbers
 Draws.normal --input 4|in the model (Draws), .*: aten.normal draws random numbers

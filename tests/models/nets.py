@@ -182,6 +182,27 @@ class Beside(nn.Module):
         return x + torch.utils.dlpack.from_dlpack(torch.utils.dlpack.to_dlpack(x * 2))
 
 
+class Vanishing(nn.Module):
+    """Gradients that are zero but for rounding, as batch norm takes away what they are for."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Linear(8, 5, bias=False), nn.BatchNorm1d(5))
+
+    def forward(self, x):
+        self.layers.train()
+        with torch.enable_grad():
+            loss = torch.tanh(self.layers(x)).pow(3).sum()
+            return [x.detach() for x in torch.autograd.grad(loss, list(self.layers.parameters()))]
+
+
+class Hidden(Vanishing):
+    """And a result that no tracer sees."""
+
+    def forward(self, x):
+        return super().forward(x) + [torch.from_dlpack(torch.utils.dlpack.to_dlpack(x.detach() * 2)) + 1]
+
+
 class Decides(nn.Module):
     def forward(self, x):
         return x * 2 if x.sum() > 0 else x
