@@ -14176,7 +14176,8 @@ static npu_status npu__ref_conv_back_launch_columns(const npu_launch *l, uint32_
 static bool npu__ref_conv_back_supported(const npu_op_info *op)
 {
     bool is_f32 = NPU_IR_HAS_OP(NPU_ATEN_CONVOLUTION) && NPU_IR_HAS_OP(NPU_ATEN_IM2COL) &&
-                  NPU_IR_HAS_OP(NPU_ATEN_EINSUM) && NPU_IR_HAS_OP(NPU_ATEN_RESHAPE) && NPU_IR_HAS_OP(NPU_ATEN_SUM_DIM);
+                  NPU_IR_HAS_OP(NPU_ATEN_EINSUM) && NPU_IR_HAS_OP(NPU_ATEN_RESHAPE) &&
+                  NPU_IR_HAS_OP(NPU_ATEN_PERMUTE) && NPU_IR_HAS_OP(NPU_ATEN_SUM_DIM);
     for (uint32_t i = 0; i < 3; i++) {
         is_f32 = is_f32 && op->in[i]->dtype == NPU_F32 && op->in[i]->rank == 4 && op->in[i]->dims[0] > 0;
     }
@@ -38773,33 +38774,70 @@ static npu_status npu__ref_composite_launch(const npu_launch *l, uint32_t part, 
     return status;
 }
 
-/* ---- gradients of a convolution, image by image: of its input by another convolution, of its weights by a product of
-   one side and of the windows of the other as columns ---- */
+/* ---- gradients of a convolution, some images at a time: of its input by another convolution, of its weights by a
+   product of one side and of the windows of the other as columns ---- */
 
 typedef struct npu__ref_conv_back_columns {
-    npu__ref_composite *image;
-    size_t workspace; /* of it, before what an image adds to the results that all share */
+    npu__ref_composite *step;
+    size_t workspace; /* of it, before what its images add to the results that all share */
+    int64_t images;   /* of a step */
 } npu__ref_conv_back_columns;
 
-/* [groups, channels of one, ...], the last two dims as they are or as one. */
-NPU__REF_COLD static npu_value npu__ref_conv_back_groups(npu_graph *g, npu_value x, const npu_tensor *t, int64_t groups,
-                                                         uint32_t rank)
+/* As many images as have no more columns than there are weights: all the weights are gone through in each step. */
+NPU__REF_COLD static int64_t npu__ref_conv_back_images(const npu_prepare *p)
 {
-    int64_t dims[4] = { 0 };
-    dims[0] = groups, dims[1] = t->dims[1] / groups;
-    dims[2] = rank == 4 ? t->dims[2] : t->dims[2] * t->dims[3], dims[3] = t->dims[3];
-    return npu_reshape(g, x, dims, rank);
+    bool turned = npu__ref_is_transposed_conv(p->op);
+    const npu_tensor *w = &p->in[2], *wide = &p->in[!turned], *places = &p->in[turned];
+    const double columns = (double)wide->dims[1] * (double)(w->dims[2] * w->dims[3]) *
+                           (double)(places->dims[2] * places->dims[3]);
+    int64_t images = wide->dims[0];
+    while (images > 1 && (wide->dims[0] % images != 0 || (double)images * columns > (double)npu__ref_len(w))) {
+        images--;
+    }
+    return images;
 }
 
-/* The results that there are, of one image; in: grad_output, input, weight. */
-NPU__REF_COLD static void npu__ref_conv_back_ops(const npu_prepare *p, npu_graph *g, const npu_value *in)
+/* x [images, groups * channels, a, b] as [groups, channels, images * a * b]. */
+NPU__REF_COLD static npu_value npu__ref_conv_back_side(npu_graph *g, npu_value x, int64_t images, int64_t groups,
+                                                       int64_t channels, int64_t size)
+{
+    static const int64_t images_inside[] = { 1, 2, 0, 3 };
+    int64_t dims[4] = { 0 };
+    dims[0] = images, dims[1] = groups, dims[2] = channels, dims[3] = size;
+    if (images > 1) {
+        x = npu_permute(g, npu_reshape(g, x, dims, 4), images_inside, 4);
+    }
+    dims[0] = groups, dims[1] = channels, dims[2] = images * size;
+    return npu_reshape(g, x, dims, 3);
+}
+
+/* Of its gradients the one of the weights; args: those of im2col, but for its tensor. */
+NPU__REF_COLD static npu_value npu__ref_conv_back_product(const npu_prepare *p, npu_graph *g, const npu_value *in,
+                                                          int64_t images, npu_arg *args)
+{
+    const bool turned = npu__ref_is_transposed_conv(p->op);
+    const npu_tensor *w = &p->in[2], *x = &p->in[!turned], *y = &p->in[turned];
+    const int64_t groups = npu_op_int(p->op, "groups", 1), size = y->dims[2] * y->dims[3];
+    int64_t dims[4] = { 0 };
+    npu_value sides[2];
+    dims[0] = images * groups, dims[1] = x->dims[1] / groups, dims[2] = x->dims[2], dims[3] = x->dims[3];
+    args[0] = npu_arg_tensor("self", npu_reshape(g, in[!turned], dims, 4));
+    sides[0] = npu__ref_conv_back_side(g, in[turned], images, groups, y->dims[1] / groups, size);
+    sides[1] = npu_op_result(g, npu_emit(g, NPU_ATEN_IM2COL, args, 5), 0);
+    sides[1] = npu__ref_conv_back_side(g, sides[1], images, groups, dims[1] * w->dims[2] * w->dims[3], size);
+    return npu_reshape(g, npu_einsum(g, "gol,gkl->gok", sides, 2), w->dims, 4);
+}
+
+/* The results that there are, of the images of a step; in: grad_output, input, weight. */
+NPU__REF_COLD static void npu__ref_conv_back_ops(const npu_prepare *p, npu_graph *g, const npu_value *in,
+                                                 int64_t images)
 {
     static const int64_t all[] = { 0, 2, 3 };
     static const char *const names[] = { "stride", "padding", "dilation" };
     int64_t lists[4][2] = { { 0 } };
     bool turned = npu__ref_is_transposed_conv(p->op);
     npu_ints ints[4];
-    npu_value none = { 0 }, y[3], sides[2];
+    npu_value none = { 0 }, y[3];
     npu_arg args[5];
     npu_convolution_attrs attrs;
     for (uint32_t i = 0; i < 4; i++) {
@@ -38816,11 +38854,8 @@ NPU__REF_COLD static void npu__ref_conv_back_ops(const npu_prepare *p, npu_graph
     attrs.stride = ints[0], attrs.padding = ints[1], attrs.dilation = ints[2], attrs.output_padding = ints[3];
     attrs.transposed = !turned, attrs.groups = npu_op_int(p->op, "groups", 1);
     y[0] = npu_convolution(g, in[0], in[2], none, &attrs);
-    args[0] = npu_arg_tensor("self", npu__ref_conv_back_groups(g, in[!turned], &p->in[!turned], attrs.groups, 4));
     args[4] = npu_arg_ints("kernel_size", p->in[2].dims + 2, 2);
-    sides[0] = npu__ref_conv_back_groups(g, in[turned], &p->in[turned], attrs.groups, 3);
-    sides[1] = npu_op_result(g, npu_emit(g, NPU_ATEN_IM2COL, args, 5), 0);
-    y[1] = npu_reshape(g, npu_einsum(g, "gol,gkl->gok", sides, 2), p->in[2].dims, 4);
+    y[1] = npu__ref_conv_back_product(p, g, in, images, args);
     y[2] = npu_sum(g, in[0], all, 3, false);
     for (uint32_t i = 0; i < 3; i++) {
         if (npu__ref_len(&p->out[i]) > 0) {
@@ -38843,45 +38878,50 @@ NPU__REF_COLD static npu_status npu__ref_conv_back_prepare_columns(npu_prepare *
     if (!g) {
         return NPU_ERR_NO_MEMORY;
     }
+    s->images = npu__ref_conv_back_images(p);
     for (uint32_t i = 0; i < 3; i++) {
-        npu_spec one = *p->op->in[i];
-        memcpy(one.dims, p->in[i].dims, 4 * sizeof one.dims[0]);
-        one.dims[0] = i < 2 ? 1 : one.dims[0];
-        in[i] = npu_input(g, names[i], one);
+        npu_spec some = *p->op->in[i];
+        memcpy(some.dims, p->in[i].dims, 4 * sizeof some.dims[0]);
+        some.dims[0] = i < 2 ? s->images : some.dims[0];
+        in[i] = npu_input(g, names[i], some);
     }
-    npu__ref_conv_back_ops(p, g, in);
+    npu__ref_conv_back_ops(p, g, in, s->images);
     status = npu__ref_composite_of(p, g, NULL);
-    s->image = (npu__ref_composite *)p->state;
+    s->step = (npu__ref_composite *)p->state;
     p->state = s;
     s->workspace = npu__ref_round_up(p->workspace);
-    p->workspace = s->workspace + (size_t)(npu__ref_len(&p->out[1]) + npu__ref_len(&p->out[2])) * sizeof(float);
+    p->workspace = s->workspace;
+    if (s->images < p->in[0].dims[0]) {
+        p->workspace += (size_t)(npu__ref_len(&p->out[1]) + npu__ref_len(&p->out[2])) * sizeof(float);
+    }
     return status;
 }
 
-/* Images add to the results in their order. */
+/* Steps add to the results in their order; the first one writes them. */
 static npu_status npu__ref_conv_back_launch_columns(const npu_launch *l, uint32_t part, uint32_t parts)
 {
     const npu__ref_conv_back_columns *s = (const npu__ref_conv_back_columns *)l->state;
     const size_t g = npu__ref_dims_len(&l->in[0], 1, 4), x = npu__ref_dims_len(&l->in[1], 1, 4);
     float *sums = (float *)(void *)((char *)l->workspace + s->workspace), *added[3] = { NULL, NULL, NULL };
-    npu_launch image = *l;
+    npu_launch step = *l;
     npu_status status = NPU_OK;
-    added[1] = sums, added[2] = sums + npu__ref_len(&l->out[1]);
-    for (size_t i = 0; i < (size_t)l->in[0].dims[0] && !status; i++) {
+    for (size_t i = 0; i < (size_t)l->in[0].dims[0] && !status; i += (size_t)s->images) {
         const void *operands[3] = { (const float *)l->x[0] + i * g, (const float *)l->x[1] + i * x, l->x[2] };
         void *results[3];
         uint32_t n = 0;
         added[0] = (float *)l->y[0] + i * x;
+        added[1] = i ? sums : (float *)l->y[1];
+        added[2] = i ? sums + npu__ref_len(&l->out[1]) : (float *)l->y[2];
         for (uint32_t k = 0; k < 3; k++) {
             results[n] = added[k];
             n += npu__ref_len(&l->out[k]) > 0;
         }
-        image.x = operands, image.y = results, image.state = s->image;
-        status = npu__ref_composite_launch(&image, part, parts);
-        for (uint32_t k = 1; k < 3; k++) {
+        step.x = operands, step.y = results, step.state = s->step;
+        status = npu__ref_composite_launch(&step, part, parts);
+        for (uint32_t k = 1; k < 3 && i; k++) {
             float *y = (float *)l->y[k];
             for (int64_t j = 0; j < npu__ref_len(&l->out[k]); j++) {
-                y[j] = (i ? y[j] : 0) + added[k][j];
+                y[j] += added[k][j];
             }
         }
     }

@@ -354,6 +354,10 @@ static const row product_rows[] = {
     CONV_BACK("[2,5,8,9]", "[2,5,6,7]", "[5,1,3,3]", "[5], [1, 1], [0, 0], [1, 1], false, [0, 0], 5, [true, true, true]"),
     CONV_BACK("[2,4,5,6]", "[2,6,11,13]", "[4,6,3,3]", "[6], [2, 2], [0, 0], [1, 1], true, [0, 0], 1, [true, true, true]"),
     CONV_BACK("[2,4,5,6]", "[2,6,10,13]", "[4,3,2,3]", "[6], [2, 2], [0, 0], [1, 1], true, [0, 0], 2, [true, true, true]"),
+    /* Small images of many channels: all in one step, and two by two. */
+    CONV_BACK("[3,4,2,2]", "[3,16,2,2]", "[16,4,3,3]", "[16], [1, 1], [1, 1], [1, 1], false, [0, 0], 1, [true, true, true]"),
+    CONV_BACK("[4,8,3,3]", "[4,36,3,3]", "[36,4,3,3]", "[36], [1, 1], [1, 1], [1, 1], false, [0, 0], 2, [true, true, true]"),
+    CONV_BACK("[4,24,2,2]", "[4,8,5,5]", "[24,4,3,3]", "[8], [2, 2], [0, 0], [1, 1], true, [0, 0], 2, [true, true, true]"),
     { CONV_SIDES("[2,3,7,7]", "[2,4,3,3]", "[4,3,3,3]"), "z, y, w = aten.convolution_backward.default(g, x, a, [4], "
       "[2, 2], [0, 0], [1, 1], false, [0, 0], 1, [false, true, false])", 1 },
     { CONV_SIDES("[2,3,7,7]", "[2,4,3,3]", "[4,3,3,3]"), "z, w, y = aten.convolution_backward.default(g, x, a, [4], "
