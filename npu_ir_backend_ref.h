@@ -38837,7 +38837,7 @@ NPU__REF_COLD static void npu__ref_conv_back_ops(const npu_prepare *p, npu_graph
     int64_t lists[4][2] = { { 0 } };
     bool turned = npu__ref_is_transposed_conv(p->op);
     npu_ints ints[4];
-    npu_value none = { 0 }, y[3];
+    npu_value none = { 0 };
     npu_arg args[5];
     npu_convolution_attrs attrs;
     for (uint32_t i = 0; i < 4; i++) {
@@ -38853,13 +38853,12 @@ NPU__REF_COLD static void npu__ref_conv_back_ops(const npu_prepare *p, npu_graph
     }
     attrs.stride = ints[0], attrs.padding = ints[1], attrs.dilation = ints[2], attrs.output_padding = ints[3];
     attrs.transposed = !turned, attrs.groups = npu_op_int(p->op, "groups", 1);
-    y[0] = npu_convolution(g, in[0], in[2], none, &attrs);
     args[4] = npu_arg_ints("kernel_size", p->in[2].dims + 2, 2);
-    y[1] = npu__ref_conv_back_product(p, g, in, images, args);
-    y[2] = npu_sum(g, in[0], all, 3, false);
-    for (uint32_t i = 0; i < 3; i++) {
+    for (uint32_t i = 0; i < 3; i++) { /* all that is in the graph is computed */
         if (npu__ref_len(&p->out[i]) > 0) {
-            npu_output(g, NULL, y[i]);
+            npu_output(g, NULL, i == 0   ? npu_convolution(g, in[0], in[2], none, &attrs)
+                                : i == 1 ? npu__ref_conv_back_product(p, g, in, images, args)
+                                         : npu_sum(g, in[0], all, 3, false));
         }
     }
 }
