@@ -697,6 +697,7 @@ Sizes --input batchx3xHxW --dim batch=1:4 --dim H=16:48 --dim W=16:48
 Letters --input 2x3x4x5
 Masks --input batchx2x4x6 --dim batch=2:9
 Keeps --input 2x4
+Frees --input 2x4
 Lost --input 2x3x4
 traced --input 2x3x16x16
 Scripted --input 2x4

@@ -1262,9 +1262,10 @@ def written_memory(graph):
 
 
 def needed(graph):
-    """Nodes that a result or a write comes from: not what only an assert has asked for."""
-    is_pure = lambda n: n.target is operator.getitem or (isinstance(n.target, torch._ops.OpOverload) and
-                                                         not n.target._schema.is_mutable)
+    """Nodes that a result or a write comes from: not what only an assert has asked for, nor x.set_(), which gives memory
+    back."""
+    is_pure = lambda n: n.target is operator.getitem or n.target is torch.ops.aten.set_.default or (
+        isinstance(n.target, torch._ops.OpOverload) and not n.target._schema.is_mutable)
     found = set()
     for node in reversed(graph.nodes):
         if node.op != "call_function" or not is_pure(node) or any(user in found for user in node.users):
