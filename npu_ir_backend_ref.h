@@ -19119,10 +19119,31 @@ static int64_t npu__ref_column_run(const npu__ref_columns *s, int64_t k, int64_t
                                    int64_t *at)
 {
     int64_t left = k * s->dilation[1] - s->padding[1], stride = s->stride[1];
+    if (stride == 1) { /* without the divisions, which short rows feel */
+        *first = npu__ref_max(pixel - left, 0);
+        *at = left + *first;
+        return npu__ref_max(npu__ref_min(pixel + n - *at, s->steps[1] - *first), 0);
+    }
     *first = pixel > left ? npu__ref_ceil_div(pixel - left, stride) : 0;
     *at = left + *first * stride;
     return npu__ref_max(npu__ref_min(npu__ref_ceil_div(npu__ref_max(pixel + n - *at, 0), stride),
                                      s->steps[1] - *first), 0);
+}
+
+/* n elements, every step-th of what there is. */
+static void npu__ref_column_copy(char *to, const char *from, size_t n, size_t step, size_t size)
+{
+    if (size == 4 && (step > 1 || n <= 8)) { /* a call for so few takes longer */
+        for (size_t i = 0; i < n; i++) {
+            memcpy(to + 4 * i, from + 4 * i * step, 4);
+        }
+    } else if (step == 1) {
+        memcpy(to, from, n * size);
+    } else {
+        for (size_t i = 0; i < n; i++) {
+            npu__ref_copy_element(to, i, from, i * step, size);
+        }
+    }
 }
 
 static npu_status npu__ref_im2col_launch(const npu_launch *l, uint32_t part, uint32_t parts)
@@ -19134,20 +19155,18 @@ static npu_status npu__ref_im2col_launch(const npu_launch *l, uint32_t part, uin
     for (size_t row = begin; row < end; row++) {
         int64_t plane = (int64_t)(row / kernel), k = (int64_t)(row % kernel);
         int64_t n = npu__ref_column_run(s, k % s->kernel[1], 0, s->size[1], &first, &x);
+        int64_t top = k / s->kernel[1] * s->dilation[0] - s->padding[0];
         for (int64_t i = 0; i < s->steps[0]; i++) {
-            int64_t y = k / s->kernel[1] * s->dilation[0] - s->padding[0] + i * s->stride[0];
+            int64_t y = top + i * s->stride[0];
             char *to = (char *)l->y[0] + ((size_t)row * (size_t)s->steps[0] + (size_t)i) * (size_t)s->steps[1] * size;
             bool is_inside = y >= 0 && y < s->size[0] && n > 0;
             size_t from = is_inside ? (size_t)((plane * s->size[0] + y) * s->size[1] + x) : 0;
             if (!is_inside || n < s->steps[1]) {
                 memset(to, 0, (size_t)s->steps[1] * size);
             }
-            if (is_inside && s->stride[1] == 1) {
-                memcpy(to + (size_t)first * size, (const char *)l->x[0] + from * size, (size_t)n * size);
-                continue;
-            }
-            for (int64_t j = 0; j < n && is_inside; j++) {
-                npu__ref_copy_element(to, (size_t)(first + j), l->x[0], from + (size_t)(j * s->stride[1]), size);
+            if (is_inside) {
+                npu__ref_column_copy(to + (size_t)first * size, (const char *)l->x[0] + from * size, (size_t)n,
+                                     (size_t)s->stride[1], size);
             }
         }
     }
