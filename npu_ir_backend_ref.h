@@ -3250,9 +3250,9 @@ NPU__REF_INLINE float npu__ref_fast_erff(float x)
     return copysignf(npu__ref_fast_expm1f(-a * npu__ref_horner(c, 11, a)), x);
 }
 
-/* The normal distribution function is 2^(a p(a)) / 2 at -a, where p is smooth; past 5.6 what is left is below the
+/* The normal distribution function: 2^(a p(a)) / 2 at -a, where p is smooth; past 5.6 what is left is below the
    rounding of 1. */
-NPU__REF_INLINE float npu__ref_fast_geluf(float x)
+NPU__REF_INLINE float npu__ref_fast_normalf(float x)
 {
     static const float c[] = { -1.1511114071f, -4.5915892039e-1f, -5.2637595021e-02f, 7.2601518473e-3f,
                                -2.8361954786e-4f, -1.2656542890e-4f, 2.6992972358e-5f, -1.8103067950e-6f };
@@ -3261,7 +3261,25 @@ NPU__REF_INLINE float npu__ref_fast_geluf(float x)
     float y = npu__ref_exp2_parts(a * npu__ref_horner(c, 8, a), &rounded);
     float below = y * npu__ref_from_bits((npu__ref_bits(rounded) << 23) + 0x3f000000u);
     below = size > 0x40b33333u ? 0 : below;
-    return x * (x < 0 ? below : 1 - below);
+    return x < 0 ? below : 1 - below;
+}
+
+NPU__REF_INLINE float npu__ref_fast_geluf(float x) { return x * npu__ref_fast_normalf(x); }
+
+/* Where it crosses zero, its two sides cancel. */
+NPU__REF_INLINE float npu__ref_fast_gelu_slope(float x)
+{
+    return fmaf(x, 0.398942280f * npu__ref_fast_expf(-0.5f * x * x), npu__ref_fast_normalf(x));
+}
+
+/* With s = (1 + tanh u) / 2 it is s (1 + 2 x (1 - s) u'). From 10 on it is 0 or 1; of infinity, as elsewhere, no
+   number. */
+NPU__REF_INLINE float npu__ref_fast_gelu_tanh_slope(float x)
+{
+    float a = npu__ref_within(x, -10, 10), square = a * a;
+    float s = npu__ref_fast_times_sigmoidf(1, a * fmaf(square, 0.0713548163f, 1.59576912f));
+    float y = s * fmaf(2 * a * (1 - s), fmaf(square, 0.107032224f, 0.797884561f), 1);
+    return (x <= -10 ? 0 : y) + (x - x);
 }
 
 /* x = 2^n (1 + f), 1 + f between the roots of 1/2 and 2; denormals are scaled up first. */
@@ -4230,8 +4248,9 @@ NPU__REF_OP(gelu, 0, DOUBLE(0.5 * a * (1 + npu__math_erf(a * 0.70710678118654752
 NPU__REF_OP(gelu_tanh, 0, DOUBLE(0.5 * a * (1 + npu__math_tanh(0.79788456080286536 * (a + 0.044715 * a * a * a)))),
             WIDEST(0.5f * a * (1 + npu__ref_fast_tanhf(0.79788456080286536f * (a + 0.044715f * a * a * a)))),
             FAST(0.5 * a * (1 + npu__ref_fast_tanh(0.79788456080286536 * (a + 0.044715 * a * a * a)))), NONE)
-NPU__REF_OP(gelu_backward, 0, DOUBLE(a * npu__ref_gelu_slope(b)), NONE, NONE, NONE)
-NPU__REF_OP(gelu_tanh_backward, 0, DOUBLE(a * npu__ref_gelu_tanh_slope(b)), NONE, NONE, NONE)
+NPU__REF_OP(gelu_backward, 0, DOUBLE(a * npu__ref_gelu_slope(b)), WIDEST(a * npu__ref_fast_gelu_slope(b)), NONE, NONE)
+NPU__REF_OP(gelu_tanh_backward, 0, DOUBLE(a * npu__ref_gelu_tanh_slope(b)),
+            WIDEST(a * npu__ref_fast_gelu_tanh_slope(b)), NONE, NONE)
 NPU__REF_OP(silu, 0, DOUBLE(a / (1 + npu__math_exp(-a))), WIDEST(npu__ref_fast_times_sigmoidf(a, a)),
             FAST(a / (1 + npu__ref_fast_exp(-a))), NONE)
 NPU__REF_OP(glu, 0, DOUBLE(a / (1 + npu__math_exp(-b))), FAST(npu__ref_fast_times_sigmoidf(a, b)),
