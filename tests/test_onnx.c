@@ -1601,7 +1601,7 @@ static void test_all_refused(void)
     npu_diag diag;
     pb_node(&g, "Nowhere", "gone", "q", NULL, NULL);
     pb_node(&g, "If", "c", "y", &a, &b);
-    pb_node(&g, "SequenceMap", "y", "z", NULL, NULL);
+    pb_node(&g, "RoiAlign", "y", "z", NULL, NULL);
     pb_node_of(&g, "ai.onnx.ml", "Scaler");
     pb_node_of(&g, "ai.onnx.preview.training", "Adam");
     pb_node_of(&g, "com.microsoft.nchwc", "ReorderInput");
@@ -1610,7 +1610,7 @@ static void test_all_refused(void)
     pb m = pb_model(&g, 17);
     NPU_CHECK(!read_from(m.at, m.len, &desc, &diag) && diag.status == NPU_ERR_NOT_FOUND);
     NPU_CHECK_STR(h.text, "Nowhere '': no op of that name is known\nBernoulli '': random numbers are not supported\n"
-                          "SequenceMap '': functions of each tensor of a sequence are not supported\n"
+                          "RoiAlign '': boxes are not supported\n"
                           "ai.onnx.ml.Scaler '': trees and other classic models are not supported\n"
                           "ai.onnx.preview.training.Adam '': training ops are not supported\n"
                           "com.microsoft.nchwc.ReorderInput '': weights lie as one processor wants them; let ONNX Runtime save the model at the "
@@ -2037,14 +2037,12 @@ static void test_bad_sequences(void)
     }
 }
 
-/* A sequence of the graph around a branch, and of the one around that; a turn of a loop takes none. */
+/* A sequence of the graph around a branch, and of the one around that. */
 static void test_sequences_in_branches(void)
 {
     static const float x[2] = { -1, 4 };
-    static const int64_t turns[1] = { 2 };
     static const bool yes = true, no = false;
     pb deep = { .len = 0 }, then = { .len = 0 }, other = { .len = 0 }, g = { .len = 0 }, one = pb_ints("one", (const int64_t[]){ 1 }, 1);
-    pb axis = pb_attr_int("axis", 0), turn = { .len = 0 }, trips = pb_ints("trips", turns, 1);
     npu_onnx_desc desc = reading();
     npu_diag diag;
     pb_node(&deep, "Identity", "s", "f", NULL, NULL); /* what is a tensor in the other branch */
@@ -2073,23 +2071,109 @@ static void test_sequences_in_branches(void)
     run_all(read, (const void *const[]){ &yes, x }, (const float[]){ 1, -4 }, 2);
     run_all(read, (const void *const[]){ &no, x }, (const float[]){ -3, 12 }, 2);
     npu_graph_destroy(read);
-    g.len = 0;
+}
+
+/* y = x and what two turns insert, their numbers times x, in a sequence that the turns hand on; what the nodes of the turn
+   are is up to the row, and what the loop takes. c is a condition that only the run knows. */
+static pb sequence_loop(const char *const (*nodes)[3], const char *in, const char *out, const char *gives)
+{
+    pb g = { .len = 0 }, turn = { .len = 0 }, trips = pb_ints("trips", (const int64_t[]){ 2 }, 1);
+    pb axis = pb_attr_int("axis", 0), to = pb_attr_int("to", 1), body, yes = { .len = 0 };
     pb_value(&turn, 11, "i", 7, "");
     pb_value(&turn, 11, "go", 9, "");
     pb_value(&turn, 11, "u", 1, "2");
-    pb_node(&turn, "SequenceInsert", "u x", "v", NULL, NULL);
-    pb_value(&turn, 12, "go", 9, "");
-    pb_value(&turn, 12, "v", 1, "2");
-    pb body = graph_attr("body", &turn);
+    pb_node(&turn, "Cast", "i", "f", &to, NULL);
+    pb_node(&turn, "Mul", "x f", "p", NULL, NULL);
+    pb_node(&turn, "SequenceInsert", "u p", "v", NULL, NULL);
+    pb_node(&yes, "Identity", "v", "w", NULL, NULL);
+    pb_value(&yes, 12, "w", 1, "2");
+    pb then = graph_attr("then_branch", &yes), other = graph_attr("else_branch", &yes);
+    for (; (*nodes)[0]; nodes++) {
+        bool is_if = strcmp((*nodes)[0], "If") == 0;
+        pb_node(&turn, (*nodes)[0], (*nodes)[1], (*nodes)[2], is_if ? &then : NULL, is_if ? &other : NULL);
+    }
+    for (; *gives; gives++) {
+        pb_value(&turn, 12, *gives == 'g' ? "go" : (const char[]){ *gives, 0 }, 1, "2");
+    }
+    body = graph_attr("body", &turn);
     pb_node(&g, "SequenceConstruct", "x", "s", NULL, NULL);
-    pb_node(&g, "Loop", "trips - s", "w", &body, NULL);
-    pb_node(&g, "ConcatFromSequence", "w", "y", &axis, NULL);
+    pb_node(&g, "Loop", in, out, &body, NULL);
+    pb_node(&g, "ConcatFromSequence", "r", "y", &axis, NULL);
     pb_put(&g, 5, &trips);
     pb_value(&g, 11, "x", 1, "2");
+    pb_value(&g, 11, "c", 9, "");
     pb_value(&g, 12, "y", 1, "6");
-    m = pb_model(&g, 17);
-    NPU_CHECK(!read_from(m.at, m.len, &desc, &diag) && diag.status == NPU_ERR_UNSUPPORTED);
-    NPU_CHECK_THAT(strstr(diag.message, "operand 2, 's', is a sequence, expected a tensor"), "%s", diag.message);
+    return pb_model(&g, 17);
+}
+
+/* A sequence that turns hand on, one in which data decides that, and one as a row of what all turns give out. */
+static void test_sequences_in_loops(void)
+{
+    static const struct { const char *nodes[2][3], *in, *out, *gives; npu_status status; const char *words; } rows[] = {
+        { { { NULL } }, "trips - s", "r", "gv", NPU_OK, "" },
+        { { { "If", "go", "r" } }, "trips - s", "r", "gr", NPU_OK, "" },
+        { { { NULL } }, "trips c s", "r", "gv", NPU_ERR_UNSUPPORTED, "value 2 that a graph takes or gives is a sequence" },
+        { { { "If", "c", "r" } }, "trips - s", "r", "gr", NPU_ERR_UNSUPPORTED, "If '': value 0 that a graph takes or gives is a sequence" },
+        { { { NULL } }, "trips - s", "r q", "gvv", NPU_ERR_UNSUPPORTED, "Loop '': value 0 that a graph takes or gives is a sequence" },
+        { { { NULL } }, "trips - s", "r", "vv", NPU_ERR_UNSUPPORTED, "Loop '': value 0 that a graph takes or gives is a sequence" },
+        { { { NULL } }, "s - s", "r", "gv", NPU_ERR_UNSUPPORTED, "operand 0, 's', is a sequence" },
+        { { { "Neg", "u", "n" } }, "trips - s", "r", "gv", NPU_ERR_UNSUPPORTED, "operand 0, 'u', is a sequence" },
+    };
+    static const float x[2] = { -1, 4 };
+    static const bool no = false;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        npu_onnx_desc desc = reading();
+        npu_diag diag;
+        pb m = sequence_loop(rows[i].nodes, rows[i].in, rows[i].out, rows[i].gives);
+        npu_graph *g = read_from(m.at, m.len, &desc, &diag);
+        NPU_CHECK_STATUS(diag.status, rows[i].status);
+        NPU_CHECK_THAT(strstr(diag.message, rows[i].words), "row %u: %s", (unsigned)i, diag.message);
+        if (g) {
+            run_all(g, (const void *const[]){ x, &no }, (const float[]){ -1, 4, -0.0f, 0, -1, 4 }, 6);
+        }
+        npu_graph_destroy(g);
+    }
+}
+
+/* y = the columns of x, each plus k and plus the column in its place of another sequence, joined. */
+static void test_sequence_map(void)
+{
+    static const struct { const char *in; npu_status status; const char *words; } rows[] = {
+        { "s s k", NPU_OK, "" },
+        { "s few k", NPU_ERR_SHAPE, "operand 1 has 2 tensors, expected 3" },
+        { "none none k", NPU_ERR_UNSUPPORTED, "a map of an empty sequence" },
+        { "k s k", NPU_ERR_UNSUPPORTED, "operand 0 is a tensor, expected a sequence" },
+    };
+    static const float x[6] = { 0, 1, 2, 3, 4, 5 }, want[6] = { 10, 12, 14, 16, 18, 20 };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        pb g = { .len = 0 }, each = { .len = 0 }, axis = pb_attr_int("axis", 1), ten = pb_floats("k", "1", (const float[]){ 10 }, 1);
+        npu_onnx_desc desc = reading();
+        npu_diag diag;
+        pb_value(&each, 11, "a", 1, "21");
+        pb_value(&each, 11, "b", 1, "21");
+        pb_value(&each, 11, "c", 1, "1");
+        pb_node(&each, "Add", "a b", "d", NULL, NULL);
+        pb_node(&each, "Add", "d c", "e", NULL, NULL);
+        pb_value(&each, 12, "a", 1, "21");
+        pb_value(&each, 12, "e", 1, "21");
+        pb body = graph_attr("body", &each);
+        pb_node(&g, "SequenceEmpty", "", "none", NULL, NULL);
+        pb_node(&g, "SplitToSequence", "x", "s", &axis, NULL);
+        pb_node(&g, "SequenceErase", "s", "few", NULL, NULL);
+        pb_node(&g, "SequenceMap", rows[i].in, "p r", &body, NULL);
+        pb_node(&g, "ConcatFromSequence", "r", "y", &axis, NULL);
+        pb_put(&g, 5, &ten);
+        pb_value(&g, 11, "x", 1, "23");
+        pb_value(&g, 12, "y", 1, "23");
+        pb m = pb_model(&g, 17);
+        npu_graph *read = read_from(m.at, m.len, &desc, &diag);
+        NPU_CHECK_STATUS(diag.status, rows[i].status);
+        NPU_CHECK_THAT(strstr(diag.message, rows[i].words), "row %u: %s", (unsigned)i, diag.message);
+        if (read) {
+            run_all(read, (const void *const[]){ x }, want, 6);
+        }
+        npu_graph_destroy(read);
+    }
 }
 
 /* Each turn copies a sequence of 4,000: few nodes could ask for any memory. */
@@ -2464,6 +2548,8 @@ int main(void)
     NPU_RUN(test_counted_sizes);
     NPU_RUN(test_bad_sequences);
     NPU_RUN(test_sequences_in_branches);
+    NPU_RUN(test_sequences_in_loops);
+    NPU_RUN(test_sequence_map);
     NPU_RUN(test_too_many_sequences);
     NPU_RUN(test_sequence_lens);
     NPU_RUN(test_order);

@@ -94,10 +94,13 @@ enum {
     ONNX_MAX_FOLDED = 1 << 24    /* elements of a result that is computed while reading */
 };
 
+static const uint32_t ONNX_SEQUENCE = 0x80000000u; /* a bit in the id of a value */
+
 /* Bytes of the file: a message, a text, data. at NULL = there is none. */
 typedef struct onnx_span { const uint8_t *at, *end; } onnx_span;
 
-/* Tensors of one dtype: a sequence whose length is known. The graph knows nothing of it. */
+/* Tensors of one dtype: a sequence whose length is known. The graph knows nothing of it; where a value may be one, it has
+   the bit ONNX_SEQUENCE in its id, and the rest of that is its place in the reader's lists. */
 typedef struct onnx_list {
     npu_value *values;
     uint32_t count;
@@ -107,7 +110,6 @@ typedef struct onnx_list {
 typedef struct onnx_name {
     onnx_span name;
     npu_value value;
-    const onnx_list *list;        /* what it stands for instead; NULL = a value */
     uint32_t scope, level;        /* level: of the graph that it is a value of */
     bool is_output;               /* of the main graph */
 } onnx_name;
@@ -145,7 +147,9 @@ typedef struct onnx_reader {
     uint32_t num_names, size_names;
     uint32_t scopes[ONNX_MAX_DEPTH + 1], depth; /* of the graph that is built, and those around it */
     uint32_t num_scopes, num_nodes;
-    uint64_t num_listed;          /* values of sequences */
+    onnx_list *lists;             /* sequences */
+    uint32_t num_lists, room_lists;
+    uint64_t num_listed;          /* values of them */
     onnx_level levels[ONNX_MAX_DEPTH + 1];
     struct onnx_mark *marks;      /* see onnx_narrow */
     uint32_t level;               /* of g */
@@ -182,8 +186,6 @@ struct onnx_node {
     const onnx_row *row;
     uint32_t num_x, num_y;
     npu_value *x;
-    const onnx_list *list;       /* operand 0 where that is a sequence; NULL = it is none */
-    const onnx_list *made;       /* the same of result 0 */
     onnx_span *y;                /* names of its results */
     const onnx_node *caller;     /* of the function that it is a node of */
     onnx_asked *asked;           /* which of its attributes somebody has looked for */
@@ -550,9 +552,56 @@ static npu_value onnx_capture(onnx_reader *r, uint32_t level, npu_value v)
     return onnx_pair(r, pairs, v, npu_input(to->g, NULL, *npu_value_spec(from, v)));
 }
 
-/* What a value of a graph around the one that is built, or of that, is in that. */
+static bool onnx_is_sequence(npu_value v) { return (v.id & ONNX_SEQUENCE) != 0; }
+
+/* The tensors of a value that is a sequence, until the next one is made. */
+static const onnx_list *onnx_list_of(const onnx_reader *r, npu_value v) { return &r->lists[v.id & ~ONNX_SEQUENCE]; }
+
+static bool onnx_lists_grow(onnx_reader *r)
+{
+    uint32_t room = r->room_lists * 2 + 16;
+    onnx_list *lists = (onnx_list *)onnx_alloc(r, room * sizeof *lists);
+    if (!lists) {
+        return false;
+    }
+    if (r->num_lists) {
+        memcpy(lists, r->lists, r->num_lists * sizeof *lists);
+    }
+    r->lists = lists;
+    r->room_lists = room;
+    return true;
+}
+
+/* A sequence, whose tensors are written into *values; id 0 = there is no memory, or too many of them. */
+static npu_value onnx_new_list(onnx_reader *r, npu_dtype dtype, uint32_t count, npu_value **values)
+{
+    npu_value v = { 0 };
+    *values = onnx_values(r, count);
+    r->num_listed += count;
+    if (r->num_listed > ONNX_MAX_LISTED) {
+        onnx_fail(r, NPU_ERR_BUDGET, "more than %d values in sequences", (int)ONNX_MAX_LISTED);
+    }
+    if (!r->status && (r->num_lists < r->room_lists || onnx_lists_grow(r))) {
+        r->lists[r->num_lists].values = *values;
+        r->lists[r->num_lists].count = count;
+        r->lists[r->num_lists].dtype = dtype;
+        v.id = r->num_lists++ | ONNX_SEQUENCE;
+    }
+    return v;
+}
+
+/* What a value of a graph around the one that is built, or of that, is in that; of a sequence each of its tensors. */
 static npu_value onnx_here(onnx_reader *r, uint32_t level, npu_value v)
 {
+    if (onnx_is_sequence(v) && level < r->level) {
+        onnx_list list = *onnx_list_of(r, v);
+        npu_value *values;
+        v = onnx_new_list(r, list.dtype, list.count, &values);
+        for (uint32_t i = 0; v.id && i < list.count; i++) {
+            values[i] = onnx_here(r, level, list.values[i]);
+        }
+        return v;
+    }
     for (; level < r->level && v.id; level++) {
         v = onnx_capture(r, level + 1, v);
     }
@@ -564,39 +613,6 @@ static npu_value onnx_find(onnx_reader *r, onnx_span name)
 {
     const onnx_name *slot = r->size_names ? onnx_slot(r, name) : NULL;
     return slot ? onnx_here(r, slot->level, slot->value) : onnx_none();
-}
-
-static onnx_list *onnx_new_list(onnx_reader *r, npu_dtype dtype, uint32_t count)
-{
-    onnx_list *list = (onnx_list *)onnx_alloc(r, sizeof *list);
-    npu_value *values = list ? onnx_values(r, count) : NULL;
-    if (!values) {
-        return NULL;
-    }
-    r->num_listed += count;
-    if (r->num_listed > ONNX_MAX_LISTED) {
-        onnx_fail(r, NPU_ERR_BUDGET, "more than %d values in sequences", (int)ONNX_MAX_LISTED);
-        return NULL;
-    }
-    list->values = values;
-    list->count = count;
-    list->dtype = dtype;
-    return list;
-}
-
-/* The sequence of a name; NULL = it is a value, or nothing. */
-static const onnx_list *onnx_find_list(onnx_reader *r, onnx_span name)
-{
-    const onnx_name *slot = r->size_names && name.at && onnx_len(name) ? onnx_slot(r, name) : NULL;
-    onnx_list *here;
-    if (!slot || !slot->list || slot->level == r->level) {
-        return slot ? slot->list : NULL;
-    }
-    here = onnx_new_list(r, slot->list->dtype, slot->list->count);
-    for (uint32_t i = 0; here && i < here->count; i++) {
-        here->values[i] = onnx_here(r, slot->level, slot->list->values[i]);
-    }
-    return here;
 }
 
 /* Is this the scope of the graph that is built, or of one around it? */
@@ -624,22 +640,13 @@ static void onnx_set(onnx_reader *r, onnx_span name, npu_value v)
     r->num_names += !slot->name.at;
     slot->name = name;
     slot->value = v;
-    slot->list = NULL;
     slot->scope = r->scopes[r->depth];
     slot->level = r->level;
-    if (v.id && !npu_value_has_name(r->g, v) && npu_value_role(r->g, v) != NPU_ROLE_CONSTANT) {
+    if (v.id && !onnx_is_sequence(v) && !npu_value_has_name(r->g, v) && npu_value_role(r->g, v) != NPU_ROLE_CONSTANT) {
         char *text = onnx_str(r, name);
         if (text && strlen(text) == onnx_len(name) && !npu_graph_find(r->g, text).id) {
             npu_value_set_name(r->g, v, text);
         }
-    }
-}
-
-static void onnx_set_list(onnx_reader *r, onnx_span name, const onnx_list *list)
-{
-    onnx_set(r, name, onnx_none());
-    if (r->status == NPU_OK && name.at && onnx_len(name)) {
-        onnx_slot(r, name)->list = list;
     }
 }
 
@@ -1858,7 +1865,6 @@ static npu_value onnx_bit_cast(onnx_reader *r, onnx_node *n)
 static npu_value onnx_identity(onnx_reader *r, onnx_node *n)
 {
     (void)r;
-    n->made = n->list;
     return onnx_x(n, 0);
 }
 
@@ -3885,16 +3891,30 @@ static npu_value onnx_space_to_depth(onnx_reader *r, onnx_node *n)
 
 /* ---- ops: sequences ----------------------------------------------------------------------------------------------
 
-   Lists of values that are known while the model is read: exporters write what a program does with its lists. Those that a
-   graph, a function or a turn of a loop would take or give are refused. */
+   Lists of values that are known while the model is read: exporters write what a program does with its lists. Those that the
+   model would take or give are refused, and those that a branch or loop would that only the run knows. */
 
-/* The sequence that a node takes; NULL = it takes a tensor, which is said. */
-static const onnx_list *onnx_sequence(onnx_reader *r, const onnx_node *n)
+/* Of values of which none may be a sequence. */
+static bool onnx_are_tensors(onnx_reader *r, const npu_value *v, uint32_t count)
 {
-    if (!n->list) {
-        onnx_fail(r, NPU_ERR_UNSUPPORTED, "operand 0 is a tensor, expected a sequence");
+    for (uint32_t i = 0; i < count; i++) {
+        if (onnx_is_sequence(v[i])) {
+            onnx_fail(r, NPU_ERR_UNSUPPORTED, "value %u that a graph takes or gives is a sequence, expected a tensor: what data decides, "
+                      "or a turn gives out, can be none", (unsigned)i);
+        }
     }
-    return n->list;
+    return r->status == NPU_OK;
+}
+
+/* The sequence that a node takes; one of nothing where it takes a tensor, which is said. */
+static onnx_list onnx_sequence(onnx_reader *r, const onnx_node *n)
+{
+    onnx_list none = { NULL, 0, NPU_NONE };
+    if (!onnx_is_sequence(onnx_x(n, 0))) {
+        onnx_fail(r, NPU_ERR_UNSUPPORTED, "operand 0 is a tensor, expected a sequence");
+        return none;
+    }
+    return *onnx_list_of(r, onnx_x(n, 0));
 }
 
 /* A place of `count`, which may count from the end; `otherwise` where none is given. */
@@ -3929,68 +3949,67 @@ static bool onnx_may_hold(onnx_reader *r, npu_dtype dtype, npu_value v)
 
 static npu_value onnx_sequence_construct(onnx_reader *r, onnx_node *n)
 {
-    onnx_list *list = onnx_new_list(r, onnx_type(r, onnx_x(n, 0)), n->num_x);
-    for (uint32_t i = 0; list && i < n->num_x && onnx_may_hold(r, list->dtype, n->x[i]); i++) {
-        list->values[i] = n->x[i];
+    npu_value *values, made = onnx_new_list(r, onnx_type(r, onnx_x(n, 0)), n->num_x, &values);
+    for (uint32_t i = 0; made.id && i < n->num_x && onnx_may_hold(r, onnx_type(r, n->x[0]), n->x[i]); i++) {
+        values[i] = n->x[i];
     }
-    n->made = list;
-    return onnx_none();
+    return made;
 }
 
 static npu_value onnx_sequence_empty(onnx_reader *r, onnx_node *n)
 {
-    n->made = onnx_new_list(r, onnx_dtype(r, onnx_i(r, n, "dtype", 1)), 0);
-    return onnx_none();
+    npu_value *values;
+    return onnx_new_list(r, onnx_dtype(r, onnx_i(r, n, "dtype", 1)), 0, &values);
 }
 
 static npu_value onnx_sequence_at(onnx_reader *r, onnx_node *n)
 {
-    const onnx_list *list = onnx_sequence(r, n);
-    uint32_t at = list ? onnx_sequence_place(r, onnx_x(n, 1), list, 0) : 0;
-    return r->status ? onnx_none() : list->values[at];
+    onnx_list list = onnx_sequence(r, n);
+    uint32_t at = r->status == NPU_OK ? onnx_sequence_place(r, onnx_x(n, 1), &list, 0) : 0;
+    return r->status ? onnx_none() : list.values[at];
 }
 
 static npu_value onnx_sequence_insert(onnx_reader *r, onnx_node *n)
 {
-    const onnx_list *list = onnx_sequence(r, n);
-    uint32_t at = list ? onnx_sequence_position(r, onnx_x(n, 2), list->count, list->count) : 0;
-    onnx_list *more = list && onnx_may_hold(r, list->dtype, onnx_x(n, 1)) ? onnx_new_list(r, list->dtype, list->count + 1) : NULL;
-    for (uint32_t i = 0; more && i < more->count; i++) {
-        more->values[i] = i == at ? onnx_x(n, 1) : list->values[i - (i > at)];
+    onnx_list list = onnx_sequence(r, n);
+    uint32_t at = r->status == NPU_OK ? onnx_sequence_position(r, onnx_x(n, 2), list.count, list.count) : 0;
+    npu_value *values, more = onnx_none();
+    if (r->status == NPU_OK && onnx_may_hold(r, list.dtype, onnx_x(n, 1))) {
+        more = onnx_new_list(r, list.dtype, list.count + 1, &values);
     }
-    n->made = more;
-    return onnx_none();
+    for (uint32_t i = 0; more.id && i <= list.count; i++) {
+        values[i] = i == at ? onnx_x(n, 1) : list.values[i - (i > at)];
+    }
+    return more;
 }
 
 static npu_value onnx_sequence_erase(onnx_reader *r, onnx_node *n)
 {
-    const onnx_list *list = onnx_sequence(r, n);
-    uint32_t at = list ? onnx_sequence_place(r, onnx_x(n, 1), list, list->count ? list->count - 1 : 0) : 0;
-    onnx_list *fewer = r->status ? NULL : onnx_new_list(r, list->dtype, list->count - 1);
-    for (uint32_t i = 0; fewer && i < fewer->count; i++) {
-        fewer->values[i] = list->values[i + (i >= at)];
+    onnx_list list = onnx_sequence(r, n);
+    uint32_t at = r->status == NPU_OK ? onnx_sequence_place(r, onnx_x(n, 1), &list, list.count ? list.count - 1 : 0) : 0;
+    npu_value *values, fewer = r->status ? onnx_none() : onnx_new_list(r, list.dtype, list.count - 1, &values);
+    for (uint32_t i = 0; fewer.id && i + 1 < list.count; i++) {
+        values[i] = list.values[i + (i >= at)];
     }
-    n->made = fewer;
-    return onnx_none();
+    return fewer;
 }
 
 static npu_value onnx_sequence_length(onnx_reader *r, onnx_node *n)
 {
-    const onnx_list *list = onnx_sequence(r, n);
-    int64_t count = list ? list->count : 0;
+    int64_t count = onnx_sequence(r, n).count;
     return npu_constant(r->g, NULL, npu_spec_tensor(NPU_I64, 0, NULL), &count);
 }
 
 static npu_value onnx_concat_from_sequence(onnx_reader *r, onnx_node *n)
 {
-    const onnx_list *list = onnx_sequence(r, n);
+    onnx_list list = onnx_sequence(r, n);
     bool is_new = onnx_i(r, n, "new_axis", 0) != 0;
     int64_t axis = onnx_i(r, n, "axis", 0);
-    if (!list || !list->count) {
-        return list ? onnx_refuse(r, "an empty sequence, of which nothing is known to join, is not supported") : onnx_none();
+    if (!list.count) {
+        return onnx_refuse(r, "an empty sequence, of which nothing is known to join, is not supported");
     }
-    axis = onnx_axis(r, axis, onnx_rank(r, list->values[0]) + is_new);
-    return onnx_emit(r, n, is_new ? "aten.stack.default(V, i)" : "aten.cat.default(V, i)", list->values, list->count, axis);
+    axis = onnx_axis(r, axis, onnx_rank(r, list.values[0]) + is_new);
+    return onnx_emit(r, n, is_new ? "aten.stack.default(V, i)" : "aten.cat.default(V, i)", list.values, list.count, axis);
 }
 
 /* Of an axis, those given, or as many as there are of one size, the last of which may be smaller: *size; 0 = they are
@@ -4026,15 +4045,14 @@ static npu_value onnx_split_to_sequence(onnx_reader *r, onnx_node *n)
     bool keeps = onnx_i(r, n, "keepdims", 1) != 0;
     uint32_t count;
     int64_t *sizes = onnx_split_sizes(r, onnx_x(n, 1), onnx_dim(r, x, (uint32_t)axis), &count, &each);
-    onnx_list *list = r->status ? NULL : onnx_new_list(r, onnx_type(r, x), count);
-    if (list && count) {
-        onnx_split_at(r, n, x, axis, sizes, list->values, count);
+    npu_value *values, made = r->status ? onnx_none() : onnx_new_list(r, onnx_type(r, x), count, &values);
+    if (made.id && count) {
+        onnx_split_at(r, n, x, axis, sizes, values, count);
     }
-    for (uint32_t i = 0; list && !keeps && each == 1 && i < count; i++) {
-        list->values[i] = onnx_emit(r, n, "aten.squeeze.dim(v, i)", list->values[i], axis);
+    for (uint32_t i = 0; made.id && !keeps && each == 1 && i < count; i++) {
+        values[i] = onnx_emit(r, n, "aten.squeeze.dim(v, i)", values[i], axis);
     }
-    n->made = list;
-    return onnx_none();
+    return made;
 }
 
 /* ---- ops: picking and placing ------------------------------------------------------------------------------------ */
@@ -5215,6 +5233,13 @@ typedef struct onnx_body {
 static bool onnx_build(onnx_reader *r, onnx_body *body, const onnx_node *caller, const npu_value *in, uint32_t num_in,
                        npu_value *out, uint32_t num_out);
 
+/* The same of a graph whose outputs are tensors. */
+static bool onnx_build_tensors(onnx_reader *r, onnx_body *body, const onnx_node *caller, const npu_value *in, uint32_t num_in,
+                               npu_value *out, uint32_t num_out)
+{
+    return onnx_build(r, body, caller, in, num_in, out, num_out) && onnx_are_tensors(r, out, num_out);
+}
+
 static onnx_body onnx_graph_attr(onnx_reader *r, const onnx_node *n, const char *name)
 {
     onnx_body body = { { NULL, NULL }, 1, 11, 12, 5, NULL, 0 };
@@ -5282,7 +5307,7 @@ static bool onnx_build_branch(onnx_reader *r, onnx_node *n, const char *name, co
     uint32_t level = r->level, depth = r->depth;
     bool is_built;
     *index = onnx_open_child(r, name, like);
-    is_built = r->status == NPU_OK && onnx_build(r, &body, n->caller, NULL, 0, out, n->num_y);
+    is_built = r->status == NPU_OK && onnx_build_tensors(r, &body, n->caller, NULL, 0, out, n->num_y);
     if (is_built) {
         *taken = onnx_close_child(r, out, n->num_y);
     } else if (r->status == NPU_ERR_SHAPE || r->status == NPU_ERR_RANK || r->status == NPU_ERR_AXIS) {
@@ -5383,6 +5408,9 @@ typedef struct onnx_scans { npu_value *parts; const npu_value *like; uint32_t co
 
 static bool onnx_scans_add(onnx_reader *r, onnx_scans *s, const npu_value *out)
 {
+    if (!onnx_are_tensors(r, out, s->count)) {
+        return false;
+    }
     if (s->turns == s->room) {
         uint32_t room = s->room * 2 + 16;
         npu_value *parts = onnx_values(r, (size_t)room * (s->count + 1));
@@ -5426,6 +5454,7 @@ static npu_value onnx_scanned(onnx_reader *r, const onnx_scans *s, uint32_t i, i
 static void onnx_loop_inputs(onnx_reader *r, const npu_value *args, uint32_t count, npu_value *out)
 {
     const npu_graph *outer = r->levels[r->level - 1].g;
+    onnx_are_tensors(r, args, count);
     for (uint32_t i = 0; i < count && r->status == NPU_OK; i++) {
         const npu_spec *spec = npu_value_spec(outer, args[i]);
         if (!npu_spec_is_static(spec)) {
@@ -5456,7 +5485,7 @@ static uint32_t onnx_loop_body(onnx_reader *r, onnx_node *n, const npu_value *ar
         return 0;
     }
     onnx_loop_inputs(r, args, carried + 3, in);
-    if (onnx_build(r, &body, n->caller, in, carried - num_scans + 2, out + 1, carried + 1)) {
+    if (onnx_build_tensors(r, &body, n->caller, in, carried - num_scans + 2, out + 1, carried + 1)) {
         out[0] = onnx_emit(r, n, "aten.add.Scalar(v, i)", in[0], (int64_t)1);
         out[1] = onnx_flat(r, out[1]);
         for (uint32_t i = carried - num_scans + 2; i < carried + 2; i++) {
@@ -5494,7 +5523,7 @@ static bool onnx_try_turn(onnx_reader *r, onnx_node *n, const npu_value *args, u
         return false;
     }
     onnx_loop_inputs(r, args, carried + 2, in);
-    onnx_build(r, &body, n->caller, in, carried + 2, out, n->num_y + 1);
+    onnx_build_tensors(r, &body, n->caller, in, carried + 2, out, n->num_y + 1);
     for (uint32_t i = carried + 1; i <= n->num_y && r->status == NPU_OK; i++) { /* like it, in the graph of the loop */
         npu_graph *child = r->g;
         npu_spec zero = npu_spec_tensor(onnx_type(r, out[i]), 0, NULL);
@@ -5596,7 +5625,8 @@ static npu_value onnx_loop(onnx_reader *r, onnx_node *n)
         if (turn >= ONNX_MAX_LIST && most > ONNX_MAX_NODES) { /* as good as none was said */
             onnx_fail(r, NPU_ERR_BUDGET, "a loop without an end: its condition still holds after %d turns", (int)ONNX_MAX_LIST);
         }
-        if (!onnx_build(r, &body, n->caller, in, carried + 2, out, n->num_y + 1) || !onnx_scans_add(r, &scans, out + 1 + carried)) {
+        if (!onnx_build(r, &body, n->caller, in, carried + 2, out, n->num_y + 1) || !onnx_are_tensors(r, out, 1) ||
+            !onnx_scans_add(r, &scans, out + 1 + carried)) {
             return onnx_none();
         }
         memcpy(in + 1, out, (carried + 1) * sizeof *in);
@@ -5607,6 +5637,7 @@ static npu_value onnx_loop(onnx_reader *r, onnx_node *n)
     if (!turn && scans.count) { /* a turn says what none would have given out; nothing reads what it makes */
         in[0] = npu_constant(r->g, NULL, npu_spec_tensor(NPU_I64, 0, NULL), &turn);
         onnx_build(r, &body, n->caller, in, carried + 2, out, n->num_y + 1);
+        onnx_are_tensors(r, out + 1 + carried, scans.count);
         scans.like = out + 1 + carried;
     }
     for (uint32_t i = 0; i < n->num_y && r->status == NPU_OK; i++) {
@@ -5640,7 +5671,7 @@ static npu_value onnx_scan(onnx_reader *r, onnx_node *n)
         for (uint32_t i = 0; i < num_scans; i++) {
             in[carried + i] = onnx_emit(r, n, "aten.select.int(v, i, i)", n->x[carried + i], axes[i], ways[i] ? turns - 1 - t : t);
         }
-        if (!onnx_build(r, &body, n->caller, in, n->num_x, out, n->num_y) || !onnx_scans_add(r, &scans, out + carried)) {
+        if (!onnx_build_tensors(r, &body, n->caller, in, n->num_x, out, n->num_y) || !onnx_scans_add(r, &scans, out + carried)) {
             return onnx_none();
         }
         memcpy(in, out, carried * sizeof *in);
@@ -5650,6 +5681,40 @@ static npu_value onnx_scan(onnx_reader *r, onnx_node *n)
         onnx_result(r, n, i ? i : UINT32_MAX, out[i]);
     }
     return r->status ? onnx_none() : out[0];
+}
+
+/* A call of the body for each tensor of operand 0, with the one in its place of each other sequence. */
+static npu_value onnx_sequence_map(onnx_reader *r, onnx_node *n)
+{
+    onnx_body body = onnx_graph_attr(r, n, "body");
+    onnx_list first = onnx_sequence(r, n);
+    npu_value *in = onnx_values(r, n->num_x), *out = onnx_values(r, n->num_y), **made;
+    npu_value *lists = onnx_values(r, n->num_y);
+    made = (npu_value **)onnx_alloc(r, (n->num_y + 1) * sizeof *made);
+    for (uint32_t i = 0; i < first.count && r->status == NPU_OK; i++) {
+        for (uint32_t k = 0; k < n->num_x; k++) {
+            const onnx_list *list = onnx_is_sequence(n->x[k]) ? onnx_list_of(r, n->x[k]) : NULL;
+            if (list && list->count != first.count) {
+                onnx_fail(r, NPU_ERR_SHAPE, "operand %u has %u tensors, expected %u", (unsigned)k, (unsigned)list->count, (unsigned)first.count);
+                return onnx_none();
+            }
+            in[k] = list ? list->values[i] : n->x[k];
+        }
+        onnx_build_tensors(r, &body, n->caller, in, n->num_x, out, n->num_y);
+        for (uint32_t k = 0; k < n->num_y && r->status == NPU_OK; k++) {
+            lists[k] = i ? lists[k] : onnx_new_list(r, onnx_type(r, out[k]), first.count, &made[k]);
+            if (lists[k].id && onnx_may_hold(r, onnx_list_of(r, lists[k])->dtype, out[k])) {
+                made[k][i] = out[k];
+            }
+        }
+    }
+    if (!first.count) {
+        return onnx_refuse(r, "a map of an empty sequence is not supported");
+    }
+    for (uint32_t k = 1; k < n->num_y && r->status == NPU_OK; k++) {
+        onnx_result(r, n, k, lists[k]);
+    }
+    return r->status || !n->num_y ? onnx_none() : lists[0];
 }
 
 /* ---- ops: experiments of old (in files of other converters) ------------------------------------------------------ */
@@ -7063,7 +7128,7 @@ static const onnx_row onnx_rows[] = {
     { "SequenceErase", onnx_sequence_erase, NULL },
     { "SequenceInsert", onnx_sequence_insert, NULL },
     { "SequenceLength", onnx_sequence_length, NULL },
-    { "SequenceMap", NULL, "functions of each tensor of a sequence" },
+    { "SequenceMap", onnx_sequence_map, NULL },
     { "Shape", onnx_shape, NULL },
     { "Shrink", onnx_shrink, NULL },
     { "Sigmoid", NULL, "aten.sigmoid.default(0)" },
@@ -7123,7 +7188,7 @@ static void onnx_check_required(onnx_reader *r, const onnx_node *n)
         }
     }
     for (uint32_t i = 0; i < count; i++) {
-        if (!onnx_x(n, i).id && (i > 0 || !n->list)) {
+        if (!onnx_x(n, i).id) {
             onnx_fail(r, NPU_ERR_ARITY, "operand %u of %u is missing", (unsigned)i, (unsigned)count);
         }
     }
@@ -7307,19 +7372,24 @@ static onnx_span onnx_function(onnx_reader *r, onnx_span op, onnx_span domain)
 static npu_value onnx_operand(onnx_reader *r, const onnx_node *n, onnx_span name)
 {
     npu_value v = onnx_len(name) ? onnx_find(r, name) : onnx_none();
-    return onnx_is_listed(n->op, "Cast CastLike DequantizeLinear GatherBlockQuantized QuantizeLinear") ? v : onnx_widened(r, v);
+    bool sees_them = onnx_is_listed(n->op, "Cast CastLike DequantizeLinear GatherBlockQuantized QuantizeLinear");
+    return sees_them || onnx_is_sequence(v) ? v : onnx_widened(r, v);
+}
+
+/* May operand i of a node be a sequence? Of a function of the model, whose own nodes are asked, all may. */
+static bool onnx_takes_sequence(onnx_reader *r, const onnx_node *n, uint32_t i)
+{
+    static const char first[] = "ConcatFromSequence Identity SequenceAt SequenceErase SequenceInsert SequenceLength SequenceMap";
+    bool takes = i == 0 ? onnx_is_listed(n->op, first) : onnx_is_listed(n->op, "SequenceMap") || (i > 1 && onnx_is_listed(n->op, "Loop"));
+    return (n->row && takes) || onnx_function(r, n->op, n->domain).at;
 }
 
 /* What a name stands for, as operand i. */
 static void onnx_take_operand(onnx_reader *r, onnx_node *n, uint32_t i, onnx_span name)
 {
-    static const char takers[] = "ConcatFromSequence Identity SequenceAt SequenceErase SequenceInsert SequenceLength";
-    const onnx_list *list = onnx_find_list(r, name);
     n->x[i] = onnx_operand(r, n, name);
-    if (list && (i > 0 || !n->row || !onnx_is_listed(n->op, takers))) {
+    if (onnx_is_sequence(n->x[i]) && !onnx_takes_sequence(r, n, i)) {
         onnx_fail(r, NPU_ERR_UNSUPPORTED, "operand %u, '%.*s', is a sequence, expected a tensor", (unsigned)i, ONNX_TEXT(name));
-    } else if (list) {
-        n->list = list;
     } else if (onnx_len(name) && !n->x[i].id) {
         onnx_fail(r, NPU_ERR_NOT_FOUND, "nothing before it makes '%.*s'", ONNX_TEXT(name));
     }
@@ -7408,9 +7478,7 @@ static void onnx_node_build(onnx_reader *r, onnx_span message, const onnx_node *
         }
         v = r->status ? onnx_none() : n.row->fn ? n.row->fn(r, &n) : onnx_emit(r, &n, n.row->text);
         onnx_check_unknown(r, &n);
-        if (onnx_check(r) && n.made && n.num_y) {
-            onnx_set_list(r, n.y[0], n.made);
-        } else if (r->status == NPU_OK) {
+        if (onnx_check(r)) {
             onnx_result(r, &n, 0, v);
             if (!v.id && n.num_y && onnx_len(n.y[0])) {
                 onnx_fail(r, NPU_ERR_ARITY, "an operand is missing");
@@ -7583,9 +7651,7 @@ static void onnx_bind_inputs(onnx_reader *r, const onnx_body *body, const npu_va
 static npu_value onnx_output(onnx_reader *r, onnx_span name)
 {
     npu_value v = name.at ? onnx_find(r, name) : onnx_none();
-    if (onnx_find_list(r, name)) {
-        onnx_fail(r, NPU_ERR_UNSUPPORTED, "the output '%.*s' is a sequence, expected a tensor: join it, or give out its tensors", ONNX_TEXT(name));
-    } else if (!v.id) {
+    if (!v.id) {
         onnx_fail(r, NPU_ERR_NOT_FOUND, "nothing makes the output '%.*s'", ONNX_TEXT(name));
     }
     return v;
@@ -7840,7 +7906,10 @@ static void onnx_graph(onnx_reader *r, onnx_span graph)
             onnx_span name = onnx_member(r, onnx_bytes(r, &f), 1);
             char *text = onnx_str(r, name);
             npu_value v = onnx_output(r, name);
-            if (v.id && text && onnx_is_new_output(r, name)) {
+            if (onnx_is_sequence(v)) {
+                onnx_fail(r, NPU_ERR_UNSUPPORTED, "the output '%.*s' is a sequence, expected a tensor: join it, or give out its tensors",
+                          ONNX_TEXT(name));
+            } else if (v.id && text && onnx_is_new_output(r, name)) {
                 bool is_half = onnx_member_int(r, onnx_member(r, onnx_member(r, f.bytes, 2), 1), 1, 0) == 10;
                 npu_output(r->g, text, is_half && onnx_type(r, v) == NPU_F32 && r->desc->f16_as_f32 ? onnx_cast(r, v, NPU_F16) : v);
                 onnx_check(r);
