@@ -1850,10 +1850,10 @@ typedef struct list_node { const char *op, *in, *out; struct { const char *name;
 static pb list_graph(const list_node *nodes)
 {
     static const struct { const char *name; int64_t value; } numbers[] = { { "zero", 0 }, { "one", 1 }, { "two", 2 }, { "five", 5 }, { "last", -1 } };
-    static const int64_t uneven[2] = { 1, 2 }, wrong[2] = { 1, 1 }, below[2] = { 4, -1 }, each[4] = { 0, 1, 2, -1 };
-    pb g = { .len = 0 }, sizes[7] = { pb_ints("uneven", uneven, 2), pb_ints("wrong", wrong, 2), pb_ints("below", below, 2),
+    static const int64_t uneven[2] = { 1, 2 }, wrong[2] = { 1, 1 }, below[2] = { 4, -1 }, each[5] = { 0, 1, 2, -1, -9 };
+    pb g = { .len = 0 }, sizes[8] = { pb_ints("uneven", uneven, 2), pb_ints("wrong", wrong, 2), pb_ints("below", below, 2),
                                       pb_ints("[0]", each, 1), pb_ints("[1]", each + 1, 1), pb_ints("[2]", each + 2, 1),
-                                      pb_ints("[-1]", each + 3, 1) };
+                                      pb_ints("[-1]", each + 3, 1), pb_ints("[-9]", each + 4, 1) };
     for (size_t i = 0; nodes[i].op; i++) {
         pb attrs[2];
         for (size_t k = 0; k < 2; k++) {
@@ -1930,13 +1930,15 @@ static void test_sequences(void)
     }
 }
 
-/* Sizes that data decides are counted in the run: as numbers, as ends of slices, as one size of a new shape, and in what
-   PyTorch writes for x[x > 0] = -x[x > 0]. */
+/* Sizes that data decides are counted in the run: as numbers, as bounds of slices, as sizes of a new shape, and in what
+   PyTorch writes for x[x > 0] = -x[x > 0]; what is true is counted as PyTorch does. */
 static void test_counted_sizes(void)
 {
-    static const struct { list_node nodes[9]; const char *spec; float want[12]; size_t len; } rows[] = {
+    static const struct { list_node nodes[11]; const char *spec; float want[12]; size_t len; } rows[] = {
         { { { "NonZero", "x", "n", { { 0 } } }, { "Shape", "n", "s", { { 0 } } }, { "Gather", "s one", "c", { { 0 } } },
             { "Cast", "c", "f", { { "to", 1 } } }, { "Mul", "x f", "y", { { 0 } } } }, "f32[2,3]", { 0, 5, 10, 15, 20, 25 }, 6 },
+        { { { "Cast", "x", "b", { { "to", 9 } } }, { "CumSum", "b one", "c", { { 0 } } }, { "Cast", "c", "y", { { "to", 1 } } } },
+          "f32[2,3]", { 0, 1, 2, 1, 2, 3 }, 6 },
         { { { "NonZero", "x", "n", { { 0 } } }, { "Shape", "n", "s", { { "start", 0 }, { "end", 1 } } },
             { "Cast", "s", "f", { { "to", 1 } } }, { "Mul", "x f", "y", { { 0 } } } }, "f32[2,3]", { 0, 2, 4, 6, 8, 10 }, 6 },
         { { { "NonZero", "x", "n", { { 0 } } }, { "Size", "n", "s", { { 0 } } }, { "Cast", "s", "f", { { "to", 1 } } },
@@ -1972,12 +1974,40 @@ static void test_counted_sizes(void)
         { { { "NonZero", "x", "n", { { 0 } } }, { "Shape", "n", "s", { { 0 } } }, { "Gather", "s [1]", "c", { { 0 } } },
             { "Cast", "n", "f", { { "to", 1 } } }, { "Expand", "f c", "y", { { 0 } } } },
           "f32[2,5]", { 0, 0, 1, 1, 1, 1, 2, 0, 1, 2 }, 10 },
+        /* as PyTorch writes it: -1 would be 1 */
+        { { { "NonZero", "x", "n", { { 0 } } }, { "Shape", "n", "s", { { 0 } } }, { "Gather", "s [1]", "c", { { 0 } } },
+            { "Concat", "[2] [-1] c", "l", { { "axis", 0 } } }, { "Reshape", "l [-1]", "to", { { 0 } } },
+            { "Equal", "to last", "e", { { 0 } } }, { "Where", "e one to", "w", { { 0 } } }, { "Expand", "two w", "t", { { 0 } } },
+            { "Cast", "t", "y", { { "to", 1 } } } }, "f32[2,1,5]", { 2, 2, 2, 2, 2, 2, 2, 2, 2, 2 }, 10 },
+        /* more than one */
+        { { { "Gather", "x one", "g", { { "axis", 1 } } }, { "NonZero", "g", "n", { { 0 } } }, { "Shape", "n", "s", { { 0 } } },
+            { "Gather", "s [1]", "c", { { 0 } } }, { "Concat", "c c", "to", { { "axis", 0 } } }, { "ConstantOfShape", "to", "z", { { 0 } } },
+            { "Cast", "n", "f", { { "to", 1 } } }, { "Add", "z f", "t", { { 0 } } }, { "Concat", "c [1] c", "u", { { "axis", 0 } } },
+            { "Reshape", "t u", "y", { { 0 } } } }, "f32[2,1,2]", { 0, 1, 0, 1 }, 4 },
+        /* slices from and to where data says, which may count from the end, by steps */
+        { { { "NonZero", "x", "n", { { 0 } } }, { "Shape", "n", "s", { { 0 } } }, { "Gather", "s [1]", "c", { { 0 } } },
+            { "Slice", "x [1] c [0]", "y", { { 0 } } } }, "f32[1,3]", { 3, 4, 5 }, 3 },
+        { { { "NonZero", "x", "n", { { 0 } } }, { "Shape", "n", "s", { { 0 } } }, { "Slice", "x uneven s", "y", { { 0 } } } }, "f32[1,1]", { 5 }, 1 },
+        { { { "Reshape", "x [-1]", "v", { { 0 } } }, { "NonZero", "x", "n", { { 0 } } }, { "Shape", "n", "s", { { 0 } } },
+            { "Gather", "s [1]", "c", { { 0 } } }, { "Neg", "c", "d", { { 0 } } }, { "Slice", "v [0] d", "y", { { 0 } } } }, "f32[1]", { 0 }, 1 },
+        { { { "Reshape", "x [-1]", "v", { { 0 } } }, { "NonZero", "x", "n", { { 0 } } }, { "Shape", "n", "s", { { 0 } } },
+            { "Gather", "s [1]", "c", { { 0 } } }, { "Neg", "c", "d", { { 0 } } }, { "Slice", "v d [-1] [0] [2]", "y", { { 0 } } } },
+          "f32[2]", { 1, 3 }, 2 },
+        { { { "Reshape", "x [-1]", "v", { { 0 } } }, { "NonZero", "x", "n", { { 0 } } }, { "Shape", "n", "s", { { 0 } } },
+            { "Gather", "s [1]", "c", { { 0 } } }, { "Slice", "v c [0] [0] [-1]", "y", { { 0 } } } }, "f32[5]", { 5, 4, 3, 2, 1 }, 5 },
+        { { { "Reshape", "x [-1]", "v", { { 0 } } }, { "NonZero", "x", "n", { { 0 } } }, { "Size", "n", "a", { { 0 } } },
+            { "Unsqueeze", "a [0]", "c", { { 0 } } }, { "Neg", "[2]", "by", { { 0 } } }, { "Slice", "v c [-9] [0] by", "y", { { 0 } } } },
+          "f32[3]", { 5, 3, 1 }, 3 },
+        { { { "NonZero", "x", "n", { { 0 } } }, { "Slice", "n [-1] [-9] [1] [-1]", "t", { { 0 } } }, { "Cast", "t", "y", { { "to", 1 } } } },
+          "f32[2,5]", { 1, 1, 1, 0, 0, 2, 1, 0, 2, 1 }, 10 },
+        { { { "NonZero", "x", "n", { { 0 } } }, { "Neg", "[2]", "by", { { 0 } } }, { "Slice", "n by [0] [1] by", "t", { { 0 } } },
+            { "Cast", "t", "y", { { "to", 1 } } } }, "f32[2,2]", { 1, 0, 1, 2 }, 4 },
     };
     static const struct { list_node nodes[6]; npu_status status; const char *words; } bad[] = {
         { { { "NonZero", "x", "n", { { 0 } } }, { "Shape", "n", "s", { { 0 } } }, { "Gather", "s [1]", "c", { { 0 } } },
-            { "Slice", "x [1] c [0]", "y", { { 0 } } } }, NPU_ERR_UNSUPPORTED, "ends must be known when the model is read" },
-        { { { "NonZero", "x", "n", { { 0 } } }, { "Shape", "n", "s", { { 0 } } }, { "Slice", "x uneven s", "y", { { 0 } } } },
-          NPU_ERR_UNSUPPORTED, "ends must be known when the model is read" },
+            { "Slice", "x [0] [1] c", "y", { { 0 } } } }, NPU_ERR_CONVERSION, "axes must be known when the model is read" },
+        { { { "NonZero", "x", "n", { { 0 } } }, { "Shape", "n", "s", { { 0 } } }, { "Slice", "x [0] s", "y", { { 0 } } } },
+          NPU_ERR_UNSUPPORTED, "starts, ends, axes and steps have other lengths" },
         { { { "NonZero", "x", "n", { { 0 } } }, { "Shape", "n", "s", { { 0 } } }, { "Gather", "s [1]", "c", { { 0 } } },
             { "Concat", "c c", "to", { { "axis", 0 } } }, { "Reshape", "x to", "y", { { 0 } } } },
           NPU_ERR_CONVERSION, "the shape must be known when the model is read" },

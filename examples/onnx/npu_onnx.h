@@ -13,8 +13,8 @@
    Loop with a known number of turns its turns one after the other. What data decides becomes npu.if and npu.while, where all
    dims are known and a loop gives out its last turn, or at most a known number of turns. A dim with a name is what the
    desc says (dims, shapes), else a symbol. One that data decides (NonZero), where all inputs have sizes, is counted in the
-   run: Shape and Size give it, and it may be where a slice from 0 on or a range from 0 ends, or one size of a new shape
-   (Reshape, Expand, ConstantOfShape).
+   run: Shape and Size give it, and it may be where a slice begins or ends or a range from 0 ends, and sizes of a new shape
+   (Expand, ConstantOfShape; in Reshape one, and those of the operand).
    Floats of 8 and 4 bits are f16 in the graph, integers of 4 and 2 bits u8 and i8, of the same numbers: inputs and
    outputs, too.
    Numbers of u64 beyond 2^63 - 1 are compared, divided and shifted as those of i64 with the same bits.
@@ -1287,6 +1287,16 @@ static uint32_t onnx_known_floats(onnx_reader *r, npu_value v, const char *what,
     return r->status ? 0 : (uint32_t)len;
 }
 
+/* Are the elements of a value known to be this integer? */
+static bool onnx_are_all(const onnx_reader *r, npu_value v, int64_t x)
+{
+    bool are = onnx_is_known(r, v) && npu_dtype_is_integer(onnx_type(r, v));
+    for (size_t i = 0; are && i < onnx_num_elements(r, v); i++) {
+        are = onnx_integer_at(onnx_type(r, v), npu_value_data(r->g, v, NULL), i) == x;
+    }
+    return are;
+}
+
 /* Axes of an operand or attribute, from 0 on, none twice; the operand wins (both forms were in use). */
 static uint32_t onnx_axes(onnx_reader *r, const onnx_node *n, uint32_t operand, uint32_t rank, int64_t *out)
 {
@@ -2026,7 +2036,7 @@ static npu_value onnx_argmax(onnx_reader *r, onnx_node *n)
 /* text: the op. What is exclusive begins with what changes nothing, and leaves the last element out. */
 static npu_value onnx_cumulate(onnx_reader *r, onnx_node *n)
 {
-    npu_value x = onnx_x(n, 0);
+    npu_value x = onnx_type(r, onnx_x(n, 0)) == NPU_BOOL ? onnx_cast(r, onnx_x(n, 0), NPU_I64) : onnx_x(n, 0); /* as PyTorch does */
     int64_t axis = onnx_axis(r, onnx_known_int(r, onnx_x(n, 1), "the axis"), onnx_rank(r, x));
     int64_t pads[2 * NPU_MAX_RANK] = { 0 };
     bool is_reverse = onnx_i(r, n, "reverse", 0) != 0;
@@ -3376,34 +3386,94 @@ static npu_value onnx_size(onnx_reader *r, onnx_node *n)
     return npu_constant(r->g, NULL, npu_spec_tensor(NPU_I64, 0, NULL), &len);
 }
 
-/* The sizes of a new shape. One that only the run knows is -1; *counted is a tensor of it, or none. */
+/* The 1s whose sum a size is, through other shapes and integers; none = it is no such sum. */
+static npu_value onnx_ones_of(const onnx_reader *r, npu_value size)
+{
+    npu_op op = npu_value_producer(r->g, size, NULL);
+    const npu_op_def *def = npu_op_definition(r->g, op);
+    while (def && onnx_num_elements(r, size) == 1 && (def->traits & NPU_VIEW || def->kind == NPU_ATEN_TO_COPY) &&
+           (onnx_type(r, size) == NPU_I64 || onnx_type(r, size) == NPU_I32)) {
+        size = npu_op_operand_value(r->g, op, 0);
+        op = npu_value_producer(r->g, size, NULL);
+        def = npu_op_definition(r->g, op);
+    }
+    npu_value ones = def && def->kind == NPU_ATEN_SUM_DIM ? npu_op_operand_value(r->g, op, 0) : onnx_none();
+    bool are_ones = npu_op_kind(r->g, npu_value_producer(r->g, ones, NULL)) == NPU_ATEN_ONES_LIKE && onnx_rank(r, ones) == 1;
+    return are_ones ? ones : onnx_none();
+}
+
+/* The list that a shape is but for its -1, of which PyTorch makes 1 as it writes expand: where(list == -1, 1, list). */
+static npu_value onnx_asked_shape(const onnx_reader *r, npu_value v)
+{
+    npu_op where = v.id ? npu_value_producer(r->g, v, NULL) : (npu_op){ 0 };
+    npu_value list = npu_op_kind(r->g, where) == NPU_ATEN_WHERE ? npu_op_operand_value(r->g, where, 2) : v;
+    npu_op equal = list.id != v.id ? npu_value_producer(r->g, npu_op_operand_value(r->g, where, 0), NULL) : (npu_op){ 0 };
+    bool is_compared = npu_op_kind(r->g, equal) == NPU_ATEN_EQ && npu_op_operand_value(r->g, equal, 0).id == list.id;
+    bool is_asked = is_compared && onnx_are_all(r, npu_op_operand_value(r->g, equal, 1), -1) &&
+                    onnx_are_all(r, npu_op_operand_value(r->g, where, 1), 1);
+    return is_asked ? list : v;
+}
+
+/* Element i of a list of integers, as a 1-d tensor: known where it stands among others that only the run knows, too. */
+static npu_value onnx_number_in(onnx_reader *r, npu_value list, int64_t i)
+{
+    npu_op op = list.id ? npu_value_producer(r->g, list, NULL) : (npu_op){ 0 };
+    bool is_joined = npu_op_kind(r->g, op) == NPU_ATEN_CAT && !onnx_is_known(r, list);
+    int64_t begin = 0;
+    for (uint32_t k = 0; is_joined && k < npu_op_num_operands(r->g, op); k++) {
+        npu_value part = npu_op_operand_value(r->g, op, k);
+        int64_t len = (int64_t)onnx_num_elements(r, part);
+        if (i < begin + len) {
+            return len == 1 ? part : onnx_number_in(r, part, i - begin);
+        }
+        begin += len;
+    }
+    return onnx_num_elements(r, list) == 1 ? list : onnx_slice(r, list, 0, i, i + 1);
+}
+
+/* The sizes of a new shape. Those that only the run knows are -1; counted has a tensor of each, or nothing. */
 static uint32_t onnx_new_shape(onnx_reader *r, npu_value v, int64_t *dims, npu_value *counted)
 {
-    npu_op list = v.id ? npu_value_producer(r->g, v, NULL) : (npu_op){ 0 };
-    bool is_list = npu_op_kind(r->g, list) == NPU_ATEN_CAT && !onnx_is_known(r, v);
-    uint32_t count = 0, num_open = 0, num_parts = is_list ? npu_op_num_operands(r->g, list) : 1;
-    *counted = onnx_none();
-    for (uint32_t i = 0; i < num_parts && count < NPU_MAX_RANK; i++) {
-        npu_value part = is_list ? npu_op_operand_value(r->g, list, i) : v;
-        if (onnx_is_known(r, part)) {
-            count += onnx_known(r, part, "the shape", dims + count, NPU_MAX_RANK - count);
-        } else {
-            *counted = part;
-            dims[count++] = -1;
+    npu_value list = onnx_asked_shape(r, v);
+    size_t count = onnx_num_elements(r, v);
+    memset(counted, 0, NPU_MAX_RANK * sizeof *counted);
+    if (onnx_is_known(r, v) || count == 0 || count > NPU_MAX_RANK) {
+        return onnx_known(r, v, "the shape", dims, NPU_MAX_RANK);
+    }
+    for (size_t i = 0; i < count && r->status == NPU_OK; i++) {
+        npu_value size = onnx_number_in(r, list, (int64_t)i);
+        dims[i] = -1;
+        if (onnx_is_known(r, size)) {
+            dims[i] = onnx_known_int(r, size, "a size");
+            dims[i] = list.id != v.id && dims[i] == -1 ? 1 : dims[i];
+        } else { /* a count is not -1 */
+            counted[i] = list.id == v.id || onnx_ones_of(r, size).id ? size : onnx_number_in(r, v, (int64_t)i);
         }
     }
+    return (uint32_t)count;
+}
+
+/* Of sizes that only the run knows, those that an operand's dim is counted to are the dim; one more follows from the rest. */
+static void onnx_reshape_counted(onnx_reader *r, npu_value x, int64_t *dims, const npu_value *counted, uint32_t count)
+{
+    uint32_t num_open = 0;
     for (uint32_t i = 0; i < count; i++) {
-        num_open += dims[i] < 0;
+        int64_t own = counted[i].id ? onnx_dim_if_any(r, onnx_ones_of(r, counted[i]), 0) : NPU_DYNAMIC_DIM;
+        for (uint32_t k = 0; k < onnx_rank(r, x) && own < NPU_DYNAMIC_DIM; k++) {
+            dims[i] = onnx_dim_if_any(r, x, k) == own ? own : dims[i];
+        }
+        num_open += dims[i] == -1;
     }
-    return num_open <= 1 && count == onnx_num_elements(r, v) ? count : onnx_known(r, v, "the shape", dims, NPU_MAX_RANK);
+    if (num_open > 1) {
+        onnx_fail(r, NPU_ERR_CONVERSION, "the shape must be known when the model is read, but for one size, and those of the operand");
+    }
 }
 
 static npu_value onnx_reshape_op(onnx_reader *r, onnx_node *n)
 {
-    npu_value x = onnx_x(n, 0);
+    npu_value x = onnx_x(n, 0), counted[NPU_MAX_RANK] = { { 0 } };
     int64_t dims[NPU_MAX_RANK];
-    npu_value counted;
-    uint32_t count = onnx_x(n, 1).id || r->opset >= 5 ? onnx_new_shape(r, onnx_x(n, 1), dims, &counted)
+    uint32_t count = onnx_x(n, 1).id || r->opset >= 5 ? onnx_new_shape(r, onnx_x(n, 1), dims, counted)
                                                       : onnx_ints(r, n, "shape", dims, NPU_MAX_RANK);
     bool keeps_zero = onnx_i(r, n, "allowzero", 0) != 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -3413,7 +3483,9 @@ static npu_value onnx_reshape_op(onnx_reader *r, onnx_node *n)
             return onnx_refuse(r, "a shape has a size below -1");
         }
     }
-    return onnx_reshape(r, x, dims, count);
+    onnx_reshape_counted(r, x, dims, counted, count);
+    bool is_same = count == 1 && onnx_rank(r, x) == 1 && dims[0] == -1; /* a list stays one whose parts are known */
+    return is_same ? x : onnx_reshape(r, x, dims, count);
 }
 
 static npu_value onnx_flatten(onnx_reader *r, onnx_node *n)
@@ -3476,22 +3548,6 @@ static npu_value onnx_expand_to(onnx_reader *r, npu_value x, const int64_t *dims
     return onnx_emit(r, NULL, "aten.expand.default(v, I)", x, dims, rank);
 }
 
-/* The 1s whose sum a size is, through other shapes and integers; none = it is no such sum. */
-static npu_value onnx_ones_of(const onnx_reader *r, npu_value size)
-{
-    npu_op op = npu_value_producer(r->g, size, NULL);
-    const npu_op_def *def = npu_op_definition(r->g, op);
-    while (def && onnx_num_elements(r, size) == 1 && (def->traits & NPU_VIEW || def->kind == NPU_ATEN_TO_COPY) &&
-           (onnx_type(r, size) == NPU_I64 || onnx_type(r, size) == NPU_I32)) {
-        size = npu_op_operand_value(r->g, op, 0);
-        op = npu_value_producer(r->g, size, NULL);
-        def = npu_op_definition(r->g, op);
-    }
-    npu_value ones = def && def->kind == NPU_ATEN_SUM_DIM ? npu_op_operand_value(r->g, op, 0) : onnx_none();
-    bool are_ones = npu_op_kind(r->g, npu_value_producer(r->g, ones, NULL)) == NPU_ATEN_ONES_LIKE && onnx_rank(r, ones) == 1;
-    return are_ones ? ones : onnx_none();
-}
-
 /* A 0 for each of so many elements; of a dim that was counted they are as many for sure. */
 static npu_value onnx_counted_zeros(onnx_reader *r, npu_value counted)
 {
@@ -3500,8 +3556,8 @@ static npu_value onnx_counted_zeros(onnx_reader *r, npu_value counted)
                    : onnx_emit(r, NULL, "aten.repeat_interleave.Tensor(v)", onnx_cast(r, counted, NPU_I64));
 }
 
-/* The same where one size, -1 in the shape, is only known in the run: it is the operand's own, or that of a 1. */
-static npu_value onnx_expand_counted(onnx_reader *r, npu_value x, int64_t *shape, uint32_t count, npu_value counted)
+/* The same where sizes, -1 in the shape, are only known in the run: each is the operand's own, or that of a 1. */
+static npu_value onnx_expand_counted(onnx_reader *r, npu_value x, int64_t *shape, uint32_t count, const npu_value *counted)
 {
     for (uint32_t rank = onnx_rank(r, x); rank < count; rank++) {
         x = onnx_emit(r, NULL, "aten.unsqueeze.default(v, i)", x, (int64_t)0);
@@ -3512,9 +3568,9 @@ static npu_value onnx_expand_counted(onnx_reader *r, npu_value x, int64_t *shape
     uint32_t more = onnx_rank(r, x) - count; /* dims in front of the shape */
     for (uint32_t i = 0; i < count && r->status == NPU_OK; i++) {
         int64_t own = onnx_dim_if_any(r, x, more + i);
-        if (shape[i] < 0 && own == 1) {
-            x = onnx_emit(r, NULL, "aten.index_select.default(v, i, v)", x, (int64_t)(more + i), onnx_counted_zeros(r, counted));
-        } else if (shape[i] < 0 && (own >= NPU_DYNAMIC_DIM || own != onnx_dim_if_any(r, onnx_ones_of(r, counted), 0))) {
+        if (counted[i].id && own == 1) {
+            x = onnx_emit(r, NULL, "aten.index_select.default(v, i, v)", x, (int64_t)(more + i), onnx_counted_zeros(r, counted[i]));
+        } else if (counted[i].id && (own >= NPU_DYNAMIC_DIM || own != onnx_dim_if_any(r, onnx_ones_of(r, counted[i]), 0))) {
             return onnx_refuse(r, "a size that data decides meets a dim of another");
         }
         shape[i] = shape[i] == 1 ? -1 : shape[i];
@@ -3526,14 +3582,23 @@ static npu_value onnx_expand_counted(onnx_reader *r, npu_value x, int64_t *shape
     return onnx_expand_to(r, x, shape, more + count);
 }
 
+static bool onnx_has_counted(const npu_value *counted, uint32_t count)
+{
+    bool has = false;
+    for (uint32_t i = 0; i < count; i++) {
+        has = has || counted[i].id;
+    }
+    return has;
+}
+
 /* Sizes of 1 in the shape are the operand's. */
 static npu_value onnx_expand(onnx_reader *r, onnx_node *n)
 {
     int64_t shape[NPU_MAX_RANK], dims[NPU_MAX_RANK];
-    npu_value counted;
-    uint32_t rank = 0, count = onnx_new_shape(r, onnx_x(n, 1), shape, &counted);
+    npu_value counted[NPU_MAX_RANK];
+    uint32_t rank = 0, count = onnx_new_shape(r, onnx_x(n, 1), shape, counted);
     const npu_spec *spec = npu_value_spec(r->g, onnx_x(n, 0));
-    if (counted.id && r->status == NPU_OK) {
+    if (onnx_has_counted(counted, count) && r->status == NPU_OK) {
         return onnx_expand_counted(r, onnx_x(n, 0), shape, count, counted);
     }
     for (uint32_t i = 0; spec && i < spec->rank && i < count; i++) { /* from behind */
@@ -3616,50 +3681,83 @@ static uint32_t onnx_slice_list(onnx_reader *r, const onnx_node *n, uint32_t ope
                                  : onnx_ints(r, n, name, out, NPU_MAX_RANK);
 }
 
-/* Backwards: the elements are counted out. */
+/* Backwards: forwards through the reverse, in which element i from the front is -1 - i, and the other way round. */
 static npu_value onnx_slice_back(onnx_reader *r, npu_value x, int64_t axis, int64_t begin, int64_t end, int64_t step)
 {
-    int64_t size = onnx_dim(r, x, (uint32_t)axis), *at;
-    uint32_t count = 0;
-    begin = begin < -size ? 0 : begin < 0 ? begin + size : begin >= size ? size - 1 : begin; /* held within, as ONNX has it */
-    end = end < -size ? -1 : end < 0 ? end + size : end;
-    at = (int64_t *)onnx_alloc(r, (size_t)(size > ONNX_MAX_FOLDED ? 0 : size) * 8 + 8);
-    if (!at || size > ONNX_MAX_FOLDED) {
-        return onnx_refuse(r, "a slice backwards of so many elements is not supported");
-    }
-    for (int64_t i = begin; i > end && i >= 0 && i < size; i = step < -size ? -1 : i + step) {
-        at[count++] = i;
-    }
-    return onnx_select(r, x, axis, at, count);
+    int64_t size = onnx_dim_if_any(r, x, axis);
+    begin = size > 0 && begin < -size ? 0 : begin; /* held within, as ONNX has it */
+    x = onnx_emit(r, NULL, "aten.flip.default(v, I)", x, &axis, (uint32_t)1);
+    return onnx_emit(r, NULL, "aten.slice.Tensor(v, i, i, i, i)", x, axis, -1 - begin, -1 - end, -onnx_near_int(step));
 }
 
-/* The elements in front of a number that only the run knows: those that are counted up to it. */
-static npu_value onnx_slice_counted(onnx_reader *r, onnx_node *n)
+/* A bound of a slice as the run knows it, from the front; in front of all is `least`. */
+static npu_value onnx_slice_bound(onnx_reader *r, npu_value x, int64_t axis, npu_value v, int64_t least)
 {
-    npu_value x = onnx_x(n, 0), index[NPU_MAX_RANK] = { { 0 } }, end = onnx_x(n, 2);
-    int64_t begins[NPU_MAX_RANK], axes[NPU_MAX_RANK] = { 0 }, steps[NPU_MAX_RANK] = { 1 };
-    uint32_t count = onnx_slice_list(r, n, 1, "starts", begins), num_axes = onnx_slice_list(r, n, 3, "axes", axes);
-    uint32_t num_steps = onnx_slice_list(r, n, 4, "steps", steps);
-    if (count != 1 || onnx_num_elements(r, end) != 1 || num_axes > 1 || num_steps > 1 || begins[0] != 0 || steps[0] != 1) {
-        return onnx_refuse(r, "ends must be known when the model is read, but of one axis from 0 on by 1");
+    npu_value size;
+    v = onnx_cast(r, v, NPU_I64);
+    if (onnx_ones_of(r, v).id || (onnx_is_known(r, v) && onnx_known_int(r, v, "a bound") >= 0)) {
+        return v;
     }
-    int64_t axis = onnx_axis(r, axes[0], onnx_rank(r, x));
-    npu_value places = onnx_emit(r, NULL, "aten.cumsum.default(v, i)", onnx_ones_along(r, x, (uint32_t)axis), (int64_t)0);
-    end = onnx_cast(r, end, NPU_I64);
-    index[axis] = onnx_emit(r, NULL, "aten.le.Tensor(v, v)", places, end);
-    return onnx_emit(r, n, "aten.index.Tensor(0, V)", index, (uint32_t)axis + 1);
+    size = onnx_counted_shape(r, x, (uint32_t)axis, (uint32_t)axis + 1);
+    v = onnx_where(r, onnx_binary(r, "lt", v, onnx_like(r, v, 0)), onnx_binary(r, "add", v, size), v);
+    return onnx_emit(r, NULL, "aten.maximum.default(v, v)", v, onnx_like(r, v, (double)least));
+}
+
+/* The elements between bounds of which the run knows one: those whose places are there. */
+static npu_value onnx_slice_between(onnx_reader *r, npu_value x, int64_t axis, npu_value begin, npu_value end, int64_t step)
+{
+    npu_value index[NPU_MAX_RANK] = { { 0 } }, is_in, place, last;
+    bool is_back = step < 0, begins_at_0 = !is_back && onnx_are_all(r, begin, 0);
+    place = onnx_emit(r, NULL, "aten.cumsum.default(v, i)", onnx_ones_along(r, x, (uint32_t)axis), (int64_t)0);
+    place = onnx_emit(r, NULL, "aten.sub.Scalar(v, i)", place, (int64_t)1);
+    begin = onnx_slice_bound(r, x, axis, begin, 0);
+    end = onnx_slice_bound(r, x, axis, end, -1);
+    if (is_back) {
+        last = onnx_emit(r, NULL, "aten.sub.Scalar(v, i)", onnx_counted_shape(r, x, (uint32_t)axis, (uint32_t)axis + 1), (int64_t)1);
+        begin = onnx_emit(r, NULL, "aten.minimum.default(v, v)", begin, last);
+    }
+    is_in = onnx_binary(r, is_back ? "gt" : "lt", place, end);
+    if (!begins_at_0) {
+        is_in = onnx_emit(r, NULL, "aten.logical_and.default(v, v)", is_in, onnx_binary(r, is_back ? "le" : "ge", place, begin));
+    }
+    if (step != 1 && step != -1) {
+        npu_value rest = onnx_emit(r, NULL, "aten.fmod.Scalar(v, i)", onnx_binary(r, "sub", place, begin), step);
+        is_in = onnx_emit(r, NULL, "aten.logical_and.default(v, v)", is_in, onnx_emit(r, NULL, "aten.eq.Scalar(v, i)", rest, (int64_t)0));
+    }
+    index[axis] = is_in;
+    x = onnx_emit(r, NULL, "aten.index.Tensor(v, V)", x, index, (uint32_t)axis + 1);
+    return is_back ? onnx_emit(r, NULL, "aten.flip.default(v, I)", x, &axis, (uint32_t)1) : x;
+}
+
+/* Starts or ends: operands, or attributes before opset 10. */
+static npu_value onnx_bounds(onnx_reader *r, const onnx_node *n, uint32_t operand, const char *name)
+{
+    int64_t bounds[NPU_MAX_RANK];
+    npu_value v = onnx_x(n, operand);
+    if (v.id && !onnx_is_known(r, v) && onnx_rank(r, v) == 1 && onnx_num_elements(r, v) && npu_dtype_is_integer(onnx_type(r, v))) {
+        return v;
+    }
+    uint32_t count = onnx_slice_list(r, n, operand, name, bounds);
+    return onnx_int_constant(r, bounds, count);
+}
+
+static npu_value onnx_slice_along(onnx_reader *r, npu_value x, int64_t axis, npu_value begin, npu_value end, int64_t step)
+{
+    if (!onnx_is_known(r, begin) || !onnx_is_known(r, end)) {
+        return onnx_slice_between(r, x, axis, begin, end, step);
+    }
+    int64_t from = onnx_known_int(r, begin, "starts"), to = onnx_known_int(r, end, "ends");
+    return step < 0 ? onnx_slice_back(r, x, axis, from, to, step)
+                    : onnx_emit(r, NULL, "aten.slice.Tensor(v, i, i, i, i)", x, axis, from, to, step);
 }
 
 static npu_value onnx_slice_op(onnx_reader *r, onnx_node *n)
 {
-    npu_value x = onnx_x(n, 0);
-    if (onnx_x(n, 2).id && !onnx_is_known(r, onnx_x(n, 2))) {
-        return onnx_slice_counted(r, n);
-    }
-    int64_t begins[NPU_MAX_RANK], ends[NPU_MAX_RANK], axes[NPU_MAX_RANK], steps[NPU_MAX_RANK];
-    uint32_t count = onnx_slice_list(r, n, 1, "starts", begins), num_axes = onnx_slice_list(r, n, 3, "axes", axes);
-    uint32_t num_ends = onnx_slice_list(r, n, 2, "ends", ends), num_steps = onnx_slice_list(r, n, 4, "steps", steps), seen = 0;
-    if (num_ends != count || (num_axes && num_axes != count) || (num_steps && num_steps != count)) {
+    npu_value x = onnx_x(n, 0), begins = onnx_bounds(r, n, 1, "starts"), ends = onnx_bounds(r, n, 2, "ends");
+    int64_t axes[NPU_MAX_RANK], steps[NPU_MAX_RANK];
+    uint32_t num_axes = onnx_slice_list(r, n, 3, "axes", axes), num_steps = onnx_slice_list(r, n, 4, "steps", steps), seen = 0;
+    size_t count = onnx_num_elements(r, begins);
+    if (onnx_num_elements(r, ends) != count || (num_axes && num_axes != count) || (num_steps && num_steps != count)) {
         return onnx_refuse(r, "starts, ends, axes and steps have other lengths");
     }
     for (uint32_t i = 0; i < count && r->status == NPU_OK; i++) {
@@ -3671,8 +3769,7 @@ static npu_value onnx_slice_op(onnx_reader *r, onnx_node *n)
             onnx_fail(r, NPU_ERR_AXIS, "axis %lld is there twice", (long long)axis);
         }
         seen |= 1u << axis;
-        x = step < 0 ? onnx_slice_back(r, x, axis, begins[i], ends[i], step)
-                     : onnx_emit(r, n, "aten.slice.Tensor(v, i, i, i, i)", x, axis, begins[i], ends[i], step);
+        x = onnx_slice_along(r, x, axis, onnx_number_in(r, begins, i), onnx_number_in(r, ends, i), step);
     }
     return x;
 }
@@ -3768,11 +3865,11 @@ static npu_value onnx_constant_of_shape(onnx_reader *r, onnx_node *n)
 {
     onnx_span tensor = onnx_member(r, onnx_attr(r, n, "value"), ONNX_A_T);
     int64_t dims[NPU_MAX_RANK];
-    npu_value counted;
-    uint32_t rank = onnx_new_shape(r, onnx_x(n, 0), dims, &counted);
+    npu_value counted[NPU_MAX_RANK];
+    uint32_t rank = onnx_new_shape(r, onnx_x(n, 0), dims, counted);
     npu_value v = tensor.at ? onnx_reshape(r, onnx_tensor(r, tensor), NULL, 0) : onnx_none();
     v = v.id ? v : onnx_emit(r, n, "aten.scalar_tensor.default(f, dtype=t)", 0.0, NPU_F32);
-    return counted.id ? onnx_expand_counted(r, v, dims, rank, counted) : onnx_expand_to(r, v, dims, rank);
+    return onnx_has_counted(counted, rank) ? onnx_expand_counted(r, v, dims, rank, counted) : onnx_expand_to(r, v, dims, rank);
 }
 
 /* A tensor, or a number or list in one of the other attributes. */
