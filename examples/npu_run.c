@@ -479,13 +479,16 @@ static npu_status read_onnx(run_state *s)
     desc.report = say;
     desc.report_ctx = s;
     npu_status status = npu_onnx_read(&s->graph, s->model_map.bytes.data, s->model_map.bytes.size, &desc, &s->diag);
-    if ((status == NPU_ERR_DYNAMIC_SHAPE || status == NPU_ERR_CONVERSION) && !s->inputs.count) {
+    if (status == NPU_ERR_DYNAMIC_SHAPE && !s->inputs.count) {
         say_line("sizes that the model leaves open come from --dim NAME=N, or from the files of --input");
     }
     if (status && status != NPU_ERR_NOT_FOUND && s->inputs.count) { /* which has been reported */
         desc.shapes = shapes;
         desc.num_shapes = s->inputs.count;
         status = npu_onnx_read(&s->graph, s->model_map.bytes.data, s->model_map.bytes.size, &desc, &s->diag);
+    }
+    if (status == NPU_ERR_CONVERSION) {
+        say_line("an input that must be known while the model is read comes from --known NAME=X.npy");
     }
     return status;
 }

@@ -47,6 +47,11 @@ printf 'npu_ir 1\0\n' > "$T/zero.txt"
 head -c 84 "$T/two.npy" > "$T/cut.npy"
 printf '\10\10\22\0:<\12\14\12\1x\22\1y"\4Relu\22\0Z\24\12\1x\22\17\12\15\10\1\22\11\12\3\22\1n\12\2\10\3' > "$T/open.onnx"
 printf 'b\24\12\1y\22\17\12\15\10\1\22\11\12\3\22\1n\12\2\10\3B\4\12\0\20\21' >> "$T/open.onnx"
+# y = the shape of x f32[n]; y = x f32[2] tiled by what only the run knows
+printf '\10\10:2\12\15\12\1x\22\1y"\5ShapeZ\20\12\1x\22\13\12\11\10\1\22\5\12\3\22\1nb\17\12\1y\22\12\12\10\10' > "$T/sized.onnx"
+printf '\7\22\4\12\2\10\1B\4\12\0\20\21' >> "$T/sized.onnx"
+printf '\10\10:D\12\17\12\1x\12\1s\22\1y"\4TileZ\17\12\1x\22\12\12\10\10\1\22\4\12\2\10\2Z\17\12\1s\22\12\12\10\10' > "$T/tiled.onnx"
+printf '\7\22\4\12\2\10\1b\17\12\1y\22\12\12\10\10\1\22\4\12\2\10\2B\4\12\0\20\21' >> "$T/tiled.onnx"
 mkdir -p "$T/empty" "$T/whole" "$T/gap" "$T/late" "$T/half" "$T/odd/x.0.npy" "$T/pictures"
 for k in 0 1 2; do
     array whole/x.$k.npy '(2,)' "$ONE$TWO"
@@ -159,6 +164,12 @@ fi
 rows << END
 1|--dim no: the model has no dim of this name, did you mean 'n'?; the model's are n$|1|$T/open.onnx --dim no=2
 1|--dim z.0: the model has no dim of this name|1|$T/open.onnx --dim z.0=2
+1|sizes that the model leaves open come from --dim|2|$T/sized.onnx
+1|sized.onnx: byte 6: Shape '': dim 0 must be known: give 'n' a size|2|$T/sized.onnx
+0|y : i64\[1\]||$T/sized.onnx --dim n=3
+1|an input that must be known while the model is read comes from --known|2|$T/tiled.onnx
+1|an input that must be known while the model is read comes from --known|2|$T/tiled.onnx --input $T/two.npy
+1|tiled.onnx: byte 6: Tile '': repeats must be known|2|$T/tiled.onnx
 1|has no symbol 'bacth', did you mean 'batch'?|1|$T/open.txt --dim bacth=2
 1|symbol batch: 9 is not in 0..8|1|$T/open.txt --dim batch=9
 1|run: size 0 of input 'picture' is open: give it by --dim batch=N, or by a file of --input|1|$T/open.txt

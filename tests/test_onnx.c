@@ -1609,7 +1609,8 @@ static void test_all_refused(void)
     desc.report_ctx = &h;
     pb m = pb_model(&g, 17);
     NPU_CHECK(!read_from(m.at, m.len, &desc, &diag) && diag.status == NPU_ERR_NOT_FOUND);
-    NPU_CHECK_STR(h.text, "Nowhere '': no op of that name is known\nBernoulli '': random numbers are not supported\n"
+    NPU_CHECK_STR(h.text, "Nowhere '': no op of that name is known\n"
+                          "Bernoulli '': random numbers, which an input may hold instead, are not supported\n"
                           "RoiAlign '': boxes are not supported\n"
                           "ai.onnx.ml.Scaler '': trees and other classic models are not supported\n"
                           "ai.onnx.preview.training.Adam '': training ops are not supported\n"
