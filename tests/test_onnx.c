@@ -60,6 +60,19 @@ static pb pb_attr_int(const char *name, int64_t x)
     return a;
 }
 
+static pb pb_attr_float(const char *name, float x)
+{
+    pb a = { .len = 0 };
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    pb_str(&a, 1, name);
+    pb_varint(&a, 2 << 3 | 5);
+    for (size_t k = 0; k < 4; k++) {
+        pb_byte(&a, bits >> 8 * k & 255);
+    }
+    return a;
+}
+
 static pb pb_attr_text(const char *name, const char *text)
 {
     pb a = { .len = 0 };
@@ -2068,6 +2081,33 @@ static void test_bad_sequences(void)
     }
 }
 
+/* Before opset 14 who asks for the statistics trains: those of the batch normalise, and are given out. */
+static void test_batch_norm_trains(void)
+{
+    static const float x[4] = { 1, 10, 3, 12 }, two[2] = { 2, 4 };
+    static const float want[12] = { 1, 2, 3, 6, 2, 7.5f, 1.5f, 2.5f, 2, 11, 0.5f, 0.5f };
+    pb g = { .len = 0 }, k = pb_floats("k", "2", two, 2), flat = pb_ints("flat", (const int64_t[]){ -1 }, 1), axis = pb_attr_int("axis", 0);
+    pb epsilon = pb_attr_float("epsilon", 3), momentum = pb_attr_float("momentum", 0.5f);
+    pb_node(&g, "BatchNormalization", "x k k k k", "n mean var saved inverse", &epsilon, &momentum);
+    pb_node(&g, "Reshape", "n flat", "v", NULL, NULL);
+    pb_node(&g, "Concat", "v mean var saved inverse", "y", &axis, NULL);
+    pb_put(&g, 5, &k);
+    pb_put(&g, 5, &flat);
+    pb_value(&g, 11, "x", 1, "22");
+    pb_value(&g, 12, "y", 1, NULL);
+    for (int64_t opset = 7; opset < 15; opset++) {
+        npu_onnx_desc desc = reading();
+        npu_diag diag;
+        pb m = pb_model(&g, opset);
+        npu_graph *read = read_from(m.at, m.len, &desc, &diag);
+        NPU_CHECK_THAT((read != NULL) == (opset < 14), "opset %d: %s", (int)opset, diag.message);
+        if (read) {
+            run_all(read, (const void *const[]){ x }, want, 12);
+        }
+        npu_graph_destroy(read);
+    }
+}
+
 /* A sequence of the graph around a branch, and of the one around that. */
 static void test_sequences_in_branches(void)
 {
@@ -2578,6 +2618,7 @@ int main(void)
     NPU_RUN(test_sequences);
     NPU_RUN(test_counted_sizes);
     NPU_RUN(test_bad_sequences);
+    NPU_RUN(test_batch_norm_trains);
     NPU_RUN(test_sequences_in_branches);
     NPU_RUN(test_sequences_in_loops);
     NPU_RUN(test_sequence_map);

@@ -2425,7 +2425,8 @@ static npu_value onnx_max_unpool(onnx_reader *r, onnx_node *n)
 
 /* ---- ops: normalisation ------------------------------------------------------------------------------------------ */
 
-/* The new running statistics, of the population, too. */
+/* The new running statistics, of the population, too; before opset 14 behind them those of the batch, as ONNX Runtime gives
+   them: the mean and 1 / the standard deviation. */
 static void onnx_batch_statistics(onnx_reader *r, onnx_node *n, npu_value x)
 {
     static const char *const ops[] = { "aten.mean.dim(v, I, b)", "aten.var.correction(v, I, correction=i)" };
@@ -2440,12 +2441,18 @@ static void onnx_batch_statistics(onnx_reader *r, onnx_node *n, npu_value x)
         npu_value now = i == 1 ? onnx_emit(r, n, ops[0], x, dims, count, false) : onnx_emit(r, n, ops[1], x, dims, count, zero);
         npu_value old = onnx_emit(r, n, "aten.mul.Scalar(v, f)", onnx_x(n, i + 2), momentum);
         onnx_result(r, n, i, onnx_binary(r, "add", old, onnx_emit(r, n, "aten.mul.Scalar(v, f)", now, 1 - momentum)));
+        if (i + 2 < n->num_y) {
+            double epsilon = onnx_f(r, n, "epsilon", 1e-5);
+            onnx_result(r, n, i + 2, i == 1 ? now : onnx_unary(r, "rsqrt", onnx_emit(r, n, "aten.add.Scalar(v, f)", now, epsilon)));
+        }
     }
 }
 
+/* Before opset 14, to ask for more than one result is to train. */
 static npu_value onnx_batch_norm(onnx_reader *r, onnx_node *n)
 {
-    bool is_training = onnx_i(r, n, "training_mode", 0) != 0;
+    bool asks_more = r->opset < 14 && n->num_y > 1 && onnx_len(n->y[1]) && !onnx_i(r, n, "is_test", 0);
+    bool is_training = onnx_i(r, n, "training_mode", 0) != 0 || asks_more;
     if (onnx_i(r, n, "spatial", 1) != 1) {
         return onnx_refuse(r, "spatial = 0 is not supported");
     }
