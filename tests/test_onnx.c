@@ -2081,6 +2081,28 @@ static void test_bad_sequences(void)
     }
 }
 
+/* The middle of an element is where f32 has it: 1.5 / 0.6 is 2.5, and element 1 of the result is element 2. */
+static void test_resize_counts_in_f32(void)
+{
+    static const float x[6] = { 0, 1, 2, 3, 4, 5 }, want[3] = { 0, 2, 3 };
+    static const char *const transforms[] = { "half_pixel", "pytorch_half_pixel" };
+    for (size_t i = 0; i < sizeof transforms / sizeof transforms[0]; i++) {
+        pb g = { .len = 0 }, scales = pb_floats("scales", "1", (const float[]){ 0.6f }, 1);
+        pb transform = pb_attr_text("coordinate_transformation_mode", transforms[i]), nearest = pb_attr_text("nearest_mode", "floor");
+        npu_onnx_desc desc = reading();
+        npu_diag diag;
+        pb_node(&g, "Resize", "x - scales", "y", &transform, &nearest);
+        pb_put(&g, 5, &scales);
+        pb_value(&g, 11, "x", 1, "6");
+        pb_value(&g, 12, "y", 1, NULL);
+        pb m = pb_model(&g, 13);
+        npu_graph *read = read_from(m.at, m.len, &desc, &diag);
+        NPU_CHECK_THAT(read, "%s", diag.message);
+        run_all(read, (const void *const[]){ x }, want, 3);
+        npu_graph_destroy(read);
+    }
+}
+
 /* Before opset 14 who asks for the statistics trains: those of the batch normalise, and are given out. */
 static void test_batch_norm_trains(void)
 {
@@ -2618,6 +2640,7 @@ int main(void)
     NPU_RUN(test_sequences);
     NPU_RUN(test_counted_sizes);
     NPU_RUN(test_bad_sequences);
+    NPU_RUN(test_resize_counts_in_f32);
     NPU_RUN(test_batch_norm_trains);
     NPU_RUN(test_sequences_in_branches);
     NPU_RUN(test_sequences_in_loops);

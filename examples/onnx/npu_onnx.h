@@ -4399,6 +4399,10 @@ typedef struct onnx_resize {
     bool excludes, antialiases, is_old; /* is_old: opset 10, which takes the next element where it makes smaller */
 } onnx_resize;
 
+/* Where the middle of element i lies, as runtimes count in f32: 1.5 / 0.6 is 2.5 there, where an element ends and the next
+   begins. */
+static double onnx_middle(double i, double scale) { return (double)(float)((i + 0.5) / (double)(float)scale) - 0.5; }
+
 /* Where element i of the result lies in the operand. */
 static double onnx_position(const onnx_resize *z, double i, double size, double out, double scale, const double *roi)
 {
@@ -4409,7 +4413,7 @@ static double onnx_position(const onnx_resize *z, double i, double size, double 
         return out > 1 ? i * (size - 1) / (out - 1) : 0;
     }
     if (onnx_is(z->transform, "pytorch_half_pixel")) {
-        return out > 1 ? (i + 0.5) / scale - 0.5 : 0;
+        return out > 1 ? onnx_middle(i, scale) : 0;
     }
     if (onnx_is(z->transform, "tf_half_pixel_for_nn")) {
         return (i + 0.5) / scale;
@@ -4418,9 +4422,9 @@ static double onnx_position(const onnx_resize *z, double i, double size, double 
         return out > 1 ? roi[0] * (size - 1) + i * (roi[1] - roi[0]) * (size - 1) / (out - 1) : 0.5 * (roi[0] + roi[1]) * (size - 1);
     }
     if (onnx_is(z->transform, "half_pixel_symmetric")) {
-        return size / 2 * (1 - out / (scale * size)) + (i + 0.5) / scale - 0.5;
+        return size / 2 * (1 - out / (scale * size)) + onnx_middle(i, scale);
     }
-    return (i + 0.5) / scale - 0.5;
+    return onnx_middle(i, scale);
 }
 
 static double onnx_nearest(const onnx_resize *z, double x)
