@@ -1614,7 +1614,7 @@ static void test_all_refused(void)
     npu_diag diag;
     pb_node(&g, "Nowhere", "gone", "q", NULL, NULL);
     pb_node(&g, "If", "c", "y", &a, &b);
-    pb_node(&g, "RoiAlign", "y", "z", NULL, NULL);
+    pb_node(&g, "MaxRoiPool", "y", "z", NULL, NULL);
     pb_node_of(&g, "ai.onnx.ml", "Scaler");
     pb_node_of(&g, "ai.onnx.preview.training", "Adam");
     pb_node_of(&g, "com.microsoft.nchwc", "ReorderInput");
@@ -1624,7 +1624,7 @@ static void test_all_refused(void)
     NPU_CHECK(!read_from(m.at, m.len, &desc, &diag) && diag.status == NPU_ERR_NOT_FOUND);
     NPU_CHECK_STR(h.text, "Nowhere '': no op of that name is known\n"
                           "Bernoulli '': random numbers, which an input may hold instead, are not supported\n"
-                          "RoiAlign '': boxes are not supported\n"
+                          "MaxRoiPool '': pools of regions whose sizes data decides are not supported\n"
                           "ai.onnx.ml.Scaler '': trees and other classic models are not supported\n"
                           "ai.onnx.preview.training.Adam '': training ops are not supported\n"
                           "com.microsoft.nchwc.ReorderInput '': weights lie as one processor wants them; let ONNX Runtime save the model at the "
@@ -1993,6 +1993,17 @@ static void test_counted_sizes(void)
             { "Concat", "[2] [-1] c", "l", { { "axis", 0 } } }, { "Reshape", "l [-1]", "to", { { 0 } } },
             { "Equal", "to last", "e", { { 0 } } }, { "Where", "e one to", "w", { { 0 } } }, { "Expand", "two w", "t", { { 0 } } },
             { "Cast", "t", "y", { { "to", 1 } } } }, "f32[2,1,5]", { 2, 2, 2, 2, 2, 2, 2, 2, 2, 2 }, 10 },
+        /* two questions to one mask, the first k of all, a product of sizes, a place from the end */
+        { { { "NonZero", "x", "n", { { 0 } } }, { "NonZero", "x", "m", { { 0 } } }, { "Add", "n m", "t", { { 0 } } },
+            { "Cast", "t", "y", { { "to", 1 } } } }, "f32[2,5]", { 0, 0, 2, 2, 2, 2, 4, 0, 2, 4 }, 10 },
+        { { { "Reshape", "x [-1]", "v", { { 0 } } }, { "NonZero", "x", "n", { { 0 } } }, { "Shape", "n", "s", { { 0 } } },
+            { "Gather", "s [1]", "c", { { 0 } } }, { "TopK", "v c", "a i", { { 0 } } }, { "Cast", "i", "f", { { "to", 1 } } },
+            { "Mul", "a f", "y", { { 0 } } } }, "f32[5]", { 25, 16, 9, 4, 1 }, 5 },
+        { { { "NonZero", "x", "n", { { 0 } } }, { "Cast", "n", "f", { { "to", 1 } } }, { "Flatten", "f", "y", { { "axis", 0 } } } },
+          "f32[1,10]", { 0, 0, 1, 1, 1, 1, 2, 0, 1, 2 }, 10 },
+        { { { "NonZero", "x", "n", { { 0 } } }, { "Cast", "n", "f", { { "to", 1 } } }, { "Unsqueeze", "uneven [1]", "u", { { 0 } } },
+            { "Neg", "u", "i", { { 0 } } }, { "Cast", "i", "new", { { "to", 1 } } }, { "ScatterElements", "f i new", "y", { { "axis", 1 } } } },
+          "f32[2,5]", { 0, 0, 1, 1, -1, 1, 2, 0, -2, 2 }, 10 },
         /* more than one */
         { { { "Gather", "x one", "g", { { "axis", 1 } } }, { "NonZero", "g", "n", { { 0 } } }, { "Shape", "n", "s", { { 0 } } },
             { "Gather", "s [1]", "c", { { 0 } } }, { "Concat", "c c", "to", { { "axis", 0 } } }, { "ConstantOfShape", "to", "z", { { 0 } } },
@@ -2078,6 +2089,151 @@ static void test_bad_sequences(void)
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         check_bad_list(i, rows[i].nodes, rows[i].status, rows[i].words);
+    }
+}
+
+/* y = v - the largest of v, the elements of x that are not 0, or what a branch gives where a flag says so. */
+static pb branch_of_counted(bool is_then, const char *const *other)
+{
+    pb g = { .len = 0 }, open = { .len = 0 }, closed = { .len = 0 }, keep = pb_attr_int("keepdims", 0);
+    pb none = pb_floats("none", "0", NULL, 0), half = pb_floats("half", "1", (const float[]){ 0.5f }, 1);
+    pb_node(&open, "ReduceMax", "v", "m", &keep, NULL);
+    pb_node(&open, "Sub", "v m", "o", NULL, NULL);
+    pb_value(&open, 12, "o", 1, NULL);
+    pb_node(&closed, other[0], other[1], "p", NULL, NULL);
+    pb_value(&closed, 12, "p", 1, NULL);
+    pb then = graph_attr("then_branch", is_then ? &open : &closed), els = graph_attr("else_branch", is_then ? &closed : &open);
+    pb_node(&g, "NonZero", "x", "n", NULL, NULL);
+    pb_node(&g, "Transpose", "n", "t", NULL, NULL);
+    pb_node(&g, "GatherND", "x t", "v", NULL, NULL);
+    pb_node(&g, "If", "c", "y", &then, &els);
+    pb_put(&g, 5, &none);
+    pb_put(&g, 5, &half);
+    pb_value(&g, 11, "c", 9, "");
+    pb_value(&g, 11, "x", 1, "3");
+    pb_value(&g, 12, "y", 1, NULL);
+    return pb_model(&g, 13);
+}
+
+/* A branch that takes values as long as data says stands in the graph around it, where the other one gives nothing, as what
+   detectors answer where there are no boxes; its results are nothing then. */
+static void test_if_of_counted(void)
+{
+    static const char *const others[][2] = { { "Identity", "none" }, { "Identity", "half" }, { "Abs", "x" } };
+    static const float x[3] = { 2, 0, 5 }, zeros[3] = { 0 }, want[2] = { -3, 0 };
+    static const bool flags[2] = { false, true };
+    for (size_t i = 0; i < 6; i++) {
+        bool is_then = i % 2 != 0, is_read = i / 2 == 0;
+        npu_onnx_desc desc = reading();
+        npu_diag diag;
+        pb m = branch_of_counted(is_then, others[i / 2]);
+        npu_graph *g = read_from(m.at, m.len, &desc, &diag);
+        NPU_CHECK_THAT((g != NULL) == is_read, "row %u: %s", (unsigned)i, diag.message);
+        if (g) {
+            run_all(g, (const void *const[]){ &flags[is_then], x }, want, 2);
+            run_all(g, (const void *const[]){ &flags[!is_then], x }, want, 0);
+            run_all(g, (const void *const[]){ &flags[is_then], zeros }, want, 0);
+        } else {
+            NPU_CHECK_STATUS(diag.status, NPU_ERR_DYNAMIC_SHAPE);
+            NPU_CHECK_THAT(strstr(diag.message, "takes a value with a dim that is not known"), "%s", diag.message);
+        }
+        npu_graph_destroy(g);
+    }
+}
+
+/* y = the picks of boxes of which those are left that a mask has, as f32. */
+static pb picking(const char *operands, float most, float least, bool has_middles)
+{
+    pb g = { .len = 0 }, common = pb_floats("common", "", &most, 1), score = pb_floats("score", "", &least, 1);
+    pb middles = pb_attr_int("center_point_box", has_middles), to = pb_attr_int("to", 1), axis[2] = { pb_attr_int("axis", 1), pb_attr_int("axis", 2) };
+    pb numbers[5] = { pb_ints("0", (const int64_t[]){ 0 }, 1), pb_ints("1", (const int64_t[]){ 1 }, 1), pb_ints("2", (const int64_t[]){ 2 }, 1),
+                      pb_ints("9", (const int64_t[]){ 9 }, 1), pb_ints("-1", (const int64_t[]){ -1 }, 1) };
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        pb_put(&g, 5, &numbers[i]);
+    }
+    pb_put(&g, 5, &common);
+    pb_put(&g, 5, &score);
+    pb_node(&g, "NonZero", "mask", "n", NULL, NULL);
+    pb_node(&g, "Squeeze", "n 0", "left", NULL, NULL);
+    pb_node(&g, "Gather", "boxes left", "some", &axis[0], NULL);
+    pb_node(&g, "Gather", "scores left", "theirs", &axis[1], NULL);
+    pb_node(&g, "NonMaxSuppression", operands, "picks", &middles, NULL);
+    pb_node(&g, "Cast", "picks", "y", &to, NULL);
+    pb_value(&g, 11, "boxes", 1, "144");
+    pb_value(&g, 11, "scores", 1, "124");
+    pb_value(&g, 11, "mask", 1, "4");
+    pb_value(&g, 11, "k", 7, "");
+    pb_value(&g, 12, "y", 1, NULL);
+    return pb_model(&g, 13);
+}
+
+/* Boxes are picked by their scores, of each class on its own; box 1 lies over 0 and 3, of which the corners are the other way
+   round. */
+static void test_picked_boxes(void)
+{
+    static const float boxes[16] = { 0, 0, 10, 10, 0, 1, 10, 11, 0, 20, 10, 30, 10, 10, 0, 2 };
+    static const float middles[16] = { 5, 5, 10, 10, 5, 6, 10, 10, 5, 25, 10, 10, 5, 6, 10, 8 };
+    static const float scores[8] = { 0.5f, 0.9f, 0.6f, 0.1f, 0.2f, 0.3f, 0.9f, 0.8f }, mask[4] = { 1, 1, 0, 1 };
+    static const int64_t limit = 1;
+    static const struct { const char *operands; float most, least, want[18]; size_t len; } rows[] = {
+        { "boxes scores 2 common", 0.5f, 0, { 0, 0, 1, 0, 0, 2, 0, 1, 2, 0, 1, 3 }, 12 },
+        { "boxes scores 9 common", 0.5f, 0, { 0, 0, 1, 0, 0, 2, 0, 1, 2, 0, 1, 3 }, 12 },
+        { "boxes scores 9 common score", 0.5f, 0.7f, { 0, 0, 1, 0, 1, 2, 0, 1, 3 }, 9 },
+        { "boxes scores 2 common score", 0.9f, 0.25f, { 0, 0, 1, 0, 0, 2, 0, 1, 2, 0, 1, 3 }, 12 },
+        { "boxes scores k common", 0.5f, 0, { 0, 0, 1, 0, 1, 2 }, 6 },
+        { "boxes scores 0 common", 0.5f, 0, { 0 }, 0 },
+        { "boxes scores -1 common", 0.5f, 0, { 0 }, 0 },
+        { "boxes scores", 0.5f, 0, { 0 }, 0 },
+        { "boxes scores 9 common score", 0.5f, 2, { 0 }, 0 },
+        { "boxes scores 1", 0, 0, { 0, 0, 1, 0, 1, 2 }, 6 },
+        { "some theirs 9 common", 0.5f, 0, { 0, 0, 1, 0, 1, 2 }, 6 }, /* 0, 1 and 3 */
+        { "some theirs 9 common", 0.81f, 0, { 0, 0, 1, 0, 0, 2, 0, 1, 2, 0, 1, 1 }, 12 },
+    };
+    for (size_t i = 0; i < 2 * sizeof rows / sizeof rows[0]; i++) {
+        bool has_middles = i % 2 != 0;
+        npu_onnx_desc desc = reading();
+        npu_diag diag;
+        pb m = picking(rows[i / 2].operands, rows[i / 2].most, rows[i / 2].least, has_middles);
+        npu_graph *g = read_from(m.at, m.len, &desc, &diag);
+        NPU_CHECK_THAT(g, "row %u: %s", (unsigned)i / 2, diag.message);
+        run_all(g, (const void *const[]){ has_middles ? middles : boxes, scores, mask, &limit }, rows[i / 2].want, rows[i / 2].len);
+        npu_graph_destroy(g);
+    }
+}
+
+/* Regions of the second and third of three pictures [3,1], of which one lies beyond them, and what is not supported. */
+static void test_regions(void)
+{
+    static const struct { const char *word, *text; int64_t each; float want[4]; npu_status status; const char *words; } rows[] = {
+        { NULL, NULL, 1, { 6, 7, 3.5f, 0 }, NPU_OK, "" },
+        { "mode", "avg", 2, { 6.125f, 7, 3.5f, 0 }, NPU_OK, "" },
+        { "coordinate_transformation_mode", "output_half_pixel", 1, { 6.5f, 7.5f, 4, 0 }, NPU_OK, "" },
+        { "mode", "max", 1, { 0 }, NPU_ERR_UNSUPPORTED, "mode max" },
+        { "mode", "sum", 1, { 0 }, NPU_ERR_ATTRIBUTE, "mode is 'sum', expected one of: avg max" },
+        { "mode", "avg", 0, { 0 }, NPU_ERR_UNSUPPORTED, "sampling_ratio 0" },
+    };
+    static const float x[9] = { 0, 1, 2, 3, 4, 5, 6, 7, 8 }, regions[16] = { 0, 0, 1, 1, 0, 1, 1, 2, 0, 0, 1, 2, 0, 9, 1, 10 };
+    static const int64_t pictures[4] = { 2, 2, 1, 1 };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        pb g = { .len = 0 }, each = pb_attr_int("sampling_ratio", rows[i].each), word = { .len = 0 };
+        npu_onnx_desc desc = reading();
+        npu_diag diag;
+        if (rows[i].word) {
+            word = pb_attr_text(rows[i].word, rows[i].text);
+        }
+        pb_node(&g, "RoiAlign", "x regions pictures", "y", &each, rows[i].word ? &word : NULL);
+        pb_value(&g, 11, "x", 1, "3131");
+        pb_value(&g, 11, "regions", 1, "44");
+        pb_value(&g, 11, "pictures", 7, "4");
+        pb_value(&g, 12, "y", 1, "4111");
+        pb m = pb_model(&g, 16);
+        npu_graph *read = read_from(m.at, m.len, &desc, &diag);
+        NPU_CHECK_STATUS(diag.status, rows[i].status);
+        NPU_CHECK_THAT(strstr(diag.message, rows[i].words), "row %u: %s", (unsigned)i, diag.message);
+        if (read) {
+            run_all(read, (const void *const[]){ x, regions, pictures }, rows[i].want, 4);
+        }
+        npu_graph_destroy(read);
     }
 }
 
@@ -2640,6 +2796,9 @@ int main(void)
     NPU_RUN(test_sequences);
     NPU_RUN(test_counted_sizes);
     NPU_RUN(test_bad_sequences);
+    NPU_RUN(test_if_of_counted);
+    NPU_RUN(test_picked_boxes);
+    NPU_RUN(test_regions);
     NPU_RUN(test_resize_counts_in_f32);
     NPU_RUN(test_batch_norm_trains);
     NPU_RUN(test_sequences_in_branches);

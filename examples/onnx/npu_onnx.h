@@ -11,10 +11,11 @@
    Ops are read into ops of the registry; an op whose operands are all known is computed at once, and the graph has its
    result: shapes that an exporter computes become numbers, an If whose condition is then known one of its branches, and a
    Loop with a known number of turns its turns one after the other. What data decides becomes npu.if and npu.while, where all
-   dims are known and a loop gives out its last turn, or at most a known number of turns. A dim with a name is what the
-   desc says (dims, shapes), else a symbol. One that data decides (NonZero), where all inputs have sizes, is counted in the
-   run: Shape and Size give it, and it may be where a slice begins or ends or a range from 0 ends, and sizes of a new shape
-   (Expand, ConstantOfShape; in Reshape one, and those of the operand).
+   dims are known and a loop gives out its last turn, or at most a known number of turns; a branch beside one that gives
+   nothing may take any. A dim with a name is what the desc says (dims, shapes), else a symbol. One that data decides
+   (NonZero, NonMaxSuppression), where all inputs have sizes, is counted in the run: Shape and Size give it, and it may be
+   where a slice begins or ends or a range from 0 ends, how many TopK takes, and sizes of a new shape (Expand,
+   ConstantOfShape; in Reshape one, and those of the operand).
    Floats of 8 and 4 bits are f16 in the graph, integers of 4 and 2 bits u8 and i8, of the same numbers: inputs and
    outputs, too.
    Numbers of u64 beyond 2^63 - 1 are compared, divided and shifted as those of i64 with the same bits.
@@ -1146,11 +1147,22 @@ static size_t onnx_num_elements(const onnx_reader *r, npu_value v)
 
 static bool onnx_inputs_have_sizes(const onnx_reader *r)
 {
+    const npu_graph *g = r->levels[0].g;
     bool have = true;
-    for (uint32_t i = 0; have && i < npu_graph_num_inputs(r->g); i++) {
-        have = npu_spec_is_static(npu_value_spec(r->g, npu_graph_input(r->g, i)));
+    for (uint32_t i = 0; have && i < npu_graph_num_inputs(g); i++) {
+        have = npu_spec_is_static(npu_value_spec(g, npu_graph_input(g, i)));
     }
     return have;
+}
+
+/* Does data alone decide one of these dims? */
+static bool onnx_is_counted(const onnx_reader *r, npu_value x, int64_t begin, int64_t end)
+{
+    bool is_open = false;
+    for (int64_t i = begin; i < end; i++) {
+        is_open = is_open || onnx_dim_if_any(r, x, i) < 0;
+    }
+    return is_open && onnx_inputs_have_sizes(r);
 }
 
 /* A dim that is computed is named after those of the inputs; where these have sizes, data decides it (NonZero). */
@@ -1977,10 +1989,25 @@ static npu_value onnx_integer_mean(onnx_reader *r, npu_value x, const int64_t *a
     return num ? onnx_emit(r, NULL, "aten.div.Tensor_mode(v, v, rounding_mode=s)", x, onnx_like(r, x, (double)num), "trunc") : x;
 }
 
+/* x and behind it, along dims that data may leave empty, what is never the largest, or the smallest. */
+static npu_value onnx_never_empty(onnx_reader *r, npu_value x, const int64_t *axes, uint32_t count, bool is_largest)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (onnx_is_counted(r, x, axes[i], axes[i] + 1)) {
+            const npu_value parts[2] = { x, onnx_limit(r, onnx_sum(r, x, axes + i, 1, true), onnx_type(r, x), is_largest) };
+            x = onnx_emit(r, NULL, "aten.cat.default(V, i)", parts, (uint32_t)2, axes[i]);
+        }
+    }
+    return x;
+}
+
 static npu_value onnx_reduce_by(onnx_reader *r, const char *how, npu_value x, const int64_t *axes, uint32_t count, bool keep)
 {
     if (strncmp(how, "aten.am", 7) == 0 && onnx_is_none_of(r, x, axes, count)) {
         return onnx_limit(r, onnx_sum(r, x, axes, count, keep), onnx_type(r, x), how[7] == 'a');
+    }
+    if (strncmp(how, "aten.am", 7) == 0) {
+        x = onnx_never_empty(r, x, axes, count, how[7] == 'a');
     }
     if (strncmp(how, "aten.mean", 9) == 0 && !onnx_is_float(r, x)) {
         return onnx_integer_mean(r, x, axes, count, keep);
@@ -2050,16 +2077,6 @@ static npu_value onnx_cumulate(onnx_reader *r, onnx_node *n)
     }
     x = onnx_emit(r, n, n->row->text, x, axis, (int)onnx_type(r, x));
     return is_reverse ? onnx_emit(r, n, "aten.flip.default(v, I)", x, &axis, (uint32_t)1) : x;
-}
-
-static npu_value onnx_topk(onnx_reader *r, onnx_node *n)
-{
-    npu_value both[2];
-    int64_t k = onnx_x(n, 1).id ? onnx_known_int(r, onnx_x(n, 1), "k") : onnx_i(r, n, "k", 0);
-    onnx_emit_many(r, n, both, 2, "aten.topk.default(0, i, axis:-1, b, b)", k, onnx_i(r, n, "largest", 1) != 0,
-                   onnx_i(r, n, "sorted", 1) != 0);
-    onnx_result(r, n, 1, both[1]);
-    return both[0];
 }
 
 /* ---- ops: windows ------------------------------------------------------------------------------------------------ */
@@ -3353,16 +3370,6 @@ static npu_value onnx_counted_shape(onnx_reader *r, npu_value x, uint32_t begin,
     return onnx_emit(r, NULL, "aten.cat.default(V, i)", sizes, end - begin, (int64_t)0);
 }
 
-/* Does data alone decide one of these dims? */
-static bool onnx_is_counted(const onnx_reader *r, npu_value x, int64_t begin, int64_t end)
-{
-    bool is_open = false;
-    for (int64_t i = begin; i < end; i++) {
-        is_open = is_open || onnx_dim_if_any(r, x, i) < 0;
-    }
-    return is_open && onnx_inputs_have_sizes(r);
-}
-
 static npu_value onnx_shape(onnx_reader *r, onnx_node *n)
 {
     npu_value x = onnx_x(n, 0);
@@ -3499,19 +3506,18 @@ static npu_value onnx_flatten(onnx_reader *r, onnx_node *n)
 {
     npu_value x = onnx_x(n, 0);
     uint32_t rank = onnx_rank(r, x);
-    int64_t axis = onnx_i(r, n, "axis", 1), dims[2] = { 1, 1 };
+    int64_t axis = onnx_i(r, n, "axis", 1), dims[2] = { 1, 1 }, first = onnx_dim_if_any(r, x, 0);
     axis = axis < 0 ? axis + rank : axis;
     if (axis < 0 || axis > (int64_t)rank) {
         return onnx_refuse(r, "the axis is none of the operand");
     }
-    if (axis == 1 && onnx_dim_if_any(r, x, 0) < -1) {
-        dims[0] = onnx_dim_if_any(r, x, 0);
-        dims[1] = -1;
-        return onnx_reshape(r, x, dims, 2);
+    bool keeps = axis == 1 && first < NPU_DYNAMIC_DIM;
+    for (uint32_t i = 0; i < rank; i++) { /* what is not known on one side follows from the other */
+        int64_t *side = &dims[i >= axis], other = dims[i < axis];
+        bool follows = onnx_dim_if_any(r, x, i) < 0 && (keeps || (other >= 0 && onnx_is_counted(r, x, i, i + 1)));
+        *side = *side < 0 || follows ? -1 : *side * onnx_dim(r, x, i);
     }
-    for (uint32_t i = 0; i < rank; i++) {
-        dims[i >= axis] *= onnx_dim(r, x, i);
-    }
+    dims[0] = keeps ? first : dims[0];
     return onnx_reshape(r, x, dims, 2);
 }
 
@@ -3779,6 +3785,34 @@ static npu_value onnx_slice_op(onnx_reader *r, onnx_node *n)
         x = onnx_slice_along(r, x, axis, onnx_number_in(r, begins, i), onnx_number_in(r, ends, i), step);
     }
     return x;
+}
+
+/* The first k of all, sorted, where only the run knows k. */
+static void onnx_topk_counted(onnx_reader *r, onnx_node *n, bool is_largest, npu_value *both)
+{
+    npu_value x = onnx_x(n, 0), zero = onnx_int_constant(r, (const int64_t[]){ 0 }, 1), k = onnx_x(n, 1);
+    int64_t axis = onnx_axis(r, onnx_i(r, n, "axis", -1), onnx_rank(r, x));
+    if (onnx_num_elements(r, k) != 1) {
+        onnx_known_int(r, k, "k");
+        return;
+    }
+    onnx_emit_many(r, n, both, 2, "aten.sort.stable(v, stable=b, dim=i, descending=b)", x, true, axis, is_largest);
+    both[1] = onnx_slice_between(r, both[1], axis, zero, k, 1); /* values are as many for sure */
+    both[0] = onnx_emit(r, n, "aten.gather.default(0, i, v)", axis, both[1]);
+}
+
+static npu_value onnx_topk(onnx_reader *r, onnx_node *n)
+{
+    npu_value both[2] = { { 0 } }, operand = onnx_x(n, 1);
+    bool is_largest = onnx_i(r, n, "largest", 1) != 0, is_sorted = onnx_i(r, n, "sorted", 1) != 0;
+    if (operand.id && !onnx_is_known(r, operand)) {
+        onnx_topk_counted(r, n, is_largest, both);
+    } else {
+        int64_t k = operand.id ? onnx_known_int(r, operand, "k") : onnx_i(r, n, "k", 0);
+        onnx_emit_many(r, n, both, 2, "aten.topk.default(0, i, axis:-1, b, b)", k, is_largest, is_sorted);
+    }
+    onnx_result(r, n, 1, both[1]);
+    return both[0];
 }
 
 /* Where an element beyond the border comes from: the border, the mirror, or the other side. */
@@ -4198,7 +4232,9 @@ static npu_value onnx_gather(onnx_reader *r, onnx_node *n)
 static npu_value onnx_from_front(onnx_reader *r, npu_value index, npu_value x, int64_t axis)
 {
     npu_value wide = onnx_cast(r, index, NPU_I64);
-    npu_value moved = onnx_emit(r, NULL, "aten.add.Scalar(v, i)", wide, onnx_dim(r, x, (uint32_t)axis));
+    npu_value moved = onnx_is_counted(r, x, axis, axis + 1)
+                          ? onnx_binary(r, "add", wide, onnx_counted_shape(r, x, (uint32_t)axis, (uint32_t)axis + 1))
+                          : onnx_emit(r, NULL, "aten.add.Scalar(v, i)", wide, onnx_dim(r, x, (uint32_t)axis));
     return onnx_where(r, onnx_emit(r, NULL, "aten.lt.Scalar(v, i)", wide, (int64_t)0), moved, wide);
 }
 
@@ -4292,7 +4328,16 @@ static npu_value onnx_scatter_nd(onnx_reader *r, onnx_node *n)
                              onnx_is(how, "mul") ? "prod" : onnx_is(how, "max") ? "amax" : "amin");
 }
 
-static npu_value onnx_nonzero(onnx_reader *r, onnx_node *n) { return onnx_transposed(r, onnx_emit(r, n, "aten.nonzero.default(0)")); }
+/* Where a mask is true. Exporters ask again for each tensor that it picks from: the answers are as long, for sure. */
+static npu_value onnx_nonzero(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0), at = onnx_none();
+    for (uint32_t i = 0; !at.id && i < 16 && i < npu_value_num_users(r->g, x); i++) {
+        npu_op user = npu_value_user(r->g, x, i);
+        at = npu_op_kind(r->g, user) == NPU_ATEN_NONZERO ? npu_op_result(r->g, user, 0) : at;
+    }
+    return onnx_transposed(r, at.id ? at : onnx_emit(r, n, "aten.nonzero.default(0)"));
+}
 
 /* As many ones as classes, at the index; an index may count from the end. */
 static npu_value onnx_one_hot(onnx_reader *r, onnx_node *n)
@@ -5406,8 +5451,16 @@ static npu_value onnx_flow_results(onnx_reader *r, onnx_node *n, npu_op op, uint
     return first;
 }
 
-/* A branch as a child graph. False: nothing in it fits the sizes that are known, as in one for inputs of another length, and
-   *misfit says why; or what it is cannot be read, which the reader then says. */
+/* Is this no fault of the model, but a branch that cannot be a child graph: for inputs of another length, or of values as
+   long as data says? */
+static bool onnx_is_misfit(const onnx_reader *r)
+{
+    return r->status == NPU_ERR_SHAPE || r->status == NPU_ERR_RANK || r->status == NPU_ERR_AXIS ||
+           (r->status == NPU_ERR_DYNAMIC_SHAPE && onnx_inputs_have_sizes(r));
+}
+
+/* A branch as a child graph. False: nothing in it fits the sizes that are known, and *misfit says why; or what it is cannot
+   be read, which the reader then says. */
 static bool onnx_build_branch(onnx_reader *r, onnx_node *n, const char *name, const onnx_level *like, npu_value *out,
                               uint32_t *index, onnx_level *taken, npu_diag *misfit)
 {
@@ -5418,7 +5471,7 @@ static bool onnx_build_branch(onnx_reader *r, onnx_node *n, const char *name, co
     is_built = r->status == NPU_OK && onnx_build_tensors(r, &body, n->caller, NULL, 0, out, n->num_y);
     if (is_built) {
         *taken = onnx_close_child(r, out, n->num_y);
-    } else if (r->status == NPU_ERR_SHAPE || r->status == NPU_ERR_RANK || r->status == NPU_ERR_AXIS) {
+    } else if (onnx_is_misfit(r)) {
         memset(misfit, 0, sizeof *misfit);
         if (r->diag) {
             *misfit = *r->diag;
@@ -5459,6 +5512,61 @@ static npu_value onnx_only_branch(onnx_reader *r, onnx_node *n, bool is_then, co
     return onnx_check(r) ? onnx_take_branch(r, n, is_then) : onnx_none();
 }
 
+/* Does a branch give out nothing but tensors without an element along dim 0, of what data is? */
+static bool onnx_gives_nothing(const onnx_level *branch, uint32_t num_out)
+{
+    bool gives_nothing = branch->captured.count == 0;
+    for (uint32_t i = 0; i < num_out; i++) {
+        const npu_spec *spec = npu_value_spec(branch->g, npu_graph_output(branch->g, i));
+        gives_nothing = gives_nothing && spec && spec->rank && spec->dims[0] == 0;
+    }
+    return gives_nothing;
+}
+
+/* v, or, where a condition is not as wanted, nothing of it along dim 0. */
+static npu_value onnx_or_nothing(onnx_reader *r, npu_value v, npu_value condition, bool wanted)
+{
+    static const int64_t one = 1;
+    npu_value ones = onnx_ones_along(r, v, 0), rows;
+    condition = onnx_reshape(r, wanted ? condition : onnx_unary(r, "logical_not", condition), &one, 1);
+    rows = onnx_emit(r, NULL, "aten.logical_and.default(v, v)", ones, condition);
+    return onnx_emit(r, NULL, "aten.index.Tensor(v, V)", v, &rows, (uint32_t)1);
+}
+
+/* A branch that takes values as long as data says, beside one that gives nothing, as detectors do where there are no boxes. */
+static npu_value onnx_open_branch(onnx_reader *r, onnx_node *n, bool is_then)
+{
+    onnx_body body = onnx_graph_attr(r, n, is_then ? "then_branch" : "else_branch");
+    npu_value *out = onnx_values(r, n->num_y);
+    if (!out || !onnx_build_tensors(r, &body, n->caller, NULL, 0, out, n->num_y)) {
+        return onnx_none();
+    }
+    for (uint32_t i = 0; i < n->num_y; i++) {
+        if (onnx_rank(r, out[i]) == 0) {
+            return onnx_refuse(r, "the branches give tensors of other ranks");
+        }
+        out[i] = onnx_or_nothing(r, out[i], onnx_x(n, 0), is_then);
+        onnx_result(r, n, i ? i : UINT32_MAX, out[i]);
+    }
+    return out[0];
+}
+
+/* Where one branch cannot be a child graph, the graph has the one that can do. */
+static npu_value onnx_one_branch(onnx_reader *r, onnx_node *n, bool then_fits, const npu_diag *misfit, const onnx_level *fitting)
+{
+    if (misfit->status != NPU_ERR_DYNAMIC_SHAPE) {
+        return onnx_only_branch(r, n, then_fits, misfit);
+    }
+    if (onnx_gives_nothing(fitting, n->num_y)) {
+        return onnx_open_branch(r, n, !then_fits);
+    }
+    r->status = misfit->status;
+    if (r->diag) {
+        *r->diag = *misfit;
+    }
+    return onnx_none();
+}
+
 /* Both branches, of which a run takes one. The inputs of the first are followed by those that only the second has. */
 static npu_value onnx_run_if(onnx_reader *r, onnx_node *n)
 {
@@ -5476,7 +5584,7 @@ static npu_value onnx_run_if(onnx_reader *r, onnx_node *n)
         onnx_fail(r, misfit[0].status, "neither branch fits: %.120s", misfit[0].message);
     }
     if (r->status || !fits[0] || !fits[1]) {
-        return r->status ? onnx_none() : onnx_only_branch(r, n, fits[0], &misfit[fits[0]]);
+        return r->status ? onnx_none() : onnx_one_branch(r, n, fits[0], &misfit[fits[0]], &taken[!fits[0]]);
     }
     for (uint32_t i = taken[0].captured.count; i < taken[1].captured.count; i++) {
         npu_input(taken[0].g, NULL, *npu_value_spec(r->g, taken[1].captured.outer[i]));
@@ -5823,6 +5931,241 @@ static npu_value onnx_sequence_map(onnx_reader *r, onnx_node *n)
         onnx_result(r, n, k, lists[k]);
     }
     return r->status || !n->num_y ? onnx_none() : lists[0];
+}
+
+/* ---- ops: boxes --------------------------------------------------------------------------------------------------
+
+   The best of many boxes are picked in a loop that data ends: a turn takes the best of those that are left, of each picture
+   and class at once, and drops what lies over it. Values of a region are looked up between the elements of a picture. */
+
+/* Sides of all boxes from low to high, along both axes, and areas: [B,1,N]; how much of two may be common. */
+typedef struct onnx_boxes { npu_value low[2], high[2], area, most; } onnx_boxes;
+
+/* v, of which the last dim may be one that data decides, as large as that can be, behind its elements `fill`. */
+static npu_value onnx_widest(onnx_reader *r, npu_value v, double fill)
+{
+    uint32_t last = onnx_rank(r, v) - 1;
+    int64_t dims[NPU_MAX_RANK], size = onnx_dim_if_any(r, v, last), most = 0;
+    npu_value index[NPU_MAX_RANK] = { { 0 } }, room;
+    if (size >= 0 || !onnx_inputs_have_sizes(r) || !npu_graph_dim_bounds(r->g, size, NULL, &most)) {
+        onnx_dim(r, v, last);
+        return v;
+    }
+    for (uint32_t i = 0; i < last; i++) {
+        dims[i] = onnx_dim(r, v, i);
+    }
+    dims[last] = most;
+    index[last] = onnx_emit(r, NULL, "aten.cumsum.default(v, i)", onnx_ones_along(r, v, last), (int64_t)0);
+    index[last] = onnx_emit(r, NULL, "aten.sub.Scalar(v, i)", index[last], (int64_t)1);
+    room = onnx_emit(r, NULL, "aten.full.default(I, f, dtype=t)", dims, last + 1, fill, (int)onnx_type(r, v));
+    return onnx_index_put(r, room, index, last + 1, v, false);
+}
+
+/* Corners in any order, or middles and sizes; first along y, or of middles along x, which is all the same here. */
+static onnx_boxes onnx_sides(onnx_reader *r, const onnx_node *n)
+{
+    npu_value x = onnx_emit(r, n, "aten.permute.default(v, I)", onnx_x(n, 0), (const int64_t[]){ 0, 2, 1 }, (uint32_t)3), at[4];
+    bool has_middles = onnx_i(r, n, "center_point_box", 0) != 0;
+    onnx_boxes b;
+    x = onnx_widest(r, x, 0);
+    for (int64_t i = 0; i < 4; i++) {
+        at[i] = onnx_slice(r, x, 1, i, i + 1);
+    }
+    for (uint32_t k = 0; k < 2; k++) {
+        npu_value half = onnx_emit(r, n, "aten.mul.Scalar(v, f)", at[k + 2], 0.5);
+        b.low[k] = has_middles ? onnx_binary(r, "sub", at[k], half) : onnx_emit(r, n, "aten.minimum.default(v, v)", at[k], at[k + 2]);
+        b.high[k] = has_middles ? onnx_binary(r, "add", at[k], half) : onnx_emit(r, n, "aten.maximum.default(v, v)", at[k], at[k + 2]);
+    }
+    b.area = onnx_binary(r, "mul", onnx_binary(r, "sub", b.high[0], b.low[0]), onnx_binary(r, "sub", b.high[1], b.low[1]));
+    b.most = onnx_x(n, 3).id ? onnx_flat(r, onnx_x(n, 3)) : onnx_like(r, b.area, 0);
+    return b;
+}
+
+/* Of the best boxes [B,C,1], which of all lie over them by more than may be: [B,C,N]. */
+static npu_value onnx_overlaps(onnx_reader *r, const onnx_boxes *b, npu_value best, const int64_t *dims)
+{
+    npu_value common = onnx_none(), of_best[5];
+    const npu_value all[5] = { b->low[0], b->low[1], b->high[0], b->high[1], b->area };
+    for (uint32_t i = 0; i < 5; i++) {
+        of_best[i] = onnx_emit(r, NULL, "aten.gather.default(v, i, v)", onnx_expand_to(r, all[i], dims, 3), (int64_t)2, best);
+    }
+    for (uint32_t k = 0; k < 2; k++) {
+        npu_value low = onnx_emit(r, NULL, "aten.maximum.default(v, v)", all[k], of_best[k]);
+        npu_value side = onnx_binary(r, "sub", onnx_emit(r, NULL, "aten.minimum.default(v, v)", all[k + 2], of_best[k + 2]), low);
+        side = onnx_emit(r, NULL, "aten.clamp_min.default(v, i)", side, (int64_t)0);
+        common = k ? onnx_binary(r, "mul", common, side) : side;
+    }
+    npu_value either = onnx_binary(r, "sub", onnx_binary(r, "add", all[4], of_best[4]), common);
+    return onnx_binary(r, "gt", onnx_binary(r, "div", common, either), b->most);
+}
+
+/* A turn: its number, whether it found any, scores of which those that are out are -infinity, and what each has picked. */
+static uint32_t onnx_pick_body(onnx_reader *r, onnx_node *n, const npu_value *args, const onnx_boxes *boxes, onnx_level *taken)
+{
+    npu_value in[5], out[4], best[2], found, gone, place;
+    uint32_t index = onnx_open_child(r, "body", NULL);
+    int64_t dims[NPU_MAX_RANK], one = 1;
+    onnx_boxes b = *boxes;
+    if (r->status) {
+        return 0;
+    }
+    onnx_loop_inputs(r, args, 5, in);
+    for (uint32_t k = 0; k < 2; k++) {
+        b.low[k] = onnx_capture(r, r->level, b.low[k]);
+        b.high[k] = onnx_capture(r, r->level, b.high[k]);
+    }
+    b.area = onnx_capture(r, r->level, b.area);
+    b.most = onnx_capture(r, r->level, b.most);
+    for (uint32_t i = 0; i < 3; i++) {
+        dims[i] = onnx_dim(r, in[2], i);
+    }
+    onnx_emit_many(r, n, best, 2, "aten.max.dim(v, i, b)", in[2], (int64_t)2, true);
+    found = onnx_emit(r, n, "aten.gt.Scalar(v, f)", best[0], (double)-INFINITY);
+    gone = onnx_emit(r, n, "aten.arange.default(i)", dims[2]);
+    gone = onnx_emit(r, n, "aten.logical_or.default(v, v)", onnx_overlaps(r, &b, best[1], dims), onnx_binary(r, "eq", gone, best[1]));
+    place = onnx_where(r, found, best[1], onnx_like(r, best[1], -1));
+    out[0] = onnx_emit(r, n, "aten.add.Scalar(v, i)", in[0], one);
+    out[1] = onnx_emit(r, n, "aten.any.default(v)", found);
+    out[2] = onnx_where(r, gone, onnx_like(r, in[2], (double)-INFINITY), in[2]);
+    out[3] = onnx_emit(r, n, "aten.index_copy.default(v, i, v, v)", in[3], (int64_t)2, onnx_reshape(r, in[0], &one, 1), place);
+    *taken = onnx_close_child(r, out, 4);
+    return index;
+}
+
+/* Picture, class and box of what was picked: [num,3], in this order. */
+static npu_value onnx_picked(onnx_reader *r, onnx_node *n, npu_value picked)
+{
+    npu_value where = onnx_emit(r, n, "aten.nonzero.default(v)", onnx_emit(r, n, "aten.ge.Scalar(v, i)", picked, (int64_t)0)), at[3], rows[2];
+    for (int64_t k = 0; k < 3; k++) {
+        at[k] = onnx_emit(r, n, "aten.select.int(v, i, i)", where, (int64_t)1, k);
+    }
+    rows[0] = onnx_slice(r, where, 1, 0, 2);
+    rows[1] = onnx_emit(r, n, "aten.unsqueeze.default(v, i)", onnx_emit(r, n, "aten.index.Tensor(v, V)", picked, at, (uint32_t)3), (int64_t)1);
+    return onnx_emit(r, n, "aten.cat.default(V, i)", rows, (uint32_t)2, (int64_t)1);
+}
+
+/* The most boxes of a class: what the loop may take, and *most as a number, at most as many as there are. */
+static npu_value onnx_most_picked(onnx_reader *r, const onnx_node *n, int64_t count, int64_t *most)
+{
+    npu_value v = onnx_x(n, 2);
+    int64_t known = v.id && !onnx_is_known(r, v) ? count : v.id ? onnx_known_int(r, v, "max_output_boxes_per_class") : 0;
+    *most = known < 0 ? 0 : known > count ? count : known;
+    return v.id && !onnx_is_known(r, v) ? onnx_cast(r, onnx_flat(r, v), NPU_I64)
+                                        : npu_constant(r->g, NULL, npu_spec_tensor(NPU_I64, 0, NULL), most);
+}
+
+static npu_value onnx_pick_boxes(onnx_reader *r, onnx_node *n)
+{
+    static const bool is_true = true;
+    static const int64_t zero = 0;
+    npu_value scores = onnx_widest(r, onnx_x(n, 1), (double)-INFINITY), args[5], extra[8];
+    int64_t dims[NPU_MAX_RANK] = { 0 }, most = 0;
+    onnx_level taken;
+    onnx_boxes boxes = onnx_sides(r, n);
+    npu_arg list[5];
+    memset(&taken, 0, sizeof taken);
+    for (uint32_t i = 0; i < 3; i++) {
+        dims[i] = onnx_dim(r, scores, i);
+    }
+    args[4] = extra[0] = onnx_most_picked(r, n, dims[2], &most);
+    if (r->status || !most || !dims[0] || !dims[1]) {
+        const int64_t none[2] = { 0, 3 };
+        return r->status ? onnx_none() : npu_constant(r->g, NULL, npu_spec_tensor(NPU_I64, 2, none), "");
+    }
+    if (onnx_x(n, 4).id) {
+        npu_value enough = onnx_binary(r, "gt", scores, onnx_flat(r, onnx_x(n, 4)));
+        scores = onnx_where(r, enough, scores, onnx_like(r, scores, (double)-INFINITY));
+    }
+    dims[2] = most;
+    args[0] = npu_constant(r->g, NULL, npu_spec_tensor(NPU_I64, 0, NULL), &zero);
+    args[1] = npu_constant(r->g, NULL, npu_spec_tensor(NPU_BOOL, 0, NULL), &is_true);
+    args[2] = scores;
+    args[3] = onnx_emit(r, n, "aten.full.default(I, i, dtype=t)", dims, (uint32_t)3, (int64_t)-1, (int)NPU_I64);
+    list[3] = npu_arg_graph("body", onnx_pick_body(r, n, args, &boxes, &taken));
+    list[2] = npu_arg_graph("condition", r->status ? 0 : onnx_loop_condition(r, n, args, 2, &taken));
+    for (uint32_t i = 0; i < taken.captured.count && i < 7 && r->status == NPU_OK; i++) {
+        extra[i + 1] = taken.captured.outer[i];
+    }
+    list[0] = npu_arg_tensors(NULL, args, 4);
+    list[1] = npu_arg_tensors(NULL, extra, taken.captured.count + 1);
+    list[4] = npu_arg_int("max_iterations", most <= UINT32_MAX ? most : 0);
+    npu_op loop = r->status ? (npu_op){ 0 } : npu_emit_name(r->g, "npu.while", list, 5);
+    return onnx_check(r) ? onnx_picked(r, n, npu_op_result(r->g, loop, 3)) : onnx_none();
+}
+
+/* Regions along an axis: where they begin, and how long they are. */
+typedef struct onnx_range_of { npu_value begin, len; } onnx_range_of;
+
+/* Side k, 0 = x and 1 = y, of regions [R,4] as [R,1], in elements of a picture. */
+static onnx_range_of onnx_region_side(onnx_reader *r, onnx_node *n, int64_t k)
+{
+    bool is_half = onnx_s_is(r, n, "coordinate_transformation_mode", r->opset < 16 ? "output_half_pixel" : "half_pixel", "half_pixel");
+    npu_value ends[2];
+    onnx_range_of side;
+    for (int64_t i = 0; i < 2; i++) {
+        ends[i] = onnx_slice(r, onnx_x(n, 1), 1, k + 2 * i, k + 2 * i + 1);
+        ends[i] = onnx_emit(r, n, "aten.mul.Scalar(v, spatial_scale:1.0)", ends[i]);
+        ends[i] = is_half ? onnx_emit(r, n, "aten.sub.Scalar(v, f)", ends[i], 0.5) : ends[i];
+    }
+    side.begin = ends[0];
+    side.len = onnx_binary(r, "sub", ends[1], ends[0]);
+    side.len = is_half ? side.len : onnx_emit(r, n, "aten.clamp_min.default(v, i)", side.len, (int64_t)1);
+    return side;
+}
+
+/* Where the samples of each region lie along an axis of `size`, [R,count], held within the picture; *is_in: as 1 or 0. */
+static npu_value onnx_samples(onnx_reader *r, onnx_node *n, onnx_range_of side, int64_t count, int64_t size, npu_value *is_in)
+{
+    npu_value at = onnx_emit(r, n, "aten.arange.default(i)", count);
+    at = onnx_emit(r, n, "aten.add.Scalar(v, f)", onnx_cast(r, at, onnx_type(r, side.begin)), 0.5);
+    at = onnx_binary(r, "mul", side.len, onnx_emit(r, n, "aten.mul.Scalar(v, f)", at, 1.0 / (double)count));
+    at = onnx_binary(r, "add", side.begin, at);
+    *is_in = onnx_emit(r, n, "aten.logical_and.default(v, v)", onnx_emit(r, n, "aten.ge.Scalar(v, i)", at, (int64_t)-1),
+                       onnx_emit(r, n, "aten.le.Scalar(v, i)", at, size));
+    *is_in = onnx_cast(r, *is_in, onnx_type(r, at));
+    return onnx_emit(r, n, "aten.clamp.default(v, i, i)", at, (int64_t)0, size - 1);
+}
+
+/* -1 to 1 for the middles of the first and the last element of `size`. */
+static npu_value onnx_grid_at(onnx_reader *r, npu_value at, int64_t size)
+{
+    at = onnx_emit(r, NULL, "aten.mul.Scalar(v, f)", at, size > 1 ? 2 / (double)(size - 1) : 0.0);
+    return onnx_emit(r, NULL, "aten.sub.Scalar(v, i)", at, (int64_t)1);
+}
+
+/* Pictures stand one below the other; the samples of all regions are one grid [1,R*ys,xs,2], of which each bin is a mean. */
+static npu_value onnx_roi_align(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0), in[2], at[2], v;
+    int64_t batch = onnx_dim(r, x, 0), channels = onnx_dim(r, x, 1), high = onnx_dim(r, x, 2), wide = onnx_dim(r, x, 3);
+    int64_t rows = onnx_i(r, n, "output_height", 1), columns = onnx_i(r, n, "output_width", 1), each = onnx_i(r, n, "sampling_ratio", 0);
+    const int64_t below[4] = { 1, channels, batch * high, wide }, parts[4] = { channels, -1, rows, columns };
+    const int64_t bins[5] = { channels, -1, each, columns, each };
+    static const int64_t across[4] = { 1, 0, 2, 3 }, samples[2] = { 2, 4 };
+    if (!onnx_s_is(r, n, "mode", "avg", "avg") || each < 1) {
+        return onnx_refuse(r, "mode max, and sampling_ratio 0, of which data decides how many samples there are, are not supported");
+    }
+    if (rows < 1 || columns < 1 || rows > 4096 || columns > 4096 || each > 256 || batch < 1 || high < 1 || wide < 1 || batch > INT32_MAX ||
+        high > INT32_MAX) {
+        return onnx_refuse(r, "regions or a picture of that size are not supported");
+    }
+    at[0] = onnx_samples(r, n, onnx_region_side(r, n, 0), columns * each, wide, &in[0]);
+    at[1] = onnx_samples(r, n, onnx_region_side(r, n, 1), rows * each, high, &in[1]);
+    v = onnx_emit(r, n, "aten.unsqueeze.default(v, i)", onnx_cast(r, onnx_x(n, 2), onnx_type(r, at[1])), (int64_t)1);
+    at[1] = batch > 1 ? onnx_binary(r, "add", at[1], onnx_emit(r, n, "aten.mul.Scalar(v, i)", v, high)) : at[1];
+    at[0] = onnx_emit(r, n, "aten.unsqueeze.default(v, i)", onnx_grid_at(r, at[0], wide), (int64_t)1);
+    at[1] = onnx_emit(r, n, "aten.unsqueeze.default(v, i)", onnx_grid_at(r, at[1], batch * high), (int64_t)2);
+    at[0] = onnx_binary(r, "add", at[0], onnx_emit(r, n, "aten.mul.Scalar(v, i)", at[1], (int64_t)0)); /* each x beside each y */
+    at[1] = onnx_binary(r, "add", at[1], onnx_emit(r, n, "aten.mul.Scalar(v, i)", at[0], (int64_t)0));
+    v = onnx_emit(r, n, "aten.stack.default(V, i)", at, (uint32_t)2, (int64_t)-1);
+    v = onnx_reshape(r, v, (const int64_t[]){ 1, -1, columns * each, 2 }, 4);
+    x = onnx_reshape(r, onnx_permute(r, x, across, 4), below, 4);
+    v = onnx_emit(r, n, "aten.grid_sampler.default(v, v, i, i, b)", x, v, (int64_t)0, (int64_t)1, true);
+    in[0] = onnx_binary(r, "mul", onnx_emit(r, n, "aten.unsqueeze.default(v, i)", in[1], (int64_t)2),
+                        onnx_emit(r, n, "aten.unsqueeze.default(v, i)", in[0], (int64_t)1));
+    v = onnx_binary(r, "mul", v, onnx_reshape(r, in[0], (const int64_t[]){ 1, 1, -1, columns * each }, 4));
+    v = onnx_emit(r, n, "aten.mean.dim(v, I)", onnx_reshape(r, v, bins, 5), samples, (uint32_t)2); /* of no region, too */
+    return onnx_permute(r, onnx_reshape(r, v, parts, 4), across, 4);
 }
 
 /* ---- ops: experiments of old (in files of other converters) ------------------------------------------------------ */
@@ -7171,6 +7514,7 @@ static const onnx_row onnx_rows[] = {
     { "MatMulInteger", onnx_matmul_integer, NULL },
     { "Max", onnx_variadic, "aten.maximum.default(v, v)" },
     { "MaxPool", onnx_max_pool, NULL },
+    { "MaxRoiPool", NULL, "pools of regions whose sizes data decides" },
     { "MaxUnpool", onnx_max_unpool, NULL },
     { "Mean", onnx_mean, "aten.add.Tensor(v, v)" },
     { "MeanVarianceNormalization", onnx_mvn, NULL },
@@ -7182,7 +7526,7 @@ static const onnx_row onnx_rows[] = {
     { "Multinomial", NULL, "random numbers, which an input may hold instead," },
     { "Neg", NULL, "aten.neg.default(0)" },
     { "NegativeLogLikelihoodLoss", onnx_nll, NULL },
-    { "NonMaxSuppression", NULL, "boxes" },
+    { "NonMaxSuppression", onnx_pick_boxes, NULL },
     { "NonZero", onnx_nonzero, NULL },
     { "Not", NULL, "aten.logical_not.default(0)" },
     { "OneHot", onnx_one_hot, NULL },
@@ -7220,7 +7564,7 @@ static const onnx_row onnx_rows[] = {
     { "Reshape", onnx_reshape_op, NULL },
     { "Resize", onnx_resize_op, NULL },
     { "ReverseSequence", onnx_reverse_sequence, NULL },
-    { "RoiAlign", NULL, "boxes" },
+    { "RoiAlign", onnx_roi_align, NULL },
     { "RotaryEmbedding", onnx_rotary, NULL },
     { "Round", NULL, "aten.round.default(0)" },
     { "STFT", onnx_stft, NULL },
@@ -7305,8 +7649,10 @@ static void onnx_check_required(onnx_reader *r, const onnx_node *n)
 /* Words that attributes of some ops, or of all that have them, may be: none is taken for the default. */
 static const struct { const char *ops, *name, *words; } onnx_words[] = {
     { NULL, "auto_pad", "NOTSET SAME_UPPER SAME_LOWER VALID" },
-    { NULL, "coordinate_transformation_mode", "half_pixel half_pixel_symmetric pytorch_half_pixel align_corners asymmetric "
-                                              "tf_half_pixel_for_nn tf_crop_and_resize" },
+    { "Resize", "coordinate_transformation_mode", "half_pixel half_pixel_symmetric pytorch_half_pixel align_corners asymmetric "
+                                                  "tf_half_pixel_for_nn tf_crop_and_resize" },
+    { "RoiAlign", "coordinate_transformation_mode", "half_pixel output_half_pixel" },
+    { "RoiAlign", "mode", "avg max" },
     { NULL, "nearest_mode", "round_prefer_floor round_prefer_ceil floor ceil" },
     { NULL, "keep_aspect_ratio_policy", "stretch not_larger not_smaller" },
     { NULL, "padding_mode", "zeros border reflection" },
