@@ -479,6 +479,16 @@ static bool onnx_names_grow(onnx_reader *r)
 
 static npu_value *onnx_values(onnx_reader *r, size_t count) { return (npu_value *)onnx_alloc(r, (count + 1) * sizeof(npu_value)); }
 
+static bool onnx_inputs_have_sizes(const onnx_reader *r)
+{
+    const npu_graph *g = r->levels[0].g;
+    bool have = true;
+    for (uint32_t i = 0; have && i < npu_graph_num_inputs(g); i++) {
+        have = npu_spec_is_static(npu_value_spec(g, npu_graph_input(g, i)));
+    }
+    return have;
+}
+
 static npu_value onnx_paired(const onnx_stand_ins *p, npu_value outer)
 {
     for (uint32_t i = 0; i < p->count; i++) {
@@ -546,8 +556,8 @@ static npu_value onnx_capture(onnx_reader *r, uint32_t level, npu_value v)
         return onnx_pair(r, pairs, v, onnx_constant_again(r, level, v));
     }
     if (!npu_spec_is_static(npu_value_spec(from, v))) {
-        onnx_fail(r, NPU_ERR_DYNAMIC_SHAPE, "a branch or loop that data decides takes a value with a dim that is not known: give it a "
-                  "size in dims of the desc");
+        onnx_fail(r, NPU_ERR_DYNAMIC_SHAPE, "a branch or loop that data decides takes a value with a dim that is not known: %s",
+                  onnx_inputs_have_sizes(r) ? "it is as long as data says" : "give it a size in dims of the desc");
         return onnx_none();
     }
     return onnx_pair(r, pairs, v, npu_input(to->g, NULL, *npu_value_spec(from, v)));
@@ -1143,16 +1153,6 @@ static size_t onnx_num_elements(const onnx_reader *r, npu_value v)
 {
     size_t len = 0;
     return v.id && npu_spec_len(npu_value_spec(r->g, v), &len) == NPU_OK ? len : 0;
-}
-
-static bool onnx_inputs_have_sizes(const onnx_reader *r)
-{
-    const npu_graph *g = r->levels[0].g;
-    bool have = true;
-    for (uint32_t i = 0; have && i < npu_graph_num_inputs(g); i++) {
-        have = npu_spec_is_static(npu_value_spec(g, npu_graph_input(g, i)));
-    }
-    return have;
 }
 
 /* Does data alone decide one of these dims? */
