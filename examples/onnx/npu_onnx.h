@@ -6215,6 +6215,24 @@ static npu_value onnx_scaled(onnx_reader *r, onnx_node *n)
     return onnx_emit(r, n, "aten.mul.Scalar(v, f)", onnx_unary(r, n->row->text, x), onnx_f(r, n, "alpha", 1));
 }
 
+/* One number, in the shape that an operand has, or says (PyTorch before opset 9, for the first state of an LSTM), or none. */
+static npu_value onnx_constant_fill(onnx_reader *r, onnx_node *n)
+{
+    npu_value x = onnx_x(n, 0);
+    bool is_shape = onnx_i(r, n, "input_as_shape", 0) != 0;
+    int64_t dims[2 * NPU_MAX_RANK] = { 0 };
+    uint32_t count = !x.id ? onnx_ints(r, n, "shape", dims, NPU_MAX_RANK)
+                     : is_shape ? onnx_known(r, x, "the shape", dims, NPU_MAX_RANK) : onnx_rank(r, x);
+    for (uint32_t i = 0; x.id && !is_shape && i < count; i++) {
+        dims[i] = onnx_dim(r, x, i);
+    }
+    count += onnx_ints(r, n, "extra_shape", dims + count, NPU_MAX_RANK);
+    if (count > NPU_MAX_RANK) {
+        return onnx_refuse(r, "more dims than are possible");
+    }
+    return onnx_emit(r, n, "aten.full.default(I, f, dtype=t)", dims, count, onnx_f(r, n, "value", 0), (int)onnx_dtype(r, onnx_i(r, n, "dtype", 1)));
+}
+
 /* ---- ops: what ONNX Runtime fuses (com.microsoft) ---------------------------------------------------------------- */
 
 /* The op behind a convolution or product, by its name in ONNX; its numbers are activation_params, or two attributes. */
@@ -7448,6 +7466,7 @@ static const onnx_row onnx_rows[] = {
     { "Concat", onnx_concat, NULL },
     { "ConcatFromSequence", onnx_concat_from_sequence, NULL },
     { "Constant", onnx_constant, NULL },
+    { "ConstantFill", onnx_constant_fill, NULL },
     { "ConstantOfShape", onnx_constant_of_shape, NULL },
     { "Conv", onnx_conv, NULL },
     { "ConvInteger", onnx_conv_integer, NULL },
