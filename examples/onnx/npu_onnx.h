@@ -13,8 +13,8 @@
    Loop with a known number of turns its turns one after the other. What data decides becomes npu.if and npu.while, where all
    dims are known and a loop gives out its last turn, or at most a known number of turns; a branch beside one that gives
    nothing may take any. A dim with a name is what the desc says (dims, shapes), else a symbol. One that data decides
-   (NonZero, NonMaxSuppression), where all inputs have sizes, is counted in the run: Shape and Size give it, and it may be
-   where a slice begins or ends or a range from 0 ends, how many TopK takes, and sizes of a new shape (Expand,
+   (NonZero, NonMaxSuppression), where all inputs have sizes, is counted in the run: Shape and Size give it, and it may
+   be where a slice begins or ends or a range from 0 ends, how many TopK takes, and sizes of a new shape (Expand,
    ConstantOfShape; in Reshape one, and those of the operand).
    Floats of 8 and 4 bits are f16 in the graph, integers of 4 and 2 bits u8 and i8, of the same numbers: inputs and
    outputs, too.
@@ -556,7 +556,8 @@ static npu_value onnx_capture(onnx_reader *r, uint32_t level, npu_value v)
         return onnx_pair(r, pairs, v, onnx_constant_again(r, level, v));
     }
     if (!npu_spec_is_static(npu_value_spec(from, v))) {
-        onnx_fail(r, NPU_ERR_DYNAMIC_SHAPE, "a branch or loop that data decides takes a value with a dim that is not known: %s",
+        onnx_fail(r, NPU_ERR_DYNAMIC_SHAPE,
+                  "a branch or loop that data decides takes a value with a dim that is not known: %s",
                   onnx_inputs_have_sizes(r) ? "it is as long as data says" : "give it a size in dims of the desc");
         return onnx_none();
     }
@@ -1994,7 +1995,8 @@ static npu_value onnx_never_empty(onnx_reader *r, npu_value x, const int64_t *ax
 {
     for (uint32_t i = 0; i < count; i++) {
         if (onnx_is_counted(r, x, axes[i], axes[i] + 1)) {
-            const npu_value parts[2] = { x, onnx_limit(r, onnx_sum(r, x, axes + i, 1, true), onnx_type(r, x), is_largest) };
+            const npu_value parts[2] = { x, onnx_limit(r, onnx_sum(r, x, axes + i, 1, true), onnx_type(r, x),
+                                                       is_largest) };
             x = onnx_emit(r, NULL, "aten.cat.default(V, i)", parts, (uint32_t)2, axes[i]);
         }
     }
@@ -2460,7 +2462,8 @@ static void onnx_batch_statistics(onnx_reader *r, onnx_node *n, npu_value x)
         onnx_result(r, n, i, onnx_binary(r, "add", old, onnx_emit(r, n, "aten.mul.Scalar(v, f)", now, 1 - momentum)));
         if (i + 2 < n->num_y) {
             double epsilon = onnx_f(r, n, "epsilon", 1e-5);
-            onnx_result(r, n, i + 2, i == 1 ? now : onnx_unary(r, "rsqrt", onnx_emit(r, n, "aten.add.Scalar(v, f)", now, epsilon)));
+            onnx_result(r, n, i + 2, i == 1 ? now : onnx_unary(r, "rsqrt",
+                                                               onnx_emit(r, n, "aten.add.Scalar(v, f)", now, epsilon)));
         }
     }
 }
@@ -3412,8 +3415,8 @@ static npu_value onnx_ones_of(const onnx_reader *r, npu_value size)
         def = npu_op_definition(r->g, op);
     }
     npu_value ones = def && def->kind == NPU_ATEN_SUM_DIM ? npu_op_operand_value(r->g, op, 0) : onnx_none();
-    bool are_ones = npu_op_kind(r->g, npu_value_producer(r->g, ones, NULL)) == NPU_ATEN_ONES_LIKE && onnx_rank(r, ones) == 1;
-    return are_ones ? ones : onnx_none();
+    npu_kind kind = npu_op_kind(r->g, npu_value_producer(r->g, ones, NULL));
+    return kind == NPU_ATEN_ONES_LIKE && onnx_rank(r, ones) == 1 ? ones : onnx_none();
 }
 
 /* The list that a shape is but for its -1, of which PyTorch makes 1 as it writes expand: where(list == -1, 1, list). */
@@ -3421,7 +3424,8 @@ static npu_value onnx_asked_shape(const onnx_reader *r, npu_value v)
 {
     npu_op where = v.id ? npu_value_producer(r->g, v, NULL) : (npu_op){ 0 };
     npu_value list = npu_op_kind(r->g, where) == NPU_ATEN_WHERE ? npu_op_operand_value(r->g, where, 2) : v;
-    npu_op equal = list.id != v.id ? npu_value_producer(r->g, npu_op_operand_value(r->g, where, 0), NULL) : (npu_op){ 0 };
+    npu_value condition = list.id != v.id ? npu_op_operand_value(r->g, where, 0) : onnx_none();
+    npu_op equal = npu_value_producer(r->g, condition, NULL);
     bool is_compared = npu_op_kind(r->g, equal) == NPU_ATEN_EQ && npu_op_operand_value(r->g, equal, 0).id == list.id;
     bool is_asked = is_compared && onnx_are_all(r, npu_op_operand_value(r->g, equal, 1), -1) &&
                     onnx_are_all(r, npu_op_operand_value(r->g, where, 1), 1);
@@ -3479,7 +3483,8 @@ static void onnx_reshape_counted(onnx_reader *r, npu_value x, int64_t *dims, con
         num_open += dims[i] == -1;
     }
     if (num_open > 1) {
-        onnx_fail(r, NPU_ERR_CONVERSION, "the shape must be known when the model is read, but for one size, and those of the operand");
+        onnx_fail(r, NPU_ERR_CONVERSION,
+                  "the shape must be known when the model is read, but for one size, and those of the operand");
     }
 }
 
@@ -3570,7 +3575,8 @@ static npu_value onnx_counted_zeros(onnx_reader *r, npu_value counted)
 }
 
 /* The same where sizes, -1 in the shape, are only known in the run: each is the operand's own, or that of a 1. */
-static npu_value onnx_expand_counted(onnx_reader *r, npu_value x, int64_t *shape, uint32_t count, const npu_value *counted)
+static npu_value onnx_expand_counted(onnx_reader *r, npu_value x, int64_t *shape, uint32_t count,
+                                     const npu_value *counted)
 {
     for (uint32_t rank = onnx_rank(r, x); rank < count; rank++) {
         x = onnx_emit(r, NULL, "aten.unsqueeze.default(v, i)", x, (int64_t)0);
@@ -3582,8 +3588,10 @@ static npu_value onnx_expand_counted(onnx_reader *r, npu_value x, int64_t *shape
     for (uint32_t i = 0; i < count && r->status == NPU_OK; i++) {
         int64_t own = onnx_dim_if_any(r, x, more + i);
         if (counted[i].id && own == 1) {
-            x = onnx_emit(r, NULL, "aten.index_select.default(v, i, v)", x, (int64_t)(more + i), onnx_counted_zeros(r, counted[i]));
-        } else if (counted[i].id && (own >= NPU_DYNAMIC_DIM || own != onnx_dim_if_any(r, onnx_ones_of(r, counted[i]), 0))) {
+            x = onnx_emit(r, NULL, "aten.index_select.default(v, i, v)", x, (int64_t)(more + i),
+                          onnx_counted_zeros(r, counted[i]));
+        } else if (counted[i].id && (own >= NPU_DYNAMIC_DIM ||
+                                     own != onnx_dim_if_any(r, onnx_ones_of(r, counted[i]), 0))) {
             return onnx_refuse(r, "a size that data decides meets a dim of another");
         }
         shape[i] = shape[i] == 1 ? -1 : shape[i];
@@ -3717,7 +3725,8 @@ static npu_value onnx_slice_bound(onnx_reader *r, npu_value x, int64_t axis, npu
 }
 
 /* The elements between bounds of which the run knows one: those whose places are there. */
-static npu_value onnx_slice_between(onnx_reader *r, npu_value x, int64_t axis, npu_value begin, npu_value end, int64_t step)
+static npu_value onnx_slice_between(onnx_reader *r, npu_value x, int64_t axis, npu_value begin, npu_value end,
+                                    int64_t step)
 {
     npu_value index[NPU_MAX_RANK] = { { 0 } }, is_in, place, last;
     bool is_back = step < 0, begins_at_0 = !is_back && onnx_are_all(r, begin, 0);
@@ -3726,16 +3735,19 @@ static npu_value onnx_slice_between(onnx_reader *r, npu_value x, int64_t axis, n
     begin = onnx_slice_bound(r, x, axis, begin, 0);
     end = onnx_slice_bound(r, x, axis, end, -1);
     if (is_back) {
-        last = onnx_emit(r, NULL, "aten.sub.Scalar(v, i)", onnx_counted_shape(r, x, (uint32_t)axis, (uint32_t)axis + 1), (int64_t)1);
+        last = onnx_emit(r, NULL, "aten.sub.Scalar(v, i)", onnx_counted_shape(r, x, (uint32_t)axis, (uint32_t)axis + 1),
+                         (int64_t)1);
         begin = onnx_emit(r, NULL, "aten.minimum.default(v, v)", begin, last);
     }
     is_in = onnx_binary(r, is_back ? "gt" : "lt", place, end);
     if (!begins_at_0) {
-        is_in = onnx_emit(r, NULL, "aten.logical_and.default(v, v)", is_in, onnx_binary(r, is_back ? "le" : "ge", place, begin));
+        is_in = onnx_emit(r, NULL, "aten.logical_and.default(v, v)", is_in,
+                          onnx_binary(r, is_back ? "le" : "ge", place, begin));
     }
     if (step != 1 && step != -1) {
         npu_value rest = onnx_emit(r, NULL, "aten.fmod.Scalar(v, i)", onnx_binary(r, "sub", place, begin), step);
-        is_in = onnx_emit(r, NULL, "aten.logical_and.default(v, v)", is_in, onnx_emit(r, NULL, "aten.eq.Scalar(v, i)", rest, (int64_t)0));
+        is_in = onnx_emit(r, NULL, "aten.logical_and.default(v, v)", is_in,
+                          onnx_emit(r, NULL, "aten.eq.Scalar(v, i)", rest, (int64_t)0));
     }
     index[axis] = is_in;
     x = onnx_emit(r, NULL, "aten.index.Tensor(v, V)", x, index, (uint32_t)axis + 1);
@@ -3747,14 +3759,16 @@ static npu_value onnx_bounds(onnx_reader *r, const onnx_node *n, uint32_t operan
 {
     int64_t bounds[NPU_MAX_RANK];
     npu_value v = onnx_x(n, operand);
-    if (v.id && !onnx_is_known(r, v) && onnx_rank(r, v) == 1 && onnx_num_elements(r, v) && npu_dtype_is_integer(onnx_type(r, v))) {
+    if (v.id && !onnx_is_known(r, v) && onnx_rank(r, v) == 1 && onnx_num_elements(r, v) &&
+        npu_dtype_is_integer(onnx_type(r, v))) {
         return v;
     }
     uint32_t count = onnx_slice_list(r, n, operand, name, bounds);
     return onnx_int_constant(r, bounds, count);
 }
 
-static npu_value onnx_slice_along(onnx_reader *r, npu_value x, int64_t axis, npu_value begin, npu_value end, int64_t step)
+static npu_value onnx_slice_along(onnx_reader *r, npu_value x, int64_t axis, npu_value begin, npu_value end,
+                                  int64_t step)
 {
     if (!onnx_is_known(r, begin) || !onnx_is_known(r, end)) {
         return onnx_slice_between(r, x, axis, begin, end, step);
@@ -3768,7 +3782,8 @@ static npu_value onnx_slice_op(onnx_reader *r, onnx_node *n)
 {
     npu_value x = onnx_x(n, 0), begins = onnx_bounds(r, n, 1, "starts"), ends = onnx_bounds(r, n, 2, "ends");
     int64_t axes[NPU_MAX_RANK], steps[NPU_MAX_RANK];
-    uint32_t num_axes = onnx_slice_list(r, n, 3, "axes", axes), num_steps = onnx_slice_list(r, n, 4, "steps", steps), seen = 0;
+    uint32_t num_axes = onnx_slice_list(r, n, 3, "axes", axes), num_steps = onnx_slice_list(r, n, 4, "steps", steps);
+    uint32_t seen = 0;
     size_t count = onnx_num_elements(r, begins);
     if (onnx_num_elements(r, ends) != count || (num_axes && num_axes != count) || (num_steps && num_steps != count)) {
         return onnx_refuse(r, "starts, ends, axes and steps have other lengths");
@@ -3910,7 +3925,8 @@ static npu_value onnx_constant_of_shape(onnx_reader *r, onnx_node *n)
     uint32_t rank = onnx_new_shape(r, onnx_x(n, 0), dims, counted);
     npu_value v = tensor.at ? onnx_reshape(r, onnx_tensor(r, tensor), NULL, 0) : onnx_none();
     v = v.id ? v : onnx_emit(r, n, "aten.scalar_tensor.default(f, dtype=t)", 0.0, NPU_F32);
-    return onnx_has_counted(counted, rank) ? onnx_expand_counted(r, v, dims, rank, counted) : onnx_expand_to(r, v, dims, rank);
+    return onnx_has_counted(counted, rank) ? onnx_expand_counted(r, v, dims, rank, counted)
+                                           : onnx_expand_to(r, v, dims, rank);
 }
 
 /* A tensor, or a number or list in one of the other attributes. */
@@ -4037,7 +4053,8 @@ static bool onnx_are_tensors(onnx_reader *r, const npu_value *v, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         if (onnx_is_sequence(v[i])) {
-            onnx_fail(r, NPU_ERR_UNSUPPORTED, "value %u that a graph takes or gives is a sequence, expected a tensor: what data decides, "
+            onnx_fail(r, NPU_ERR_UNSUPPORTED,
+                      "value %u that a graph takes or gives is a sequence, expected a tensor: what data decides, "
                       "or a turn gives out, can be none", (unsigned)i);
         }
     }
@@ -4124,7 +4141,8 @@ static npu_value onnx_sequence_insert(onnx_reader *r, onnx_node *n)
 static npu_value onnx_sequence_erase(onnx_reader *r, onnx_node *n)
 {
     onnx_list list = onnx_sequence(r, n);
-    uint32_t at = r->status == NPU_OK ? onnx_sequence_place(r, onnx_x(n, 1), &list, list.count ? list.count - 1 : 0) : 0;
+    int64_t last = list.count ? list.count - 1 : 0;
+    uint32_t at = r->status == NPU_OK ? onnx_sequence_place(r, onnx_x(n, 1), &list, last) : 0;
     npu_value *values, fewer = r->status ? onnx_none() : onnx_new_list(r, list.dtype, list.count - 1, &values);
     for (uint32_t i = 0; fewer.id && i + 1 < list.count; i++) {
         values[i] = list.values[i + (i >= at)];
@@ -4147,7 +4165,8 @@ static npu_value onnx_concat_from_sequence(onnx_reader *r, onnx_node *n)
         return onnx_refuse(r, "an empty sequence, of which nothing is known to join, is not supported");
     }
     axis = onnx_axis(r, axis, onnx_rank(r, list.values[0]) + is_new);
-    return onnx_emit(r, n, is_new ? "aten.stack.default(V, i)" : "aten.cat.default(V, i)", list.values, list.count, axis);
+    return onnx_emit(r, n, is_new ? "aten.stack.default(V, i)" : "aten.cat.default(V, i)", list.values, list.count,
+                     axis);
 }
 
 /* Of an axis, those given, or as many as there are of one size, the last of which may be smaller: *size; 0 = they are
@@ -5387,8 +5406,8 @@ static bool onnx_build(onnx_reader *r, onnx_body *body, const onnx_node *caller,
                        npu_value *out, uint32_t num_out);
 
 /* The same of a graph whose outputs are tensors. */
-static bool onnx_build_tensors(onnx_reader *r, onnx_body *body, const onnx_node *caller, const npu_value *in, uint32_t num_in,
-                               npu_value *out, uint32_t num_out)
+static bool onnx_build_tensors(onnx_reader *r, onnx_body *body, const onnx_node *caller, const npu_value *in,
+                               uint32_t num_in, npu_value *out, uint32_t num_out)
 {
     return onnx_build(r, body, caller, in, num_in, out, num_out) && onnx_are_tensors(r, out, num_out);
 }
@@ -5552,7 +5571,8 @@ static npu_value onnx_open_branch(onnx_reader *r, onnx_node *n, bool is_then)
 }
 
 /* Where one branch cannot be a child graph, the graph has the one that can do. */
-static npu_value onnx_one_branch(onnx_reader *r, onnx_node *n, bool then_fits, const npu_diag *misfit, const onnx_level *fitting)
+static npu_value onnx_one_branch(onnx_reader *r, onnx_node *n, bool then_fits, const npu_diag *misfit,
+                                 const onnx_level *fitting)
 {
     if (misfit->status != NPU_ERR_DYNAMIC_SHAPE) {
         return onnx_only_branch(r, n, then_fits, misfit);
@@ -5887,7 +5907,8 @@ static npu_value onnx_scan(onnx_reader *r, onnx_node *n)
         for (uint32_t i = 0; i < num_scans; i++) {
             in[carried + i] = onnx_emit(r, n, "aten.select.int(v, i, i)", n->x[carried + i], axes[i], ways[i] ? turns - 1 - t : t);
         }
-        if (!onnx_build_tensors(r, &body, n->caller, in, n->num_x, out, n->num_y) || !onnx_scans_add(r, &scans, out + carried)) {
+        if (!onnx_build_tensors(r, &body, n->caller, in, n->num_x, out, n->num_y) ||
+            !onnx_scans_add(r, &scans, out + carried)) {
             return onnx_none();
         }
         memcpy(in, out, carried * sizeof *in);
@@ -5911,7 +5932,8 @@ static npu_value onnx_sequence_map(onnx_reader *r, onnx_node *n)
         for (uint32_t k = 0; k < n->num_x; k++) {
             const onnx_list *list = onnx_is_sequence(n->x[k]) ? onnx_list_of(r, n->x[k]) : NULL;
             if (list && list->count != first.count) {
-                onnx_fail(r, NPU_ERR_SHAPE, "operand %u has %u tensors, expected %u", (unsigned)k, (unsigned)list->count, (unsigned)first.count);
+                onnx_fail(r, NPU_ERR_SHAPE, "operand %u has %u tensors, expected %u", (unsigned)k,
+                          (unsigned)list->count, (unsigned)first.count);
                 return onnx_none();
             }
             in[k] = list ? list->values[i] : n->x[k];
@@ -5935,8 +5957,9 @@ static npu_value onnx_sequence_map(onnx_reader *r, onnx_node *n)
 
 /* ---- ops: boxes --------------------------------------------------------------------------------------------------
 
-   The best of many boxes are picked in a loop that data ends: a turn takes the best of those that are left, of each picture
-   and class at once, and drops what lies over it. Values of a region are looked up between the elements of a picture. */
+   The best of many boxes are picked in a loop that data ends: a turn takes the best of those that are left, of each
+   picture and class at once, and drops what lies over it. Values of a region are looked up between the elements of a
+   picture. */
 
 /* Sides of all boxes from low to high, along both axes, and areas: [B,1,N]; how much of two may be common. */
 typedef struct onnx_boxes { npu_value low[2], high[2], area, most; } onnx_boxes;
@@ -5964,7 +5987,8 @@ static npu_value onnx_widest(onnx_reader *r, npu_value v, double fill)
 /* Corners in any order, or middles and sizes; first along y, or of middles along x, which is all the same here. */
 static onnx_boxes onnx_sides(onnx_reader *r, const onnx_node *n)
 {
-    npu_value x = onnx_emit(r, n, "aten.permute.default(v, I)", onnx_x(n, 0), (const int64_t[]){ 0, 2, 1 }, (uint32_t)3), at[4];
+    static const int64_t order[3] = { 0, 2, 1 };
+    npu_value x = onnx_emit(r, n, "aten.permute.default(v, I)", onnx_x(n, 0), order, (uint32_t)3), at[4];
     bool has_middles = onnx_i(r, n, "center_point_box", 0) != 0;
     onnx_boxes b;
     x = onnx_widest(r, x, 0);
@@ -5973,10 +5997,13 @@ static onnx_boxes onnx_sides(onnx_reader *r, const onnx_node *n)
     }
     for (uint32_t k = 0; k < 2; k++) {
         npu_value half = onnx_emit(r, n, "aten.mul.Scalar(v, f)", at[k + 2], 0.5);
-        b.low[k] = has_middles ? onnx_binary(r, "sub", at[k], half) : onnx_emit(r, n, "aten.minimum.default(v, v)", at[k], at[k + 2]);
-        b.high[k] = has_middles ? onnx_binary(r, "add", at[k], half) : onnx_emit(r, n, "aten.maximum.default(v, v)", at[k], at[k + 2]);
+        b.low[k] = has_middles ? onnx_binary(r, "sub", at[k], half)
+                               : onnx_emit(r, n, "aten.minimum.default(v, v)", at[k], at[k + 2]);
+        b.high[k] = has_middles ? onnx_binary(r, "add", at[k], half)
+                                : onnx_emit(r, n, "aten.maximum.default(v, v)", at[k], at[k + 2]);
     }
-    b.area = onnx_binary(r, "mul", onnx_binary(r, "sub", b.high[0], b.low[0]), onnx_binary(r, "sub", b.high[1], b.low[1]));
+    b.area = onnx_binary(r, "mul", onnx_binary(r, "sub", b.high[0], b.low[0]),
+                         onnx_binary(r, "sub", b.high[1], b.low[1]));
     b.most = onnx_x(n, 3).id ? onnx_flat(r, onnx_x(n, 3)) : onnx_like(r, b.area, 0);
     return b;
 }
@@ -5987,11 +6014,13 @@ static npu_value onnx_overlaps(onnx_reader *r, const onnx_boxes *b, npu_value be
     npu_value common = onnx_none(), of_best[5];
     const npu_value all[5] = { b->low[0], b->low[1], b->high[0], b->high[1], b->area };
     for (uint32_t i = 0; i < 5; i++) {
-        of_best[i] = onnx_emit(r, NULL, "aten.gather.default(v, i, v)", onnx_expand_to(r, all[i], dims, 3), (int64_t)2, best);
+        of_best[i] = onnx_emit(r, NULL, "aten.gather.default(v, i, v)", onnx_expand_to(r, all[i], dims, 3), (int64_t)2,
+                               best);
     }
     for (uint32_t k = 0; k < 2; k++) {
         npu_value low = onnx_emit(r, NULL, "aten.maximum.default(v, v)", all[k], of_best[k]);
-        npu_value side = onnx_binary(r, "sub", onnx_emit(r, NULL, "aten.minimum.default(v, v)", all[k + 2], of_best[k + 2]), low);
+        npu_value side = onnx_binary(r, "sub", onnx_emit(r, NULL, "aten.minimum.default(v, v)", all[k + 2],
+                                                         of_best[k + 2]), low);
         side = onnx_emit(r, NULL, "aten.clamp_min.default(v, i)", side, (int64_t)0);
         common = k ? onnx_binary(r, "mul", common, side) : side;
     }
@@ -6000,7 +6029,8 @@ static npu_value onnx_overlaps(onnx_reader *r, const onnx_boxes *b, npu_value be
 }
 
 /* A turn: its number, whether it found any, scores of which those that are out are -infinity, and what each has picked. */
-static uint32_t onnx_pick_body(onnx_reader *r, onnx_node *n, const npu_value *args, const onnx_boxes *boxes, onnx_level *taken)
+static uint32_t onnx_pick_body(onnx_reader *r, onnx_node *n, const npu_value *args, const onnx_boxes *boxes,
+                               onnx_level *taken)
 {
     npu_value in[5], out[4], best[2], found, gone, place;
     uint32_t index = onnx_open_child(r, "body", NULL);
@@ -6022,12 +6052,14 @@ static uint32_t onnx_pick_body(onnx_reader *r, onnx_node *n, const npu_value *ar
     onnx_emit_many(r, n, best, 2, "aten.max.dim(v, i, b)", in[2], (int64_t)2, true);
     found = onnx_emit(r, n, "aten.gt.Scalar(v, f)", best[0], (double)-INFINITY);
     gone = onnx_emit(r, n, "aten.arange.default(i)", dims[2]);
-    gone = onnx_emit(r, n, "aten.logical_or.default(v, v)", onnx_overlaps(r, &b, best[1], dims), onnx_binary(r, "eq", gone, best[1]));
+    gone = onnx_emit(r, n, "aten.logical_or.default(v, v)", onnx_overlaps(r, &b, best[1], dims),
+                     onnx_binary(r, "eq", gone, best[1]));
     place = onnx_where(r, found, best[1], onnx_like(r, best[1], -1));
     out[0] = onnx_emit(r, n, "aten.add.Scalar(v, i)", in[0], one);
     out[1] = onnx_emit(r, n, "aten.any.default(v)", found);
     out[2] = onnx_where(r, gone, onnx_like(r, in[2], (double)-INFINITY), in[2]);
-    out[3] = onnx_emit(r, n, "aten.index_copy.default(v, i, v, v)", in[3], (int64_t)2, onnx_reshape(r, in[0], &one, 1), place);
+    out[3] = onnx_emit(r, n, "aten.index_copy.default(v, i, v, v)", in[3], (int64_t)2, onnx_reshape(r, in[0], &one, 1),
+                       place);
     *taken = onnx_close_child(r, out, 4);
     return index;
 }
@@ -6035,12 +6067,14 @@ static uint32_t onnx_pick_body(onnx_reader *r, onnx_node *n, const npu_value *ar
 /* Picture, class and box of what was picked: [num,3], in this order. */
 static npu_value onnx_picked(onnx_reader *r, onnx_node *n, npu_value picked)
 {
-    npu_value where = onnx_emit(r, n, "aten.nonzero.default(v)", onnx_emit(r, n, "aten.ge.Scalar(v, i)", picked, (int64_t)0)), at[3], rows[2];
+    npu_value where = onnx_emit(r, n, "aten.nonzero.default(v)",
+                                onnx_emit(r, n, "aten.ge.Scalar(v, i)", picked, (int64_t)0)), at[3], rows[2];
     for (int64_t k = 0; k < 3; k++) {
         at[k] = onnx_emit(r, n, "aten.select.int(v, i, i)", where, (int64_t)1, k);
     }
     rows[0] = onnx_slice(r, where, 1, 0, 2);
-    rows[1] = onnx_emit(r, n, "aten.unsqueeze.default(v, i)", onnx_emit(r, n, "aten.index.Tensor(v, V)", picked, at, (uint32_t)3), (int64_t)1);
+    rows[1] = onnx_emit(r, n, "aten.unsqueeze.default(v, i)",
+                        onnx_emit(r, n, "aten.index.Tensor(v, V)", picked, at, (uint32_t)3), (int64_t)1);
     return onnx_emit(r, n, "aten.cat.default(V, i)", rows, (uint32_t)2, (int64_t)1);
 }
 
@@ -6048,10 +6082,11 @@ static npu_value onnx_picked(onnx_reader *r, onnx_node *n, npu_value picked)
 static npu_value onnx_most_picked(onnx_reader *r, const onnx_node *n, int64_t count, int64_t *most)
 {
     npu_value v = onnx_x(n, 2);
-    int64_t known = v.id && !onnx_is_known(r, v) ? count : v.id ? onnx_known_int(r, v, "max_output_boxes_per_class") : 0;
+    bool is_open = v.id && !onnx_is_known(r, v);
+    int64_t known = is_open ? count : v.id ? onnx_known_int(r, v, "max_output_boxes_per_class") : 0;
     *most = known < 0 ? 0 : known > count ? count : known;
-    return v.id && !onnx_is_known(r, v) ? onnx_cast(r, onnx_flat(r, v), NPU_I64)
-                                        : npu_constant(r->g, NULL, npu_spec_tensor(NPU_I64, 0, NULL), most);
+    return is_open ? onnx_cast(r, onnx_flat(r, v), NPU_I64)
+                   : npu_constant(r->g, NULL, npu_spec_tensor(NPU_I64, 0, NULL), most);
 }
 
 static npu_value onnx_pick_boxes(onnx_reader *r, onnx_node *n)
@@ -6099,7 +6134,8 @@ typedef struct onnx_range_of { npu_value begin, len; } onnx_range_of;
 /* Side k, 0 = x and 1 = y, of regions [R,4] as [R,1], in elements of a picture. */
 static onnx_range_of onnx_region_side(onnx_reader *r, onnx_node *n, int64_t k)
 {
-    bool is_half = onnx_s_is(r, n, "coordinate_transformation_mode", r->opset < 16 ? "output_half_pixel" : "half_pixel", "half_pixel");
+    bool is_half = onnx_s_is(r, n, "coordinate_transformation_mode", r->opset < 16 ? "output_half_pixel" : "half_pixel",
+                             "half_pixel");
     npu_value ends[2];
     onnx_range_of side;
     for (int64_t i = 0; i < 2; i++) {
@@ -6114,7 +6150,8 @@ static onnx_range_of onnx_region_side(onnx_reader *r, onnx_node *n, int64_t k)
 }
 
 /* Where the samples of each region lie along an axis of `size`, [R,count], held within the picture; *is_in: as 1 or 0. */
-static npu_value onnx_samples(onnx_reader *r, onnx_node *n, onnx_range_of side, int64_t count, int64_t size, npu_value *is_in)
+static npu_value onnx_samples(onnx_reader *r, onnx_node *n, onnx_range_of side, int64_t count, int64_t size,
+                              npu_value *is_in)
 {
     npu_value at = onnx_emit(r, n, "aten.arange.default(i)", count);
     at = onnx_emit(r, n, "aten.add.Scalar(v, f)", onnx_cast(r, at, onnx_type(r, side.begin)), 0.5);
@@ -6138,23 +6175,25 @@ static npu_value onnx_roi_align(onnx_reader *r, onnx_node *n)
 {
     npu_value x = onnx_x(n, 0), in[2], at[2], v;
     int64_t batch = onnx_dim(r, x, 0), channels = onnx_dim(r, x, 1), high = onnx_dim(r, x, 2), wide = onnx_dim(r, x, 3);
-    int64_t rows = onnx_i(r, n, "output_height", 1), columns = onnx_i(r, n, "output_width", 1), each = onnx_i(r, n, "sampling_ratio", 0);
-    const int64_t below[4] = { 1, channels, batch * high, wide }, parts[4] = { channels, -1, rows, columns };
-    const int64_t bins[5] = { channels, -1, each, columns, each };
+    int64_t rows = onnx_i(r, n, "output_height", 1), columns = onnx_i(r, n, "output_width", 1);
+    int64_t each = onnx_i(r, n, "sampling_ratio", 0), below[4] = { 1, channels, 0, wide };
+    const int64_t parts[4] = { channels, -1, rows, columns }, bins[5] = { channels, -1, each, columns, each };
     static const int64_t across[4] = { 1, 0, 2, 3 }, samples[2] = { 2, 4 };
     if (!onnx_s_is(r, n, "mode", "avg", "avg") || each < 1) {
-        return onnx_refuse(r, "mode max, and sampling_ratio 0, of which data decides how many samples there are, are not supported");
+        return onnx_refuse(r, "mode max, and sampling_ratio 0, which leaves it to data how many samples there are, are not "
+                              "supported");
     }
-    if (rows < 1 || columns < 1 || rows > 4096 || columns > 4096 || each > 256 || batch < 1 || high < 1 || wide < 1 || batch > INT32_MAX ||
-        high > INT32_MAX) {
+    if (rows < 1 || columns < 1 || rows > 4096 || columns > 4096 || each > 256 || batch < 1 || high < 1 || wide < 1 ||
+        batch > INT32_MAX || high > INT32_MAX) {
         return onnx_refuse(r, "regions or a picture of that size are not supported");
     }
+    below[2] = batch * high;
     at[0] = onnx_samples(r, n, onnx_region_side(r, n, 0), columns * each, wide, &in[0]);
     at[1] = onnx_samples(r, n, onnx_region_side(r, n, 1), rows * each, high, &in[1]);
     v = onnx_emit(r, n, "aten.unsqueeze.default(v, i)", onnx_cast(r, onnx_x(n, 2), onnx_type(r, at[1])), (int64_t)1);
     at[1] = batch > 1 ? onnx_binary(r, "add", at[1], onnx_emit(r, n, "aten.mul.Scalar(v, i)", v, high)) : at[1];
     at[0] = onnx_emit(r, n, "aten.unsqueeze.default(v, i)", onnx_grid_at(r, at[0], wide), (int64_t)1);
-    at[1] = onnx_emit(r, n, "aten.unsqueeze.default(v, i)", onnx_grid_at(r, at[1], batch * high), (int64_t)2);
+    at[1] = onnx_emit(r, n, "aten.unsqueeze.default(v, i)", onnx_grid_at(r, at[1], below[2]), (int64_t)2);
     at[0] = onnx_binary(r, "add", at[0], onnx_emit(r, n, "aten.mul.Scalar(v, i)", at[1], (int64_t)0)); /* each x beside each y */
     at[1] = onnx_binary(r, "add", at[1], onnx_emit(r, n, "aten.mul.Scalar(v, i)", at[0], (int64_t)0));
     v = onnx_emit(r, n, "aten.stack.default(V, i)", at, (uint32_t)2, (int64_t)-1);
@@ -6230,7 +6269,8 @@ static npu_value onnx_constant_fill(onnx_reader *r, onnx_node *n)
     if (count > NPU_MAX_RANK) {
         return onnx_refuse(r, "more dims than are possible");
     }
-    return onnx_emit(r, n, "aten.full.default(I, f, dtype=t)", dims, count, onnx_f(r, n, "value", 0), (int)onnx_dtype(r, onnx_i(r, n, "dtype", 1)));
+    return onnx_emit(r, n, "aten.full.default(I, f, dtype=t)", dims, count, onnx_f(r, n, "value", 0),
+                     (int)onnx_dtype(r, onnx_i(r, n, "dtype", 1)));
 }
 
 /* ---- ops: what ONNX Runtime fuses (com.microsoft) ---------------------------------------------------------------- */
@@ -7668,8 +7708,8 @@ static void onnx_check_required(onnx_reader *r, const onnx_node *n)
 /* Words that attributes of some ops, or of all that have them, may be: none is taken for the default. */
 static const struct { const char *ops, *name, *words; } onnx_words[] = {
     { NULL, "auto_pad", "NOTSET SAME_UPPER SAME_LOWER VALID" },
-    { "Resize", "coordinate_transformation_mode", "half_pixel half_pixel_symmetric pytorch_half_pixel align_corners asymmetric "
-                                                  "tf_half_pixel_for_nn tf_crop_and_resize" },
+    { "Resize", "coordinate_transformation_mode", "half_pixel half_pixel_symmetric pytorch_half_pixel align_corners "
+                                                  "asymmetric tf_half_pixel_for_nn tf_crop_and_resize" },
     { "RoiAlign", "coordinate_transformation_mode", "half_pixel output_half_pixel" },
     { "RoiAlign", "mode", "avg max" },
     { NULL, "nearest_mode", "round_prefer_floor round_prefer_ceil floor ceil" },
@@ -7852,8 +7892,9 @@ static npu_value onnx_operand(onnx_reader *r, const onnx_node *n, onnx_span name
 /* May operand i of a node be a sequence? Of a function of the model, whose own nodes are asked, all may. */
 static bool onnx_takes_sequence(onnx_reader *r, const onnx_node *n, uint32_t i)
 {
-    static const char first[] = "ConcatFromSequence Identity SequenceAt SequenceErase SequenceInsert SequenceLength SequenceMap";
-    bool takes = i == 0 ? onnx_is_listed(n->op, first) : onnx_is_listed(n->op, "SequenceMap") || (i > 1 && onnx_is_listed(n->op, "Loop"));
+    static const char first[] = "ConcatFromSequence Identity SequenceAt SequenceErase SequenceInsert SequenceLength "
+                                "SequenceMap";
+    bool takes = i ? onnx_is(n->op, "SequenceMap") || (i > 1 && onnx_is(n->op, "Loop")) : onnx_is_listed(n->op, first);
     return (n->row && takes) || onnx_function(r, n->op, n->domain).at;
 }
 
@@ -8380,7 +8421,8 @@ static void onnx_graph(onnx_reader *r, onnx_span graph)
             char *text = onnx_str(r, name);
             npu_value v = onnx_output(r, name);
             if (onnx_is_sequence(v)) {
-                onnx_fail(r, NPU_ERR_UNSUPPORTED, "the output '%.*s' is a sequence, expected a tensor: join it, or give out its tensors",
+                onnx_fail(r, NPU_ERR_UNSUPPORTED,
+                          "the output '%.*s' is a sequence, expected a tensor: join it, or give out its tensors",
                           ONNX_TEXT(name));
             } else if (v.id && text && onnx_is_new_output(r, name)) {
                 bool is_half = onnx_member_int(r, onnx_member(r, onnx_member(r, f.bytes, 2), 1), 1, 0) == 10;
