@@ -4347,16 +4347,7 @@ static npu_value onnx_scatter_nd(onnx_reader *r, onnx_node *n)
                              onnx_is(how, "mul") ? "prod" : onnx_is(how, "max") ? "amax" : "amin");
 }
 
-/* Where a mask is true. Exporters ask again for each tensor that it picks from: the answers are as long, for sure. */
-static npu_value onnx_nonzero(onnx_reader *r, onnx_node *n)
-{
-    npu_value x = onnx_x(n, 0), at = onnx_none();
-    for (uint32_t i = 0; !at.id && i < 16 && i < npu_value_num_users(r->g, x); i++) {
-        npu_op user = npu_value_user(r->g, x, i);
-        at = npu_op_kind(r->g, user) == NPU_ATEN_NONZERO ? npu_op_result(r->g, user, 0) : at;
-    }
-    return onnx_transposed(r, at.id ? at : onnx_emit(r, n, "aten.nonzero.default(0)"));
-}
+static npu_value onnx_nonzero(onnx_reader *r, onnx_node *n) { return onnx_transposed(r, onnx_emit(r, n, "aten.nonzero.default(0)")); }
 
 /* As many ones as classes, at the index; an index may count from the end. */
 static npu_value onnx_one_hot(onnx_reader *r, onnx_node *n)
