@@ -5474,12 +5474,14 @@ NPU__REF_INLINE void npu__ref_gather_body(const npu__ref_element_loops *loops, c
 static void npu__ref_gather(const npu__ref_element_loops *loops, const npu__ref_blocks *b, npu__ref_element_at *at,
                             const void *x, size_t size, void *to, size_t n)
 {
-    switch (size) {
-    case 1: npu__ref_gather_body(loops, b, at, (const char *)x, (char *)to, n, 1); break;
-    case 2: npu__ref_gather_body(loops, b, at, (const char *)x, (char *)to, n, 2); break;
-    case 4: npu__ref_gather_body(loops, b, at, (const char *)x, (char *)to, n, 4); break;
-    case 8: npu__ref_gather_body(loops, b, at, (const char *)x, (char *)to, n, 8); break;
-    default: npu__ref_gather_body(loops, b, at, (const char *)x, (char *)to, n, 16); break;
+    const char *from = (const char *)x;
+    char *y = (char *)to;
+    switch (NPU__REF_ISA_COUNT > 1 ? size : 0) {
+    case 1: npu__ref_gather_body(loops, b, at, from, y, n, 1); break;
+    case 2: npu__ref_gather_body(loops, b, at, from, y, n, 2); break;
+    case 4: npu__ref_gather_body(loops, b, at, from, y, n, 4); break;
+    case 8: npu__ref_gather_body(loops, b, at, from, y, n, 8); break;
+    default: npu__ref_gather_body(loops, b, at, from, y, n, size); break; /* where code is to be small, too */
     }
 }
 
