@@ -7366,8 +7366,9 @@ NPU__REF_COLD static void npu__ref_copy_pixels(const npu_prepare *p, npu__ref_st
     }
     memcpy(from, is_up ? deep_strides : wide_strides, sizeof from);
     memcpy(to, is_up ? wide_strides : deep_strides, sizeof to);
-    for (uint32_t i = 0; i < 6; i++) {
-        npu__ref_copy_dim(c, dims[i], from[i], to[i]);
+    for (uint32_t i = 0; i < 6; i++) { /* the last dim is that along which the result is dense */
+        uint32_t k = is_up || i < 4 ? i : 9 - i;
+        npu__ref_copy_dim(c, dims[k], from[k], to[k]);
     }
 }
 
