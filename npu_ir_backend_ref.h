@@ -5399,7 +5399,7 @@ static inline size_t npu__ref_blocks_phase(const npu__ref_blocks *b, const npu__
 }
 
 /* One element n times, by lines that reach over the end. */
-NPU__REF_INLINE void npu__ref_gather_one(char *to, const char *from, size_t n, size_t size)
+NPU__REF_INLINE void npu__ref_blocks_one(char *to, const char *from, size_t n, size_t size)
 {
     char line[16];
     for (size_t i = 0; i < sizeof line; i += size) {
@@ -5410,7 +5410,7 @@ NPU__REF_INLINE void npu__ref_gather_one(char *to, const char *from, size_t n, s
     }
 }
 
-NPU__REF_INLINE void npu__ref_gather_row(char *to, const char *from, int64_t step, size_t n, size_t size)
+NPU__REF_INLINE void npu__ref_blocks_row(char *to, const char *from, int64_t step, size_t n, size_t size)
 {
     if (step == 1 && n * size >= 32) {
         memcpy(to, from, n * size);
@@ -5422,15 +5422,15 @@ NPU__REF_INLINE void npu__ref_gather_row(char *to, const char *from, int64_t ste
 }
 
 /* n elements of a block: what is left of a row, a row, and that again. */
-NPU__REF_INLINE void npu__ref_gather_rows(const npu__ref_blocks *b, char *to, const char *from, size_t phase, size_t n,
+NPU__REF_INLINE void npu__ref_blocks_rows(const npu__ref_blocks *b, char *to, const char *from, size_t phase, size_t n,
                                           size_t size)
 {
     size_t head = phase ? b->unit - phase : 0, done, len;
     head = head < n ? head : n;
-    npu__ref_gather_row(to, from + (int64_t)phase * b->step * (int64_t)size, b->step, head, size);
+    npu__ref_blocks_row(to, from + (int64_t)phase * b->step * (int64_t)size, b->step, head, size);
     n -= head, to += head * size;
     done = b->unit < n ? b->unit : n;
-    npu__ref_gather_row(to, from, b->step, done, size);
+    npu__ref_blocks_row(to, from, b->step, done, size);
     for (; done < n; done += len) {
         len = done < n - done ? done : n - done;
         memcpy(to + done * size, to, len * size);
@@ -5438,8 +5438,8 @@ NPU__REF_INLINE void npu__ref_gather_rows(const npu__ref_blocks *b, char *to, co
 }
 
 /* Whole blocks of the last dim of blocks are gathered in one go. */
-NPU__REF_INLINE void npu__ref_gather_body(const npu__ref_element_loops *loops, const npu__ref_blocks *b,
-                                          npu__ref_element_at *at, const char *x, char *to, size_t n, size_t size)
+NPU__REF_INLINE void npu__ref_blocks_read_body(const npu__ref_element_loops *loops, const npu__ref_blocks *b,
+                                               npu__ref_element_at *at, const char *x, char *to, size_t n, size_t size)
 {
     int64_t stride = b->rank ? b->strides[b->rank - 1] : 0;
     size_t run;
@@ -5461,9 +5461,9 @@ NPU__REF_INLINE void npu__ref_gather_body(const npu__ref_element_loops *loops, c
         }
         for (; count > 0; count--, from += stride * (int64_t)size, to += run * size) {
             if (b->unit == 1) {
-                npu__ref_gather_one(to, from, run, size);
+                npu__ref_blocks_one(to, from, run, size);
             } else {
-                npu__ref_gather_rows(b, to, from, phase, run, size);
+                npu__ref_blocks_rows(b, to, from, phase, run, size);
             }
         }
         npu__ref_blocks_move(at, b, run);
@@ -5471,17 +5471,17 @@ NPU__REF_INLINE void npu__ref_gather_body(const npu__ref_element_loops *loops, c
 }
 
 /* n elements of `size` bytes of x, from `at` on, which moves; NPU__REF_SLACK bytes behind them are written, too. */
-static void npu__ref_gather(const npu__ref_element_loops *loops, const npu__ref_blocks *b, npu__ref_element_at *at,
-                            const void *x, size_t size, void *to, size_t n)
+static void npu__ref_blocks_read(const npu__ref_element_loops *loops, const npu__ref_blocks *b, npu__ref_element_at *at,
+                                 const void *x, size_t size, void *to, size_t n)
 {
     const char *from = (const char *)x;
     char *y = (char *)to;
     switch (NPU__REF_ISA_COUNT > 1 ? size : 0) {
-    case 1: npu__ref_gather_body(loops, b, at, from, y, n, 1); break;
-    case 2: npu__ref_gather_body(loops, b, at, from, y, n, 2); break;
-    case 4: npu__ref_gather_body(loops, b, at, from, y, n, 4); break;
-    case 8: npu__ref_gather_body(loops, b, at, from, y, n, 8); break;
-    default: npu__ref_gather_body(loops, b, at, from, y, n, size); break; /* where code is to be small, too */
+    case 1: npu__ref_blocks_read_body(loops, b, at, from, y, n, 1); break;
+    case 2: npu__ref_blocks_read_body(loops, b, at, from, y, n, 2); break;
+    case 4: npu__ref_blocks_read_body(loops, b, at, from, y, n, 4); break;
+    case 8: npu__ref_blocks_read_body(loops, b, at, from, y, n, 8); break;
+    default: npu__ref_blocks_read_body(loops, b, at, from, y, n, size); break; /* where code is to be small, too */
     }
 }
 
@@ -5502,7 +5502,7 @@ NPU__REF_APART static void npu__ref_map_convert(const npu__ref_map_state *s, con
     uint64_t raw[NPU__STRIP + NPU__REF_SLACK / sizeof(uint64_t)];
     for (size_t i = 0, len; i < n; i += len) {
         len = n - i < NPU__STRIP ? n - i : NPU__STRIP;
-        npu__ref_gather(s->loops, o->blocks, &from->at, x, npu__ref_size(o->dtype), raw, len);
+        npu__ref_blocks_read(s->loops, o->blocks, &from->at, x, npu__ref_size(o->dtype), raw, len);
         s->loops->load(s->cls, (char *)&from->strip + i * npu__ref_class_size[s->cls], raw, o->dtype, 0, 1, len);
     }
 }
@@ -5526,7 +5526,7 @@ static const void *npu__ref_map_gather(const npu__ref_map_state *s, const npu__r
     }
     from->kept = block, from->kept_at = phase, from->kept_len = is_inside ? n : 0;
     if (o->direct) {
-        npu__ref_gather(s->loops, b, at, x, size, &from->strip, n);
+        npu__ref_blocks_read(s->loops, b, at, x, size, &from->strip, n);
     } else {
         npu__ref_map_convert(s, o, x, from, n);
     }
@@ -16411,7 +16411,7 @@ static void npu__ref_complex_read(const npu__ref_complex_state *s, const npu__re
     if (o->mode == NPU__REF_DENSE) {
         npu__ref_load_pairs(pairs, x, o->dtype, (int64_t)pos, 1, n);
     } else {
-        npu__ref_gather(npu__ref_element_loops_of, o->blocks, at, x, npu__ref_size(o->dtype), raw, n);
+        npu__ref_blocks_read(npu__ref_element_loops_of, o->blocks, at, x, npu__ref_size(o->dtype), raw, n);
         npu__ref_load_pairs(pairs, raw, o->dtype, 0, 1, n);
     }
     for (size_t i = 0; s->single && i < 2 * n; i++) {
